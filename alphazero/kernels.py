@@ -1,0 +1,239 @@
+"""From scalar rules to batch kernels: the same functions under a loop.
+
+The templates below call the rules by their names (`step`, `legal`, ...). `Kernels.bind` gives them the functions of
+one game and compiles the result, kept on disk under the fingerprint of all that went into it. A kernel is serial and
+lets go of Python's lock, so that threads run many of them side by side, each on its own positions.
+Where numba cannot compile a game's rules, the same templates run them as plain Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core.errors import NumbaError
+
+from alphazero.game import Game
+from alphazero.rules import fingerprint, plain, rule_functions
+
+logger = logging.getLogger(__name__)
+
+# Names that the templates use and `Kernels.bind` replaces by one game's own.
+init: Any
+legal: Any
+step: Any
+is_terminal: Any
+terminal_value: Any
+observe: Any
+transform: Any
+to_play: Any
+mover: Any
+NUM_SYMMETRIES: int
+
+
+def _init_states(states):
+    """Writes the start position into every row of `uint64[n, K]`."""
+    for i in range(len(states)):
+        init(states[i])
+
+
+def _describe(states, legal_masks, terminal, values):
+    """Legal actions `bool[n, A]`, over or not `bool[n]`, and the mover's result `float32[n]` of every state."""
+    for i in range(len(states)):
+        legal_masks[i] = False
+        values[i] = 0.0
+        terminal[i] = is_terminal(states[i])
+        if terminal[i]:
+            values[i] = terminal_value(states[i])
+        else:
+            legal(states[i], legal_masks[i])
+
+
+def _play(states, to_play, actions):
+    """Plays `actions[i]` in place in row i; -1 leaves the row alone. `to_play int8[n]` is kept up to date."""
+    for i in range(len(states)):
+        if actions[i] >= 0:
+            step(states[i], actions[i])
+            to_play[i] = mover(states[i], 1 - to_play[i])
+
+
+def _find_movers(states, to_play):
+    """Writes who moves into `to_play int8[n]`, which comes with the player to assume where players alternate."""
+    for i in range(len(states)):
+        to_play[i] = mover(states[i], to_play[i])
+
+
+def _advance(states, to_play, parents, actions, children, terminal, values, leaf_states, leaf_masks):
+    """Plays one action per pair (parent, child) of rows and describes the result; returns how many need a network.
+
+    `states uint64[R, K]`, `to_play int8[R]`: all nodes of all trees; `parents`, `actions`, `children int[n]`: rows,
+    -1 = skip. Writes `terminal bool[n]`, `values float32[n]` (the mover's result where terminal), and packs the states
+    and legal masks of the others, in order, into `leaf_states uint64[n, K]`, `leaf_masks bool[n, A]`.
+    """
+    count = 0
+    for i in range(len(parents)):
+        parent, child = parents[i], children[i]
+        if parent < 0:
+            continue
+        state = states[child]
+        state[:] = states[parent]
+        step(state, actions[i])
+        to_play[child] = mover(state, 1 - to_play[parent])
+        terminal[i] = is_terminal(state)
+        if terminal[i]:
+            values[i] = terminal_value(state)
+        else:
+            leaf_states[count] = state
+            legal(state, leaf_masks[count])
+            count += 1
+    return count
+
+
+def _observe_states(states, planes):
+    """Writes the observations `float32[n, P, H, W]` of `uint64[n, K]`."""
+    planes[:] = 0.0
+    for i in range(len(states)):
+        observe(states[i], planes[i])
+
+
+def _canonicalize(states, symmetries):
+    """Turns every state into the smallest of its mirror images; `symmetries int64[n]` says by which symmetry."""
+    for i in range(len(states)):
+        original = states[i].copy()
+        symmetries[i] = 0
+        for symmetry in range(1, NUM_SYMMETRIES):
+            image = original.copy()
+            transform(image, symmetry)
+            for k in range(len(image)):
+                if image[k] != states[i, k]:
+                    if image[k] < states[i, k]:
+                        states[i] = image
+                        symmetries[i] = symmetry
+                    break
+
+
+class Kernels:
+    """The batch kernels of one game; every one is compiled, or found on disk, when it is first called."""
+
+    def __init__(self, game: Game):
+        self.game = game
+        rules = {name: _compiled(rule) for name, rule in rule_functions(game.rules).items() if rule is not None}
+        self._scope: dict[str, Any] = {"heuristic": _no_heuristic, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules}
+        asked = "to_play" in rules
+        self._scope["mover"] = _compiled(_bound(_ask_rules, self._scope)) if asked else _alternate
+
+    def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
+        """The template with this game's rules; `helpers` are templates that it calls, by name less the underscore."""
+        scope = dict(self._scope)
+        for helper in helpers:
+            function = _bound(helper, scope)
+            scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = _compiled(function)
+        function = _bound(template, scope)
+        # numba keeps compiled code under the function's name: make it say all that went into it
+        function.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
+        return Kernel(self.game.name, _compiled(function, cache=True))
+
+    @functools.cached_property
+    def init_states(self) -> Kernel:
+        return self.bind(_init_states)
+
+    @functools.cached_property
+    def describe(self) -> Kernel:
+        return self.bind(_describe)
+
+    @functools.cached_property
+    def play(self) -> Kernel:
+        return self.bind(_play)
+
+    @functools.cached_property
+    def find_movers(self) -> Kernel:
+        return self.bind(_find_movers)
+
+    @functools.cached_property
+    def advance(self) -> Kernel:
+        return self.bind(_advance)
+
+    @functools.cached_property
+    def observe(self) -> Kernel:
+        return self.bind(_observe_states)
+
+    @functools.cached_property
+    def canonicalize(self) -> Kernel | None:
+        """None if the game has no `transform`, or nothing to transform."""
+        if self.game.rules.transform is None or len(self.game.symmetries[1]) == 1:
+            return None
+        return self.bind(_canonicalize)
+
+    def start_states(self, count: int) -> np.ndarray:
+        """`uint64[count, K]`: the start position, `count` times."""
+        states = np.zeros((count, self.game.state_words), np.uint64)
+        self.init_states(states)
+        return states
+
+    def observations(self, states: np.ndarray) -> np.ndarray:
+        """`float32[n, P, H, W]` of `uint64[n, K]`."""
+        planes = np.empty((len(states), *self.game.observation_shape), np.float32)
+        self.observe(states, planes)
+        return planes
+
+    def describe_all(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`(legal_masks bool[n, A], terminal bool[n], values float32[n])` of `uint64[n, K]`."""
+        masks = np.empty((len(states), self.game.num_actions), bool)
+        terminal, values = np.empty(len(states), bool), np.empty(len(states), np.float32)
+        self.describe(states, masks, terminal, values)
+        return masks, terminal, values
+
+
+class Kernel:
+    """One template bound to one game: compiled, or plain Python from the first call that numba cannot compile."""
+
+    def __init__(self, game_name: str, function: Callable[..., Any]):
+        self._game_name = game_name
+        self._run = self.compiled = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            return self._run(*arguments)
+        except NumbaError as error:
+            _say_slow(self._game_name, " ".join(str(error).split())[:300])
+            self._run = self.plain
+            return self._run(*arguments)
+
+    @functools.cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The same kernel run by Python: slow, and the yardstick of the compiled one."""
+        return np.errstate(over="ignore")(plain(self.compiled))
+
+
+@functools.cache
+def _say_slow(game_name: str, reason: str) -> None:
+    logger.warning("numba cannot compile the rules of %s; they run as plain Python, slower: %s", game_name, reason)
+
+
+def _compiled(function: Callable[..., Any], cache: bool = False) -> Callable[..., Any]:
+    return function if hasattr(function, "py_func") else njit(nogil=True, cache=cache)(function)
+
+
+def _bound(template: Callable[..., Any], names: dict[str, Any]) -> types.FunctionType:
+    """A copy of the template whose global names lead to one game's functions."""
+    scope = template.__globals__ | names  # type: ignore[attr-defined]
+    return types.FunctionType(template.__code__, scope, template.__name__)
+
+
+def _ask_rules(state, alternating):
+    return to_play(state)
+
+
+@njit
+def _alternate(state, alternating):
+    return alternating
+
+
+@njit
+def _no_heuristic(state):
+    return 0.0

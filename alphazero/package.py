@@ -1,0 +1,28 @@
+"""A game with all that goes with it: what the registry in `games/` hands to the framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from alphazero.game import Game
+
+if TYPE_CHECKING:
+    from alphazero.coach import RunConfig
+    from alphazero.neural_net import NeuralNet
+
+
+@dataclass(frozen=True)
+class GamePackage:
+    """One game, its presets and its network; each part is imported when it is asked for."""
+
+    game: Game
+    presets: Callable[[], Mapping[str, RunConfig]]
+    """The settings of a run by preset name: `quick`, `standard`, `strong`."""
+    make_net: Callable[[Game, Mapping[str, Any]], NeuralNet]
+    """A fresh network from the settings that a preset and a checkpoint's card hold under `net`."""
+    make_benchmark: Callable[[Game], Callable[[NeuralNet], dict[str, float]]] | None = None
+    """Scores a network on the game's own truth; the figures join every line of `metrics.jsonl`."""
+    contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Players of the game's own by name, as `solver`: `(kernels, argument, settings) -> Player`."""

@@ -1,0 +1,140 @@
+"""The rules of a game as scalar functions of one position, and what can be done with them without numba.
+
+A game author writes plain functions (or numba ones); `plain` gives the version that Python runs, and
+`fingerprint` a name for what the functions compute, by which compiled code is kept on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Scalar functions of one `state` (`uint64[K]`, seen by the player to move); no Python objects inside.
+
+    They are compiled for CPU threads and CUDA alike, so they may use numbers, tuples, module constants
+    and other such functions (decorated with `numba.njit`), and nothing else. Words stay `np.uint64`.
+    """
+
+    init: Callable[..., None]
+    """`init(state)` writes the start position."""
+    legal: Callable[..., None]
+    """`legal(state, legal_mask)` writes all A entries of `bool[A]`; at least one is true unless the game is over."""
+    step: Callable[..., None]
+    """`step(state, action)` plays a legal action in place; the state is then seen by whoever moves next."""
+    is_terminal: Callable[..., bool]
+    """`is_terminal(state)`: the game is over."""
+    terminal_value: Callable[..., float]
+    """`terminal_value(state)`: -1, 0 or +1 for the player to move there; asked of terminal states only."""
+    observe: Callable[..., None]
+    """`observe(state, planes)` fills `float32[P, H, W]`, which comes all zero; the mover's view."""
+    to_play: Callable[..., int] | None = None
+    """`to_play(state)`: 0 or 1. Needed only if a player can move twice in a row; else players alternate."""
+    transform: Callable[..., None] | None = None
+    """`transform(state, symmetry)` applies the game's symmetry of that index in place; lets mirrored positions
+    share cache entries and samples."""
+    heuristic: Callable[..., float] | None = None
+    """`heuristic(state)`: a guess in (-1, 1) for the player to move, used by the `minimax` baseline alone."""
+
+
+def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The plain Python version of a compiled function, with everything it calls made plain too."""
+    return _plain(function, {})
+
+
+def _plain(function: Callable[..., Any], made: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
+    source = getattr(function, "py_func", function)
+    if id(source) in made:
+        return made[id(source)]
+    if not isinstance(source, types.FunctionType):
+        return source
+    # its own globals, so that the names of compiled helpers lead to the plain ones
+    scope = dict(source.__globals__)
+    copy = types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__, source.__closure__)
+    made[id(source)] = copy
+    if source.__closure__:
+        copy = types.FunctionType(
+            source.__code__,
+            scope,
+            source.__name__,
+            source.__defaults__,
+            tuple(types.CellType(_plain_value(cell.cell_contents, made)) for cell in source.__closure__),
+        )
+        made[id(source)] = copy
+    for name in _names(source.__code__):
+        if name in scope:
+            scope[name] = _plain_value(scope[name], made)
+    return copy
+
+
+def _plain_value(value: Any, made: dict[int, Callable[..., Any]]) -> Any:
+    return _plain(value, made) if hasattr(value, "py_func") else value
+
+
+def _names(code: types.CodeType) -> list[str]:
+    names = list(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names += _names(constant)
+    return names
+
+
+def fingerprint(*functions: Callable[..., Any] | None) -> str:
+    """A name for what the functions compute: their code and that of all they call, with every constant used.
+
+    numba's own cache looks at one source file's date alone, so it misses a changed helper or constant in
+    another file, and takes two games made from one factory for the same.
+    """
+    digest = hashlib.sha256()
+    seen: dict[int, int] = {}
+    for function in functions:
+        _digest_value(digest, function, seen)
+    return digest.hexdigest()[:20]
+
+
+def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
+    source = getattr(value, "py_func", value)
+    if isinstance(source, types.FunctionType):
+        if id(source) in seen:
+            digest.update(b"again%d" % seen[id(source)])
+            return
+        seen[id(source)] = len(seen)
+        _digest_code(digest, source.__code__)
+        for name in _names(source.__code__):
+            if name in source.__globals__:
+                digest.update(name.encode())
+                _digest_value(digest, source.__globals__[name], seen)
+        for cell in source.__closure__ or ():
+            _digest_value(digest, cell.cell_contents, seen)
+        _digest_value(digest, source.__defaults__, seen)
+    elif isinstance(value, np.ndarray):
+        digest.update(repr((value.dtype.str, value.shape)).encode() + value.tobytes())
+    elif isinstance(value, tuple | list):
+        digest.update(b"(%d" % len(value))
+        for item in value:
+            _digest_value(digest, item, seen)
+    elif isinstance(value, types.ModuleType | type) or callable(value):
+        digest.update(getattr(value, "__name__", repr(type(value))).encode())
+    else:
+        digest.update(f"{type(value).__name__}:{value!r}".encode())
+
+
+def _digest_code(digest: Any, code: types.CodeType) -> None:
+    digest.update(code.co_code + repr(code.co_names).encode() + repr(code.co_varnames).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _digest_code(digest, constant)
+        else:
+            digest.update(f"{type(constant).__name__}:{constant!r}".encode())
+
+
+def rule_functions(rules: Rules) -> dict[str, Callable[..., Any] | None]:
+    """The rules by name, in the order of their declaration."""
+    return {field.name: getattr(rules, field.name) for field in fields(rules)}

@@ -1,0 +1,125 @@
+"""Connect Four: seven columns, six rows, four in a line wins.
+
+A player's stones are one word, seven bits a column; `state` is (own, opponent).
+Layout after J. Tromp, https://tromp.github.io/c4/c4.html.
+
+     6 13 20 27 34 41 48     always empty: keeps lines from wrapping round
+     5 12 19 26 33 40 47
+     4 11 18 25 32 39 46
+     3 10 17 24 31 38 45     square = 7 * column + row
+     2  9 16 23 30 37 44     action = column
+     1  8 15 22 29 36 43
+     0  7 14 21 28 35 42
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from alphazero.game import Game, Rules
+
+COLUMNS, ROWS = 7, 6
+ONE = np.uint64(1)
+COLUMN = np.uint64(0b111111)
+TOP = np.uint64(0b100000)
+BOARD = np.uint64(sum(0b111111 << 7 * column for column in range(COLUMNS)))
+
+
+@njit
+def has_four(stones):
+    """Four in a line: pairs of neighbours, then pairs of pairs two apart."""
+    for line in (1, 7, 6, 8):  # up, across, down-right, up-right
+        pairs = stones & (stones >> np.uint64(line))
+        if pairs & (pairs >> np.uint64(2 * line)):
+            return True
+    return False
+
+
+@njit
+def init(state):
+    state[0] = np.uint64(0)
+    state[1] = np.uint64(0)
+
+
+@njit
+def legal(state, legal_mask):
+    stones = state[0] | state[1]
+    for column in range(COLUMNS):
+        legal_mask[column] = (stones >> np.uint64(7 * column)) & TOP == np.uint64(0)
+
+
+@njit
+def step(state, action):
+    own, opponent = state[0], state[1]
+    shift = np.uint64(7 * action)
+    stone = ((own | opponent) + (ONE << shift)) & (COLUMN << shift)  # the carry lands on the first gap
+    state[0] = opponent  # the board turns round
+    state[1] = own | stone
+
+
+@njit
+def is_terminal(state):
+    return has_four(state[1]) or state[0] | state[1] == BOARD
+
+
+@njit
+def terminal_value(state):
+    return -1.0 if has_four(state[1]) else 0.0  # only the last mover can have won
+
+
+@njit
+def observe(state, planes):
+    """Own stones, opponent's stones; row 0 of a plane is the top of the board."""
+    for column in range(COLUMNS):
+        for row in range(ROWS):
+            square = np.uint64(7 * column + row)
+            planes[0, ROWS - 1 - row, column] = (state[0] >> square) & ONE
+            planes[1, ROWS - 1 - row, column] = (state[1] >> square) & ONE
+
+
+@njit
+def transform(state, symmetry):
+    if symmetry == 1:  # left and right
+        for i in range(2):
+            mirrored = np.uint64(0)
+            for column in range(COLUMNS):
+                stones = (state[i] >> np.uint64(7 * column)) & COLUMN
+                mirrored |= stones << np.uint64(7 * (COLUMNS - 1 - column))
+            state[i] = mirrored
+
+
+class Connect4(Game):
+    """Actions are the columns, 0-6 from the left; people write them 1-7."""
+
+    name = "connect4"
+    num_actions, state_words, max_plies = COLUMNS, 2, COLUMNS * ROWS
+    observation_shape = (2, ROWS, COLUMNS)
+    rules = Rules(init, legal, step, is_terminal, terminal_value, observe, transform=transform)
+
+    @cached_property
+    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
+        cells = np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS)
+        actions = np.arange(COLUMNS)
+        return np.stack([cells.ravel(), cells[:, ::-1].ravel()]), np.stack([actions, actions[::-1]])
+
+    def render(self, state: np.ndarray, to_play: int) -> str:
+        marks = "XO" if to_play == 0 else "OX"
+        lines = []
+        for row in reversed(range(ROWS)):
+            cells = [".", marks[0], marks[1]]
+            line = []
+            for column in range(COLUMNS):
+                square = 7 * column + row
+                own, opponent = (int(state[i]) >> square & 1 for i in range(2))
+                line.append(cells[own + 2 * opponent])
+            lines.append(" ".join(line))
+        return "\n".join([*lines, " ".join(str(column + 1) for column in range(COLUMNS))])
+
+    def format_action(self, action: int, state: np.ndarray) -> str:
+        return str(action + 1)
+
+    def parse_action(self, text: str, state: np.ndarray) -> int:
+        return int(text) - 1
