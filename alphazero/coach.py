@@ -1,0 +1,386 @@
+"""The loop: self-play, learning, the gate, evaluation, a checkpoint; again, until the run is over; and resuming it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+
+from alphazero.arena import MatchResult, gate_decided, play_match
+from alphazero.command import Progress
+from alphazero.contestants import open_contestant
+from alphazero.errors import InvalidSetting, RunFolderError
+from alphazero.evaluator import Evaluator
+from alphazero.kernels import Kernels
+from alphazero.learner import Learner, LearnerConfig
+from alphazero.mcts import SearchConfig
+from alphazero.neural_net import NeuralNet
+from alphazero.package import GamePackage
+from alphazero.players import SearchPlayer
+from alphazero.rating import score_interval
+from alphazero.replay_buffer import ReplayBuffer, ReplayConfig, Samples
+from alphazero.resnet import NetConfig
+from alphazero.run_folder import Manifest, RunFolder
+from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
+from alphazero.storage import read_npz, sha256_of, write_json, write_npz
+
+logger = logging.getLogger(__name__)
+
+Config = TypeVar("Config")
+MAX_REPLAY_BYTES = 1 << 34
+"""A larger replay file is taken for damaged."""
+
+
+@dataclass(frozen=True)
+class GateConfig:
+    """The match that decides whether the candidate takes over self-play."""
+
+    enabled: bool = True
+    """Off: every candidate takes over."""
+    threshold: float = 0.55
+    """Score that promotes; a draw counts half (Silver et al. 2017)."""
+    games: int = 100
+    """Games at most; the match ends as soon as the verdict is certain."""
+    simulations: int = 32
+    """Simulations per ply."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.threshold <= 1.0 or self.games < 2 or self.simulations < 1:
+            raise InvalidSetting(
+                "the gate takes a threshold between 0 and 1, 2 games or more and 1 simulation or more, "
+                f"not {self.threshold}, {self.games}, {self.simulations}"
+            )
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """The matches at the end of a run."""
+
+    opponents: tuple[str, ...] = ("random", "greedy", "minimax:4")
+    """Contestants that the best network meets."""
+    games: int = 100
+    """Games against each."""
+    simulations: int = 100
+    """Simulations per ply."""
+
+    def __post_init__(self) -> None:
+        if self.games < 1 or self.simulations < 1:
+            raise InvalidSetting(
+                f"evaluation takes 1 game and 1 simulation or more, not {self.games}, {self.simulations}"
+            )
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All settings of a run; a preset is one of these."""
+
+    generations: int = 20
+    """Generations after which the run is over."""
+    minutes: float = 0.0
+    """The run also ends, after a whole generation, when so many minutes are over; 0 = no such limit."""
+    cache_size: int = 1 << 18
+    """Network answers kept on each thread."""
+    net: NetConfig = field(default_factory=NetConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    gate: GateConfig = field(default_factory=GateConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        if self.generations < 1 or self.minutes < 0 or self.cache_size < 0:
+            raise InvalidSetting(
+                "a run takes 1 generation or more, and no negative minutes or cache size, "
+                f"not {self.generations}, {self.minutes}, {self.cache_size}"
+            )
+
+
+def config_from_dict(config_class: type[Config], values: Any, where: str) -> Config:
+    """The settings that `asdict` made `values` from; raises InvalidSetting about what does not fit."""
+    if not isinstance(values, dict):
+        raise InvalidSetting(f"{where} must hold settings by name")
+    types = get_type_hints(config_class)
+    unknown = set(values) - {f.name for f in fields(config_class)}  # type: ignore[arg-type]
+    if unknown:
+        raise InvalidSetting(f"{where} holds settings that this version does not know: {', '.join(sorted(unknown))}")
+    chosen: dict[str, Any] = {}
+    for name, value in values.items():
+        if is_dataclass(types[name]):
+            value = config_from_dict(types[name], value, f"{where}, {name}")  # type: ignore[arg-type]
+        elif isinstance(value, list):
+            value = tuple(value)
+        chosen[name] = value
+    return config_class(**chosen)
+
+
+class Coach:
+    """One run: `run` goes on from the newest generation in the folder to the end."""
+
+    def __init__(
+        self, package: GamePackage, config: RunConfig, folder: RunFolder, *, seed: int, threads: int, device: str
+    ):
+        self.package, self.config, self.folder = package, config, folder
+        self.seed, self.threads = seed, threads
+        self.kernels = Kernels(package.game)
+        self.net, self.best = (self._make_net(device) for _ in range(2))
+        self.net.use_threads(threads)
+        self.learner = Learner(self.net, config.learner, seed)
+        self.replay = ReplayBuffer(self.kernels, config.replay)
+        self.evaluators = [Evaluator(self.kernels, self.best, config.cache_size) for _ in range(threads)]
+        slots = max(1, min(config.self_play.num_slots, config.self_play.games_per_generation // threads))
+        self.workers = [
+            SelfPlay(self.kernels, config.self_play, config.search, evaluator, slots, seed, i, threads)
+            for i, evaluator in enumerate(self.evaluators)
+        ]
+        self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
+        self.generation = 0
+        self.best_generation = 0
+        self.seconds = 0.0
+        self.replay_files: dict[str, str] = {}
+        self.stop = threading.Event()
+
+    def _make_net(self, device: str) -> NeuralNet:
+        net = self.package.make_net(self.package.game, asdict(self.config.net))
+        net.use_device(device)
+        return net
+
+    # --- the loop ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Trains until the generations or the minutes are used up."""
+        manifest = self.folder.newest_valid()
+        if manifest is None:
+            self._commit({})
+        else:
+            self._restore(manifest)
+        while not self.finished():
+            self._play_generation()
+
+    def finished(self) -> bool:
+        """The generations or the minutes are used up."""
+        minutes = self.config.minutes
+        return self.generation >= self.config.generations or 0 < minutes * 60 <= self.seconds
+
+    def progress(self) -> float:
+        """How far the run is, from 0 to 1; the learning rate follows it."""
+        by_count = self.generation / self.config.generations
+        return max(by_count, self.seconds / 60 / self.config.minutes) if self.config.minutes else by_count
+
+    def _play_generation(self) -> None:
+        begin = time.monotonic()
+        generation = self.generation + 1
+        samples, play_figures = self._self_play(generation)
+        self.replay.add(generation, samples)
+        name = f"replay_{generation:04d}.npz"
+        self.replay_files[name] = write_npz(self.folder.path / name, samples.arrays())
+        kept = {f"replay_{number:04d}.npz" for number, _ in self.replay.generations}
+        self.replay_files = {name: sha for name, sha in self.replay_files.items() if name in kept}
+        learn_figures = self._learn(generation, len(samples))
+        gate_figures = self._gate(generation)
+        self.generation = generation
+        self.net.save(self._checkpoint(generation), {"generation": generation, **gate_figures})
+        if gate_figures["promoted"]:
+            self.best_generation = generation
+            self.best.load(self._checkpoint(generation))
+            for evaluator in self.evaluators:
+                evaluator.clear()
+        benchmark = self.benchmark(self.net) if self.benchmark else {}
+        self.seconds += time.monotonic() - begin
+        figures = {"generation": generation, "seconds": round(self.seconds, 3), **play_figures}
+        self._commit(figures | learn_figures | gate_figures | benchmark)
+        self._say(figures | learn_figures | gate_figures | benchmark)
+
+    def _self_play(self, generation: int) -> tuple[Samples, dict[str, Any]]:
+        wanted = self.config.self_play.games_per_generation
+        begin = time.monotonic()
+        before = sum(worker.num_games for worker in self.workers), sum(worker.num_positions for worker in self.workers)
+        asked = sum(e.num_requests for e in self.evaluators), sum(e.num_evaluations for e in self.evaluators)
+        simulations = self.config.search.num_simulations
+
+        def counts() -> tuple[int, int, float]:
+            games = sum(worker.num_games for worker in self.workers) - before[0]
+            positions = sum(worker.num_positions for worker in self.workers) - before[1]
+            return games, positions, max(1e-9, time.monotonic() - begin)
+
+        with Progress(f"generation {generation}: self-play") as progress:
+
+            def show() -> None:
+                games, positions, seconds = counts()
+                rate = positions / seconds
+                progress.show(
+                    min(1.0, games / wanted),
+                    f"{games} of {wanted} games, {rate:,.0f} positions/s, {rate * simulations:,.0f} simulations/s",
+                )
+
+            samples = play_games(self.workers, wanted, self.stop, self.net.use_threads, show)
+        games, positions, seconds = counts()
+        requests = sum(e.num_requests for e in self.evaluators) - asked[0]
+        evaluations = sum(e.num_evaluations for e in self.evaluators) - asked[1]
+        first_plies = samples.outcomes[np.isclose(samples.outcomes, 0)]
+        return samples, {
+            "games": games,
+            "positions": len(samples),
+            "plies_per_game": round(len(samples) / games, 2),
+            "drawn_positions": round(len(first_plies) / len(samples), 4),
+            "simulations_per_s": round(positions * simulations / seconds),
+            "cache_hits": round(1 - evaluations / max(1, requests), 4),
+            "self_play_seconds": round(seconds, 3),
+        }
+
+    def _learn(self, generation: int, num_new: int) -> dict[str, Any]:
+        begin = time.monotonic()
+        training_set = self.replay.training_set()
+        num_updates = self.learner.num_updates(num_new)
+        with Progress(f"generation {generation}: learning") as progress:
+            done = 0
+
+            def show(losses: dict[str, float]) -> None:
+                nonlocal done
+                done += 1
+                progress.show(
+                    done / num_updates, ", ".join(f"{name.replace('_', ' ')} {x:.3f}" for name, x in losses.items())
+                )
+
+            losses = self.learner.learn(training_set, num_updates, generation, self.progress(), show)
+        return {name: round(loss, 5) for name, loss in losses.items()} | {
+            "updates": num_updates,
+            "window_generations": len(self.replay.generations),
+            "window_positions": len(training_set),
+            "learning_rate": self.learner.learning_rate(self.progress(), self.config.learner.warmup_updates),
+            "learning_seconds": round(time.monotonic() - begin, 3),
+        }
+
+    def _gate(self, generation: int) -> dict[str, Any]:
+        gate = self.config.gate
+        if not gate.enabled:
+            return {"gate_score": None, "promoted": True}
+        begin = time.monotonic()
+        with Progress(f"generation {generation}: gate") as progress:
+
+            def show(result: MatchResult) -> None:
+                progress.show(
+                    result.num_games / gate.games,
+                    f"score {result.score:.2f} after {result.num_games} games (promoted from {gate.threshold:.2f})",
+                )
+
+            result = play_match(
+                self.kernels,
+                self._player("candidate", self.net, gate.simulations),
+                self._player("best", self.best, gate.simulations),
+                gate.games,
+                self.seed + generation,
+                on_progress=show,
+                decided=gate_decided(gate.threshold, gate.games),
+            )
+        return {
+            "gate_score": round(result.score, 4),
+            "promoted": result.score >= gate.threshold,
+            "gate_games": result.num_games,
+            "gate_distinct_games": result.distinct_games,
+            "gate_seconds": round(time.monotonic() - begin, 3),
+        }
+
+    def _player(self, name: str, net: NeuralNet, simulations: int) -> SearchPlayer:
+        config = replace(self.config.search, num_simulations=simulations, noise_fraction=0.0)
+        evaluates = Evaluator(self.kernels, net, 1 << 16)
+        return SearchPlayer(name, self.kernels, evaluates, config, self.seed)
+
+    def _say(self, figures: dict[str, Any]) -> None:
+        total = f"/{self.config.generations}"
+        gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.2f}"
+        benchmark = "".join(f", {name} {x:.3f}" for name, x in figures.items() if name.startswith("benchmark_"))
+        logger.info(
+            "generation %d%s after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s",
+            figures["generation"], total, _duration(self.seconds), figures["games"], figures["positions"],
+            figures["policy_loss"], figures["value_loss"], gate,
+            "promoted" if figures["promoted"] else "not promoted", benchmark,
+        )  # fmt: skip
+
+    # --- on disk -----------------------------------------------------------------------------------------------------
+
+    def _checkpoint(self, generation: int) -> Path:
+        return self.folder.path / f"generation_{generation:04d}.safetensors"
+
+    def _commit(self, figures: dict[str, Any]) -> None:
+        """Writes all that the next generation starts from; the manifest comes last and makes it count."""
+        path, number = self.folder.path, f"{self.generation:04d}"
+        if self.generation == 0:
+            self.net.save(self._checkpoint(0), {"generation": 0, "promoted": True})
+            self.best.load(self._checkpoint(0))
+        learner = path / f"learner_{number}.safetensors"
+        self.net.save_training(learner)
+        games = {f"{name}_{i}": x for i, worker in enumerate(self.workers) for name, x in worker.state().items()}
+        files = {f"games_{number}.npz": write_npz(path / f"games_{number}.npz", games), **self.replay_files}
+        for checkpoint in {self._checkpoint(self.generation), self._checkpoint(self.best_generation), learner}:
+            for file in (checkpoint, checkpoint.with_suffix(".json")):
+                files[file.name] = sha256_of(file)
+        if figures:
+            self.folder.append_metrics(figures)
+        state = {
+            "best": self.best_generation,
+            "seconds": self.seconds,
+            "seed": self.seed,
+            "threads": self.threads,
+            "num_games": [worker.num_games for worker in self.workers],
+            "replay": [number for number, _ in self.replay.generations],
+        }
+        self.folder.commit(self.generation, files, state)
+
+    def _restore(self, manifest: Manifest) -> None:
+        path, state = self.folder.path, manifest.state
+        if state["threads"] != self.threads or state["seed"] != self.seed:
+            raise RunFolderError(
+                f"{path} was begun with --threads {state['threads']} --seed {state['seed']}: go on with the same"
+            )
+        self.folder.truncate_metrics(manifest.generation)
+        self.generation, self.best_generation = manifest.generation, state["best"]
+        self.seconds = state["seconds"]
+        self.net.load_training(path / f"learner_{self.generation:04d}.safetensors")
+        self.best.load(self._checkpoint(self.best_generation))
+        games = read_npz(path / f"games_{self.generation:04d}.npz", MAX_REPLAY_BYTES)
+        for i, worker in enumerate(self.workers):
+            worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
+        for number in state["replay"]:
+            name = f"replay_{number:04d}.npz"
+            self.replay.add(number, Samples(**read_npz(path / name, MAX_REPLAY_BYTES)))
+            self.replay_files[name] = manifest.files[name]
+        logger.info("going on after generation %d of %d", self.generation, self.config.generations)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def evaluate(self) -> list[dict[str, Any]]:
+        """Plays the best network against the configured opponents; kept in `evaluation.json` too."""
+        settings = self.config.evaluation
+        results = []
+        for name in settings.opponents:
+            opponent = open_contestant(name, self.package, seed=self.seed, threads=self.threads)
+            with Progress(f"evaluation against {name}") as progress:
+
+                def show(result: MatchResult, progress: Progress = progress) -> None:
+                    progress.show(result.num_games / settings.games, f"score {result.score:.2f}")
+
+                player = self._player("best", self.best, settings.simulations)
+                match = play_match(
+                    self.kernels, player, opponent, settings.games, self.seed, on_progress=show
+                )  # fmt: skip
+            interval = score_interval(match.wins, match.draws, match.losses)
+            results.append(
+                {
+                    "opponent": name, "games": match.num_games, "distinct_games": match.distinct_games,
+                    "wins": match.wins, "draws": match.draws, "losses": match.losses,
+                    "score": match.score, "score_interval": list(interval), "simulations": settings.simulations,
+                }
+            )  # fmt: skip
+        write_json(self.folder.path / "evaluation.json", {"generation": self.best_generation, "matches": results})
+        return results
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

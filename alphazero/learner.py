@@ -1,0 +1,105 @@
+"""From samples to a better network."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting, TrainingError
+from alphazero.neural_net import NeuralNet
+from alphazero.replay_buffer import TrainingSet
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How the network learns."""
+
+    batch_size: int = 256
+    """Samples per update."""
+    learning_rate: float = 3e-3
+    """The schedule's peak."""
+    final_learning_rate: float = 2e-4
+    """The schedule's end, reached in the last generation along a cosine."""
+    warmup_updates: int = 50
+    """Updates over which the rate rises from 0 in the first generation."""
+    weight_decay: float = 1e-4
+    """AdamW's decay of matrices and filters (Loshchilov and Hutter 2019)."""
+    max_gradient_norm: float = 1.0
+    """Longer gradients are shortened to this."""
+    ema_decay: float = 0.99
+    """The weights that play are an average of the learned ones, which loses this much of itself an update."""
+    sample_reuse: float = 4.0
+    """Times that a sample is learned from, on average, before it leaves the window."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("batch_size", 2, 1 << 20),
+            ("learning_rate", 1e-8, 10.0),
+            ("final_learning_rate", 0.0, 10.0),
+            ("warmup_updates", 0, 1 << 20),
+            ("weight_decay", 0.0, 10.0),
+            ("max_gradient_norm", 1e-6, 1e6),
+            ("ema_decay", 0.0, 0.999999),
+            ("sample_reuse", 1e-3, 1e3),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise InvalidSetting(f"learner setting {name} must lie between {low:g} and {high:g}, not {value}")
+
+
+class Learner:
+    """Updates a network on the replay window; stateless between generations, so that resuming needs no more than the net."""
+
+    def __init__(self, net: NeuralNet, config: LearnerConfig, seed: int):
+        self.net, self.config, self.seed = net, config, seed
+        net.prepare_training(config.weight_decay, config.max_gradient_norm, config.ema_decay)
+
+    def num_updates(self, num_new_samples: int) -> int:
+        """Updates for so many new samples: each is used `sample_reuse` times in all."""
+        return max(1, math.ceil(num_new_samples * self.config.sample_reuse / self.config.batch_size))
+
+    def learning_rate(self, progress: float, update: int) -> float:
+        """At `progress` (0 to 1) through the run, `update` updates after its start."""
+        config = self.config
+        rate = config.final_learning_rate + (config.learning_rate - config.final_learning_rate) * 0.5 * (
+            1 + math.cos(math.pi * min(1.0, progress))
+        )
+        return rate * min(1.0, (update + 1) / (config.warmup_updates + 1))
+
+    def learn(
+        self,
+        training_set: TrainingSet,
+        num_updates: int,
+        generation: int,
+        progress: float,
+        on_update: Callable[[dict[str, float]], None] = lambda losses: None,
+    ) -> dict[str, float]:
+        """Updates the network; returns the mean losses. Raises TrainingError when they stop being finite."""
+        rng = np.random.Generator(np.random.Philox(key=(self.seed << 32) + generation))
+        totals: dict[str, float] = {}
+        counted = skipped = in_a_row = 0
+        for update, batch in enumerate(training_set.batches(self.config.batch_size, num_updates, rng)):
+            warming_up = update if generation == 1 else self.config.warmup_updates
+            losses = self.net.train_step(batch, self.learning_rate(progress, warming_up))
+            if not all(math.isfinite(loss) for loss in losses.values()):
+                skipped, in_a_row = skipped + 1, in_a_row + 1
+                if in_a_row == 3:
+                    raise TrainingError(
+                        f"three batches in a row gave no finite loss ({losses}) in generation {generation}: "
+                        "lower --learner.learning-rate and go on with --resume; the generations before are safe"
+                    )
+                continue
+            in_a_row, counted = 0, counted + 1
+            for name, loss in losses.items():
+                totals[name] = totals.get(name, 0.0) + loss
+            on_update(losses)
+        if skipped:
+            logger.warning("%d of %d batches gave no finite loss and were skipped", skipped, num_updates)
+        self.net.finish_training()
+        return {name: total / max(1, counted) for name, total in totals.items()}

@@ -1,0 +1,75 @@
+"""What the framework asks of a network; any library can stand behind it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Batch:
+    """n samples as the learner sees them."""
+
+    observations: np.ndarray
+    """`float32[n, P, H, W]`."""
+    legal_masks: np.ndarray
+    """`bool[n, A]`: true = allowed."""
+    policy_targets: np.ndarray
+    """`float32[n, A]`: sums to 1, 0 on illegal actions."""
+    value_targets: np.ndarray
+    """`float32[n]` in [-1, 1], for the player to move."""
+
+
+class NeuralNet(ABC):
+    """A policy and value network for one game."""
+
+    card: dict[str, Any]
+    """What a checkpoint says of the network: `game`, `net` (its settings), `parameters`, `flops_per_position`."""
+
+    @abstractmethod
+    def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Priors `float32[m, A]` and values `float32[m]` of `float32[m, P, H, W]` under `bool[m, A]`.
+
+        Priors sum to 1 and are 0 on illegal actions; values are in [-1, 1], for the player to move. Safe to call from
+        several threads at once.
+        """
+
+    @abstractmethod
+    def use_device(self, name: str) -> None:
+        """Moves the network to `cpu` or `cuda`."""
+
+    @abstractmethod
+    def prepare_training(self, weight_decay: float, max_gradient_norm: float, ema_decay: float) -> None:
+        """Settings of `train_step`: decay of the weights, bound of the gradient's norm, decay of the averaged weights."""
+
+    @abstractmethod
+    def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
+        """One optimizer step; returns `policy_loss` and `value_loss`. Nothing changes if a loss or gradient is not finite."""
+
+    @abstractmethod
+    def use_threads(self, count: int) -> None:
+        """How many processor threads the calling thread's network calls may use from now on."""
+
+    @abstractmethod
+    def finish_training(self) -> None:
+        """Makes `evaluate` answer by what was learned since the last call."""
+
+    @abstractmethod
+    def save(self, path: Path, card: dict[str, Any]) -> dict[str, Any]:
+        """Writes the weights that play and the card (own fields plus `card`'s); returns the card as written."""
+
+    @abstractmethod
+    def load(self, path: Path) -> dict[str, Any]:
+        """Reads weights written by `save`; returns the card; raises CheckpointError."""
+
+    @abstractmethod
+    def save_training(self, path: Path) -> dict[str, Any]:
+        """Writes all that learning needs to go on as if never stopped; returns the card as written."""
+
+    @abstractmethod
+    def load_training(self, path: Path) -> None:
+        """Reads what `save_training` wrote; raises CheckpointError."""

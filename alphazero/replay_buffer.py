@@ -1,0 +1,147 @@
+"""Samples of finished games, the window of recent ones, and the batches that the learner draws from it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting
+from alphazero.kernels import Kernels
+from alphazero.neural_net import Batch
+
+
+@dataclass(frozen=True)
+class Samples:
+    """n positions of finished games, as the player to move saw them."""
+
+    states: np.ndarray
+    """`uint64[n, K]`."""
+    policies: np.ndarray
+    """`float32[n, A]`: the policy target."""
+    outcomes: np.ndarray
+    """`float32[n]`: z, the game's result for the player to move."""
+    values: np.ndarray
+    """`float32[n]`: the search's value of the position (root q) for the player to move."""
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @staticmethod
+    def join(parts: list[Samples]) -> Samples:
+        """One after another."""
+        return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """Which samples are learned from."""
+
+    window_start: int = 4
+    """Generations in the window at the beginning."""
+    window_growth: float = 0.5
+    """Generations by which the window grows each generation, so that the first, worst games leave soon."""
+    window_max: int = 20
+    """Generations in the window at most."""
+    merge: bool = True
+    """Average the targets of equal positions (mirror images count as equal) and keep one sample of them."""
+    q_share: float = 0.5
+    """Share of the search's value in the value target; the rest is the game's outcome."""
+
+    def __post_init__(self) -> None:
+        if self.window_start < 1 or self.window_max < self.window_start or self.window_growth < 0:
+            raise InvalidSetting(
+                "the replay window must hold at least 1 generation at the start, not shrink, and end no smaller, "
+                f"not start {self.window_start}, growth {self.window_growth}, max {self.window_max}"
+            )
+        if not 0 <= self.q_share <= 1:
+            raise InvalidSetting(f"replay setting q_share must lie between 0 and 1, not {self.q_share}")
+
+
+class ReplayBuffer:
+    """The samples of recent generations."""
+
+    def __init__(self, kernels: Kernels, config: ReplayConfig):
+        self.kernels, self.config = kernels, config
+        self.generations: deque[tuple[int, Samples]] = deque()
+
+    def window(self, generation: int) -> int:
+        """Generations that are kept after `generation` (counted from 1)."""
+        config = self.config
+        return min(config.window_max, config.window_start + int(config.window_growth * (generation - 1)))
+
+    def add(self, generation: int, samples: Samples) -> None:
+        """Takes a generation's samples in and lets the oldest go."""
+        self.generations.append((generation, samples))
+        while len(self.generations) > self.window(generation):
+            self.generations.popleft()
+
+    def training_set(self) -> TrainingSet:
+        """All samples of the window, equal positions merged if so configured."""
+        samples = Samples.join([samples for _, samples in self.generations])
+        targets = (1 - self.config.q_share) * samples.outcomes + self.config.q_share * samples.values
+        states, policies = samples.states, samples.policies
+        if self.config.merge:
+            states, policies, targets = merge_equal(self.kernels, states, policies, targets)
+        return TrainingSet(self.kernels, states, policies, targets.astype(np.float32))
+
+
+def merge_equal(
+    kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One row per distinct state, its targets the means; mirror images are turned the same way first."""
+    states = states.copy()
+    if kernels.canonicalize is not None:
+        symmetries = np.empty(len(states), np.int64)
+        kernels.canonicalize(states, symmetries)
+        policies = np.take_along_axis(policies, kernels.game.symmetries[1][symmetries], axis=1)
+    order = np.lexsort(states.T)
+    states, policies, values = states[order], policies[order], values[order].astype(np.float64)
+    starts = np.flatnonzero(np.append(True, (states[1:] != states[:-1]).any(axis=1)))
+    counts = np.diff(np.append(starts, len(states)))
+    mean_policies = np.add.reduceat(policies.astype(np.float64), starts) / counts[:, None]
+    return states[starts], mean_policies.astype(np.float32), np.add.reduceat(values, starts) / counts
+
+
+class TrainingSet:
+    """Positions with their targets, and batches of them under random symmetries."""
+
+    def __init__(self, kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray):
+        self.kernels = kernels
+        self.states, self.policies, self.values = states, policies, values
+        self._cells, self._actions = kernels.game.symmetries
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def batches(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """`count` batches; no position comes again before all others have come."""
+        batch_size = min(batch_size, len(self))
+        order = np.empty(0, np.int64)
+        for _ in range(count):
+            if len(order) < batch_size:
+                order = np.concatenate([order, rng.permutation(len(self))])
+            rows, order = order[:batch_size], order[batch_size:]
+            yield self.batch(rows, rng.integers(len(self._cells), size=batch_size))
+
+    def batch(self, rows: np.ndarray, symmetries: np.ndarray) -> Batch:
+        """The positions `rows int64[n]`, turned by `symmetries int64[n]`."""
+        states = self.states[rows]
+        masks, _, _ = self.kernels.describe_all(states)
+        planes = self.kernels.observations(states)
+        shape = planes.shape
+        flat = planes.reshape(*shape[:2], -1)
+        turned = np.take_along_axis(flat, self._cells[symmetries][:, None, :], axis=2).reshape(shape)
+        actions = self._actions[symmetries]
+        return Batch(
+            turned,
+            np.take_along_axis(masks, actions, axis=1),
+            np.take_along_axis(self.policies[rows], actions, axis=1),
+            self.values[rows],
+        )

@@ -1,0 +1,225 @@
+"""Games of a network against itself: the source of all samples.
+
+A number of slots each hold a game; a finished game's slot starts the next one at once, and games that are still going
+when a generation ends go on in the next one, so that none is dropped for being long or short.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+
+from alphazero.errors import GameError, InvalidSetting
+from alphazero.kernels import Kernels
+from alphazero.mcts import Evaluate, Search, SearchConfig
+from alphazero.noise import MOVE, make_key, uniform
+from alphazero.replay_buffer import Samples
+from alphazero.tree import kernel
+
+
+@dataclass(frozen=True)
+class SelfPlayConfig:
+    """How games are played to learn from."""
+
+    games_per_generation: int = 400
+    """Finished games after which the network learns."""
+    num_slots: int = 256
+    """Games going on at once on each thread; more keep the network busier, and use more memory."""
+    temperature: float = 1.0
+    """Actions are drawn by visits^(1/temperature) at first."""
+    temperature_plies: int = 12
+    """Plies played at `temperature`; later ones at `final_temperature`."""
+    final_temperature: float = 0.25
+    """0 plays the most visited action."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("games_per_generation", 1, 1 << 24),
+            ("num_slots", 1, 1 << 16),
+            ("temperature", 0.0, 100.0),
+            ("temperature_plies", 0, 1 << 16),
+            ("final_temperature", 0.0, 100.0),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise InvalidSetting(f"self-play setting {name} must lie between {low:g} and {high:g}, not {value}")
+
+
+def value_targets(to_play: np.ndarray, done: np.ndarray, rewards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """z and whether it is known, `float32[n, T]` and `bool[n, T]`, of n recordings of T plies, game after game.
+
+    `done bool[n, T]`: the ply ended its game; `rewards float32[n, T]`: the result there for the player who made it
+    (`to_play int8[n, T]`). A ply after the last finished game has no z: it gets 0 and is not known.
+    """
+    z, known = np.zeros(done.shape, np.float32), np.zeros(done.shape, bool)
+    winner_view, player = np.zeros(len(done), np.float32), np.zeros(len(done), np.int8)
+    finished = np.zeros(len(done), bool)
+    for ply in reversed(range(done.shape[1])):
+        ends = done[:, ply]
+        winner_view[ends], player[ends] = rewards[ends, ply], to_play[ends, ply]
+        finished |= ends
+        known[:, ply] = finished
+        same = to_play[:, ply] == player
+        z[:, ply] = np.where(finished, np.where(same, winner_view, -winner_view), 0.0)
+    return z, known
+
+
+@kernel
+def draw_actions(policies, temperatures, seed, games, plies, actions):
+    """Draws `actions int64[n]` by policies^(1 / temperature); a temperature of 0 leaves `actions[i]` as it is."""
+    for i in range(len(actions)):
+        if temperatures[i] > 0.0:
+            peak, total = 0.0, 0.0
+            for action in range(policies.shape[1]):
+                peak = max(peak, float(policies[i, action]))
+            for action in range(policies.shape[1]):
+                total += (policies[i, action] / peak) ** (1.0 / temperatures[i])
+            mark = uniform(make_key(seed, games[i], plies[i], MOVE), 0) * total
+            for action in range(policies.shape[1]):
+                weight = (policies[i, action] / peak) ** (1.0 / temperatures[i])
+                if weight > 0.0:
+                    actions[i] = action
+                    mark -= weight
+                    if mark <= 0.0:
+                        break
+
+
+class SelfPlay:
+    """The slots of one thread."""
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        config: SelfPlayConfig,
+        search_config: SearchConfig,
+        evaluate: Evaluate,
+        num_slots: int,
+        seed: int,
+        first_game: int = 0,
+        game_stride: int = 1,
+    ):
+        """Games are numbered `first_game`, `first_game + game_stride`, ...; the number keys a game's randomness."""
+        game = kernels.game
+        self.kernels, self.config, self.seed = kernels, config, seed
+        self.search = Search(kernels, search_config, evaluate, num_slots, seed)
+        self.stride, self.next_game = game_stride, first_game + num_slots * game_stride
+        self.games = first_game + np.arange(num_slots) * game_stride
+        self.plies = np.zeros(num_slots, np.int64)
+        self.states = kernels.start_states(num_slots)
+        self.to_play = np.zeros(num_slots, np.int8)
+        kernels.find_movers(self.states, self.to_play)
+        history = num_slots, game.max_plies
+        self.past_states = np.zeros((*history, game.state_words), np.uint64)
+        self.past_policies = np.zeros((*history, game.num_actions), np.float32)
+        self.past_values = np.zeros(history, np.float32)
+        self.past_to_play = np.zeros(history, np.int8)
+        self.num_games = self.num_positions = 0
+        """Played so far; other threads may read them to show progress."""
+
+    STATE = "games", "plies", "states", "to_play", "past_states", "past_policies", "past_values", "past_to_play"
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The games that are going on, for `restore`."""
+        return {name: getattr(self, name) for name in self.STATE} | {"next_game": np.array(self.next_game)}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Goes on with the games of `state`."""
+        for name in self.STATE:
+            getattr(self, name)[...] = state[name]
+        self.next_game = int(state["next_game"])
+
+    def play(self, num_games: int, stop: threading.Event | None = None) -> Samples:
+        """Plays until `num_games` more games are over; returns their samples. `stop` ends it early."""
+        finished: list[Samples] = []
+        count = 0
+        everyone = np.arange(len(self.games))
+        # the weights may be new, so nothing of the trees before is kept
+        self.search.start(everyone, self.states, self.games, self.plies)
+        while count < num_games and not (stop is not None and stop.is_set()):
+            self.search.step()
+            slots = self.search.finished()
+            if len(slots):
+                samples = self._play_ply(slots)
+                count += len(samples)
+                finished += samples
+        return Samples.join(finished) if finished else self._samples(0, 0, 0.0)
+
+    def _play_ply(self, slots: np.ndarray) -> list[Samples]:
+        """Plays one action in each of `slots`, starts the next searches, and returns the samples of games now over."""
+        found = self.search.read(slots)
+        plies = self.plies[slots]
+        self.past_states[slots, plies] = self.states[slots]
+        self.past_policies[slots, plies] = found.policy
+        self.past_values[slots, plies] = found.values
+        self.past_to_play[slots, plies] = self.to_play[slots]
+        config = self.config
+        temperatures = np.where(plies < config.temperature_plies, config.temperature, config.final_temperature)
+        actions = found.actions
+        if self.search.config.gumbel_actions == 0:  # sequential halving explores by its own noise
+            draw_actions(found.policy, temperatures, self.seed, self.games[slots], plies, actions)
+        states, to_play = self.states[slots], self.to_play[slots]
+        self.kernels.play(states, to_play, actions)
+        _, terminal, results = self.kernels.describe_all(states)
+        self.num_positions += len(slots)
+        over = []
+        for i in np.flatnonzero(terminal):
+            slot = int(slots[i])
+            # the result is for the player to move there; turn it to the one who made the last ply
+            reward = results[i] if to_play[i] == self.to_play[slot] else -results[i]
+            over.append(self._samples(slot, int(plies[i]) + 1, float(reward)))
+            self.games[slot] = self.next_game
+            self.next_game += self.stride
+        if (plies[~terminal] + 1 >= self.kernels.game.max_plies).any():
+            raise GameError(f"{self.kernels.game.name}: a game went on after its max_plies = {self.kernels.game.max_plies}")
+        self.num_games += len(over)
+        fresh = np.flatnonzero(terminal)
+        states[fresh] = self.kernels.start_states(len(fresh))
+        to_play[fresh] = 0
+        self.kernels.find_movers(states, to_play)
+        self.states[slots], self.to_play[slots] = states, to_play
+        self.plies[slots] = np.where(terminal, 0, plies + 1)
+        kept = np.where(terminal, -1, actions)
+        self.search.start(slots, states, self.games[slots], self.plies[slots], kept)
+        return over
+
+    def _samples(self, slot: int, num_plies: int, reward: float) -> Samples:
+        """The samples of a slot's game, which ended with `reward` for the player of its last ply."""
+        to_play = self.past_to_play[slot, :num_plies]
+        done, rewards = np.zeros((1, num_plies), bool), np.zeros((1, num_plies), np.float32)
+        done[:, -1:], rewards[:, -1:] = True, reward
+        z, _ = value_targets(to_play[None], done, rewards)
+        return Samples(
+            self.past_states[slot, :num_plies].copy(),
+            self.past_policies[slot, :num_plies].copy(),
+            z[0],
+            self.past_values[slot, :num_plies].copy(),
+        )
+
+
+def play_games(
+    workers: list[SelfPlay],
+    num_games: int,
+    stop: threading.Event,
+    use_threads: Callable[[int], None],
+    on_progress: Callable[[], None] = lambda: None,
+) -> Samples:
+    """Lets every worker play its share of `num_games` on a thread of its own; joins the samples in order.
+
+    `use_threads(1)` is called in each thread first, so that network calls stay on it; `on_progress` now and then.
+    """
+    shares = [num_games // len(workers) + (i < num_games % len(workers)) for i in range(len(workers))]
+    with ThreadPoolExecutor(len(workers), initializer=use_threads, initargs=(1,)) as pool:
+        futures = [pool.submit(worker.play, share, stop) for worker, share in zip(workers, shares, strict=True)]
+        try:
+            while wait(futures, timeout=0.5, return_when=FIRST_EXCEPTION).not_done:
+                on_progress()
+                if any(future.done() and future.exception() for future in futures):
+                    break
+            return Samples.join([future.result() for future in futures])
+        except BaseException:
+            stop.set()  # one worker failed, or the user wants to leave: the others need not go on
+            raise

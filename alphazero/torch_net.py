@@ -1,0 +1,209 @@
+"""`TorchNet`: the NeuralNet interface for any torch module with `forward(observations) -> (policy_logits, value)`."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from alphazero.checkpoint import check_tensors, load_checkpoint, save_checkpoint
+from alphazero.errors import CheckpointError
+from alphazero.game import Game
+from alphazero.neural_net import Batch, NeuralNet
+
+CHUNK = 64
+"""Positions per network call on a processor core: more do not fit its cache, fewer leave it idle."""
+GRAIN = 8
+"""Batches are filled up to a multiple of this, so that the library's kernels meet few different shapes."""
+MASKED = -1e9
+"""The logit of an illegal action."""
+
+
+def bf16_pays() -> bool:
+    """The processor multiplies bf16 in hardware."""
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+class TorchNet(NeuralNet):
+    """Trains a module in float32, averages its weights, and plays by a frozen copy of the average.
+
+    The copy has its batch norms folded into the convolutions and computes in bf16 where the hardware does; its error
+    against float32 is bounded in tests/test_torch_net.py.
+    """
+
+    def __init__(self, game: Game, module: nn.Module, settings: dict[str, Any]):
+        self.device = torch.device("cpu")
+        self.module = module.to(memory_format=torch.channels_last)
+        self.averaged = copy.deepcopy(self.module).requires_grad_(False)
+        # decay pulls weights to zero, which is meant for matrices and filters, not for offsets and scales
+        matrices = [p for p in self.module.parameters() if p.ndim > 1]
+        vectors = [p for p in self.module.parameters() if p.ndim <= 1]
+        self.optimizer = torch.optim.AdamW([{"params": matrices}, {"params": vectors, "weight_decay": 0.0}])
+        self.num_updates = 0
+        self.prepare_training()
+        self.card = {
+            "game": game.name,
+            "net": settings,
+            "parameters": sum(p.numel() for p in module.parameters()),
+            "flops_per_position": count_flops(module, game.observation_shape, self.device),
+        }
+        self.finish_training()
+
+    # --- playing -----------------------------------------------------------------------------------------------------
+
+    def use_device(self, name: str) -> None:
+        self.device = torch.device(name)
+        self.module.to(self.device)
+        self.averaged.to(self.device)
+        self.finish_training()
+
+    def finish_training(self) -> None:
+        frozen = fold(copy.deepcopy(self.averaged).eval()).to(memory_format=torch.channels_last)
+        self.dtype = torch.bfloat16 if self.device.type == "cuda" or bf16_pays() else torch.float32
+        self.frozen = frozen.to(self.dtype)
+
+    @torch.inference_mode()
+    def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        count = len(observations)
+        padded = -(-count // GRAIN) * GRAIN
+        planes = torch.zeros(padded, *observations.shape[1:], dtype=self.dtype, device=self.device)
+        planes = planes.contiguous(memory_format=torch.channels_last)
+        planes[:count] = torch.from_numpy(observations).to(self.device)
+        outputs = [self.frozen(part) for part in planes.split(CHUNK if self.device.type == "cpu" else padded)]
+        logits = torch.cat([policy for policy, _ in outputs])[:count].float()
+        values = torch.cat([value for _, value in outputs])[:count].float()
+        mask = torch.from_numpy(legal_masks).to(self.device)
+        priors = torch.softmax(logits.masked_fill(~mask, MASKED), dim=1) * mask
+        return priors.cpu().numpy(), values.cpu().numpy()
+
+    def use_threads(self, count: int) -> None:
+        torch.set_num_threads(count)
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def prepare_training(
+        self, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99
+    ) -> None:
+        self.optimizer.param_groups[0]["weight_decay"] = weight_decay
+        self.max_gradient_norm, self.ema_decay = max_gradient_norm, ema_decay
+
+    def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
+        self.module.train()
+        observations = torch.from_numpy(batch.observations).to(self.device, memory_format=torch.channels_last)
+        policy_loss, value_loss = losses(
+            *self.module(observations),
+            *(torch.from_numpy(x).to(self.device) for x in (batch.legal_masks, batch.policy_targets, batch.value_targets)),
+        )
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = policy_loss + value_loss
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.max_gradient_norm)
+        if math.isfinite(float(loss.detach())) and math.isfinite(float(norm)):
+            for group in self.optimizer.param_groups:
+                group["lr"] = learning_rate
+            self.optimizer.step()
+            self.num_updates += 1
+            self._average()
+        return {"policy_loss": float(policy_loss.detach()), "value_loss": float(value_loss.detach())}
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        # early on the average is that of all steps so far, so that the first weights do not linger
+        decay = min(self.ema_decay, self.num_updates / (self.num_updates + 10))
+        for kept, new in zip(self.averaged.state_dict().values(), self.module.state_dict().values(), strict=True):
+            if kept.dtype.is_floating_point:
+                kept.lerp_(new, 1.0 - decay)
+            else:
+                kept.copy_(new)
+
+    # --- on disk -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: Path, card: dict[str, Any]) -> dict[str, Any]:
+        return save_checkpoint(path, _contiguous(self.averaged.state_dict()), self.card | card)
+
+    def load(self, path: Path) -> dict[str, Any]:
+        tensors, card = load_checkpoint(path)
+        if card.get("game") != self.card["game"]:
+            raise CheckpointError(f"{path} plays {card.get('game')!r}, not {self.card['game']!r}: choose it by --game")
+        check_tensors(tensors, _shapes(self.averaged.state_dict()), path)
+        self.averaged.load_state_dict(tensors)
+        self.module.load_state_dict(tensors)
+        self.finish_training()
+        return card
+
+    def _training_tensors(self) -> dict[str, Tensor]:
+        names = [name for name, _ in self.module.named_parameters()]
+        order = {id(parameter): name for name, parameter in self.module.named_parameters()}
+        tensors = {f"module.{name}": tensor for name, tensor in self.module.state_dict().items()}
+        tensors |= {f"averaged.{name}": tensor for name, tensor in self.averaged.state_dict().items()}
+        for parameter, state in self.optimizer.state.items():
+            for moment in ("exp_avg", "exp_avg_sq"):
+                tensors[f"{moment}.{order[id(parameter)]}"] = state[moment]
+        assert len(order) == len(names)
+        return tensors
+
+    def save_training(self, path: Path) -> dict[str, Any]:
+        return save_checkpoint(path, _contiguous(self._training_tensors()), {"num_updates": self.num_updates})
+
+    def load_training(self, path: Path) -> None:
+        tensors, card = load_checkpoint(path)
+        self.num_updates = int(card["num_updates"])
+        if self.num_updates:
+            for parameter in self.module.parameters():
+                step = torch.tensor(float(self.num_updates))
+                moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+                self.optimizer.state[parameter] = {"step": step, **moments}
+        expected = self._training_tensors()
+        check_tensors(tensors, _shapes(expected), path)
+        with torch.no_grad():
+            for name, tensor in expected.items():
+                tensor.copy_(tensors[name])
+        self.finish_training()
+
+
+def losses(
+    logits: Tensor, value: Tensor, legal_mask: Tensor, policy_target: Tensor, value_target: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of the policy over the legal actions, and mean squared error of the value.
+
+    `logits float[n, A]`, `value float[n]`, `legal_mask bool[n, A]`, `policy_target float[n, A]`, `value_target float[n]`.
+    Illegal actions have no part in the softmax, so no gradient is spent on learning the rules.
+    """
+    log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, MASKED), dim=1)
+    policy_loss = -(policy_target * log_policy).sum(dim=1).mean()
+    return policy_loss, nn.functional.mse_loss(value, value_target)
+
+
+def fold(module: nn.Module) -> nn.Module:
+    """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place."""
+    for child in module.modules():
+        if isinstance(child, nn.Sequential):
+            for i in range(len(child) - 1):
+                layer, following = child[i], child[i + 1]
+                if isinstance(layer, nn.Conv2d) and isinstance(following, nn.BatchNorm2d):
+                    child[i], child[i + 1] = fuse_conv_bn_eval(layer, following), nn.Identity()
+    return module
+
+
+def count_flops(module: nn.Module, observation_shape: tuple[int, int, int], device: torch.device) -> int:
+    """Floating-point operations (a multiply-add is two) of one position's forward pass."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    probe = copy.deepcopy(module).eval()
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        probe(torch.zeros(1, *observation_shape, device=device))
+    return int(counter.get_total_flops())
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def _contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}

@@ -1,0 +1,43 @@
+"""Settings of Connect Four runs; where the numbers come from stands in docs/log.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from alphazero.coach import GateConfig, RunConfig
+from alphazero.game import Game
+from alphazero.learner import LearnerConfig
+from alphazero.mcts import SearchConfig
+from alphazero.replay_buffer import ReplayConfig
+from alphazero.resnet import NetConfig
+from alphazero.selfplay import SelfPlayConfig
+
+
+def presets(game: Game) -> dict[str, RunConfig]:
+    """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
+    quick = RunConfig(
+        generations=24,
+        net=NetConfig(blocks=4, channels=32),
+        search=SearchConfig(num_simulations=32, c_puct=1.25),
+        self_play=SelfPlayConfig(games_per_generation=512, num_slots=256, temperature_plies=10),
+        replay=ReplayConfig(),
+        learner=LearnerConfig(batch_size=256, sample_reuse=2.5),
+        gate=GateConfig(games=60, simulations=16),
+    )
+    standard = replace(
+        quick,
+        generations=80,
+        net=NetConfig(blocks=5, channels=64),
+        search=SearchConfig(num_simulations=64, c_puct=1.25),
+        self_play=replace(quick.self_play, games_per_generation=1024),
+        learner=LearnerConfig(batch_size=512),
+        gate=GateConfig(games=100, simulations=32),
+    )
+    strong = replace(
+        standard,
+        generations=200,
+        net=NetConfig(blocks=8, channels=96, head_channels=32, value_hidden=128),
+        search=SearchConfig(num_simulations=160, c_puct=1.25),
+        self_play=replace(standard.self_play, games_per_generation=2048),
+    )
+    return {"quick": quick, "standard": standard, "strong": strong}

@@ -1,0 +1,26 @@
+"""Settings of tic-tac-toe runs: small, since the whole game has 765 positions up to symmetry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from alphazero.coach import EvaluationConfig, GateConfig, RunConfig
+from alphazero.game import Game
+from alphazero.learner import LearnerConfig
+from alphazero.mcts import SearchConfig
+from alphazero.resnet import NetConfig
+from alphazero.selfplay import SelfPlayConfig
+
+
+def presets(game: Game) -> dict[str, RunConfig]:
+    """`quick`: under two minutes on a laptop; the others are the same, for longer."""
+    quick = RunConfig(
+        generations=10,
+        net=NetConfig(blocks=2, channels=32),
+        search=SearchConfig(num_simulations=32),
+        self_play=SelfPlayConfig(games_per_generation=256, num_slots=128, temperature_plies=4),
+        learner=LearnerConfig(batch_size=128, sample_reuse=4),
+        gate=GateConfig(games=60, simulations=16),
+        evaluation=EvaluationConfig(opponents=("random", "minimax:9"), games=200),
+    )
+    return {"quick": quick, "standard": replace(quick, generations=20), "strong": replace(quick, generations=40)}

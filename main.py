@@ -1,0 +1,179 @@
+"""Train a network by self-play: `python main.py --game connect4`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import random
+import signal
+import sys
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+import games
+from alphazero.coach import Coach, RunConfig, config_from_dict
+from alphazero.command import count_cores, parse, run_command
+from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
+from alphazero.package import GamePackage
+from alphazero.run_folder import RunFolder, settings_changed
+from alphazero.storage import read_json
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Teaches a network a game by self-play. The preset sets the defaults of all settings below."""
+
+    game: str = "connect4"
+    """Name of a game, path of a Python file that holds one, or dotted module name."""
+    preset: str = "quick"
+    """Settings to start from: quick (minutes on a laptop), standard or strong."""
+    run: str = ""
+    """Run folder; empty = a new one under runs/, or with --resume the newest one there."""
+    resume: bool = False
+    """Go on with the run in the folder."""
+    device: str = "auto"
+    """Where the network computes: auto, cpu or cuda."""
+    threads: int = field(default_factory=count_cores)
+    """Processor threads."""
+    seed: int = 0
+    """The same seed and number of threads give the same run."""
+    deterministic: bool = False
+    """Nothing depends on the clock or the order of sums: a resumed run equals an uninterrupted one bit for bit."""
+    config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
+
+    def __post_init__(self) -> None:
+        if self.device not in ("auto", "cpu", "cuda"):
+            raise UnknownName("device", self.device, ("auto", "cpu", "cuda"))
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise InvalidSetting("--device cuda: torch finds no CUDA device here; leave --device out to use the CPU")
+        if not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 31:
+            raise InvalidSetting(
+                "--threads must lie between 1 and 1,024 and --seed between 0 and 2,147,483,647, "
+                f"not {self.threads} and {self.seed}"
+            )
+        if self.deterministic and self.config.minutes:
+            raise InvalidSetting("--deterministic and --minutes exclude each other: a time limit depends on the clock")
+
+
+def main(argv: list[str]) -> None:
+    given = _first_look(argv)
+    package = games.load(given.game)
+    presets = package.presets()
+    if given.preset not in presets:
+        raise UnknownName("preset", given.preset, presets)
+    folder = _choose_folder(given.run, given.resume, package.game.name)
+    defaults = Options(config=presets[given.preset])
+    saved: dict[str, Any] = {}
+    if given.resume:
+        saved = read_saved(folder, given.game)
+        config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"))
+        defaults = replace(defaults, config=config, threads=saved["threads"], seed=saved["seed"])
+    options = parse(Options, argv, default=defaults)
+    train(options, package, folder, saved)
+
+
+def _first_look(argv: list[str]) -> argparse.Namespace:
+    """The flags that decide the defaults of all others; what is wrong with them is said later, by `parse`."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name, default in (("--game", "connect4"), ("--preset", "quick"), ("--run", "")):
+        parser.add_argument(name, default=default, nargs="?", const=default)
+    parser.add_argument("--resume", action="store_true")
+    return parser.parse_known_args(argv)[0]
+
+
+def _choose_folder(run: str, resume: bool, game_name: str) -> Path:
+    if run:
+        return Path(run)
+    endings = [path.name.rpartition("-")[2] for path in Path("runs").glob(f"{game_name}-*")]
+    newest = max((int(ending) for ending in endings if ending.isdigit()), default=0)
+    if resume and not newest:
+        raise RunFolderError(f"there is no run of {game_name} under runs/ to resume: name its folder by --run")
+    return Path("runs") / f"{game_name}-{newest + (not resume)}"
+
+
+def read_saved(folder: Path, game: str) -> dict[str, Any]:
+    """The `config.json` of a run of `game`; raises InputError."""
+    if not (folder / "config.json").exists():
+        raise RunFolderError(f"{folder} is not a run folder: leave --resume out to begin a run there")
+    saved = read_json(folder / "config.json")
+    if not isinstance(saved, dict) or set(saved) != {"game", "seed", "threads", "settings"}:
+        raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
+    if saved["game"] != game:
+        raise RunFolderError(f"{folder} is a run of {saved['game']}, not of {game}: add --game {saved['game']}")
+    return saved
+
+
+def train(options: Options, package: GamePackage, folder: Path, saved: dict[str, Any]) -> None:
+    """Runs the coach to the end, or to an interruption, and says how strong the net is and what to do next."""
+    settings = {
+        "game": options.game, "seed": options.seed, "threads": options.threads, "settings": asdict(options.config),
+    }  # fmt: skip
+    torch.manual_seed(options.seed)
+    random.seed(options.seed)
+    torch.use_deterministic_algorithms(options.deterministic)
+    device = options.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    open_folder = RunFolder.open(folder) if saved else RunFolder.create(folder, settings)
+    with open_folder as run:
+        changed = settings_changed(saved, settings) if saved else []
+        if any(line.startswith("settings.net") for line in changed):
+            raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
+        for line in changed:
+            logger.info("changed on resume: %s", line)
+        logger.info(
+            "%s, preset %s, on %s with %d threads, in %s", package.game.name, options.preset, device, options.threads, run.path
+        )
+        command = f"python main.py --game {options.game} --run {folder} --resume"
+        coach = None
+        _arm_signals()
+        try:
+            logger.info("compiling the rules and the search, which is kept for the next time")
+            coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
+            coach.run()
+            _conclude(coach, run, command)
+        except KeyboardInterrupt as interrupt:
+            done = coach.generation if coach else 0
+            print(f"\nstopped; everything up to generation {done} is saved. Go on with:\n  {command}", file=sys.stderr)
+            raise SystemExit(143 if str(interrupt) == "SIGTERM" else 130) from None
+
+
+def _arm_signals() -> None:
+    """The first Ctrl-C (or SIGTERM) stops the run in order, a second one leaves at once."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        os._exit(128 + number)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, leave)
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+
+
+def _conclude(coach: Coach, run: RunFolder, command: str) -> None:
+    results = coach.evaluate()
+    print(f"\nThe best net is that of generation {coach.best_generation}. With {coach.config.evaluation.simulations} simulations it scores")
+    for match in results:
+        low, high = match["score_interval"]
+        print(
+            f"  {match['score']:6.1%} against {match['opponent']:<12} (95% interval {low:.1%} to {high:.1%}; "
+            f"{match['wins']} wins, {match['draws']} draws, {match['losses']} losses in {match['games']} games)"
+        )
+    print(f"Everything lies in {run.path}. Next:")
+    print(f"  python pit.py {run.path} human                  play against it")
+    print(f"  python pit.py {run.path} mcts:400               pit it against another player")
+    print(f"  {command} --generations {2 * coach.config.generations}    train on")
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
