@@ -42,8 +42,10 @@ class SearchConfig:
     """c_visit of Danihelka et al. 2022."""
     gumbel_value_scale: float = 1.0
     """c_scale of Danihelka et al. 2022."""
-    reuse_subtree: bool = True
-    """Keep what was found below the action played (not with sequential halving, which counts visits from zero)."""
+    reuse_subtree: bool = False
+    """Keep what was found below the action played, on top of the new simulations (not with sequential halving, which
+    counts visits from zero). Off: the evaluator remembers the network's answers anyway, and a fresh search asks it for
+    fewer new ones."""
     prove: bool = True
     """Back up exact values of finished games (MCTS-Solver, Winands et al. 2008)."""
     leaves_per_step: int = 1

@@ -1,0 +1,184 @@
+"""How fast the search is beside the network alone: `python -m benchmarks.search --game connect4 --net 5x64`.
+
+All figures come from one run, in turns, so that they can be compared on a machine that is not always equally fast;
+each is the median of `--repeats`.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import games
+from alphazero.command import parse, run_command
+from alphazero.errors import InvalidSetting
+from alphazero.evaluator import Evaluator
+from alphazero.kernels import Kernels
+from alphazero.mcts import Evaluate, Search, SearchConfig
+from alphazero.resnet import NetConfig
+from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
+from alphazero.storage import write_json
+
+
+@dataclass(frozen=True)
+class SearchBenchmark:
+    """Network evaluations per second, alone and under the search; simulations per second; memory; start-up time."""
+
+    game: str = "connect4"
+    """Game to search."""
+    net: str = "5x64"
+    """Blocks x channels of the network."""
+    batch: int = 256
+    """Trees on each thread, and positions in each network call."""
+    simulations: int = 64
+    """Simulations per ply."""
+    threads: int = 1
+    """Threads, each with trees of its own."""
+    games: int = 0
+    """Self-play games measured; 0 = one and a half for each tree."""
+    repeats: int = 5
+    """Times that each short measurement is taken."""
+    json: Path | None = None
+    """Write the figures into this file as well."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"\d{1,3}x\d{1,4}", self.net):
+            raise InvalidSetting(f"--net takes blocks x channels, such as 5x64, not {self.net!r}")
+        if min(self.batch, self.simulations, self.threads, self.repeats) < 1 or self.games < 0:
+            raise InvalidSetting("--batch, --simulations, --threads and --repeats must be at least 1, --games at least 0")
+
+
+def main(argv: list[str]) -> None:
+    options = parse(SearchBenchmark, argv)
+    figures = measure(options)
+    width = max(map(len, figures))
+    for name, value in figures.items():
+        print(f"{name:{width}}  {value:>14,.2f}" if isinstance(value, float) else f"{name:{width}}  {value:>14}")
+    if options.json:
+        write_json(options.json, figures)
+
+
+def measure(options: SearchBenchmark) -> dict[str, Any]:
+    """All figures by name."""
+    package = games.load(options.game)
+    game, kernels = package.game, Kernels(package.game)
+    blocks, channels = map(int, options.net.split("x"))
+    torch.manual_seed(0)
+    net = package.make_net(game, asdict(NetConfig(blocks=blocks, channels=channels)))
+    states = random_states(kernels, options.batch)
+    masks, _, _ = kernels.describe_all(states)
+    observations = kernels.observations(states)
+    count = options.batch * options.threads
+    config = SearchConfig(num_simulations=options.simulations)
+    numbers = np.arange(options.batch)
+
+    def free(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return ones[: len(states)], zeros[: len(states)]
+
+    ones, zeros = np.ones(masks.shape, np.float32), np.zeros(options.batch, np.float32)
+
+    def searcher(evaluate: Evaluate) -> Callable[[], None]:
+        search = Search(kernels, config, evaluate, options.batch)
+        return lambda: (search.run(states, numbers, numbers * 0), None)[1]
+
+    uncached = [searcher(Evaluator(kernels, net, 0)) for _ in range(options.threads)]
+    free_searches = [searcher(free) for _ in range(options.threads)]
+    with ThreadPoolExecutor(options.threads, initializer=net.use_threads, initargs=(1,)) as pool:
+
+        def rate(actions: list[Callable[[], Any]], units: int) -> float:
+            begin = time.perf_counter()
+            for future in [pool.submit(action) for action in actions]:
+                future.result()
+            return units / (time.perf_counter() - begin)
+
+        raw = [lambda: [net.evaluate(observations, masks) for _ in range(8)]] * options.threads
+        rates: dict[str, list[float]] = {"raw": [], "uncached": [], "free": []}
+        for repeat in range(options.repeats + 1):
+            found = (
+                rate(raw, 8 * count),
+                rate(uncached, count * options.simulations),
+                rate(free_searches, count * options.simulations),
+            )
+            if repeat:  # the first round compiles and warms up
+                for values, value in zip(rates.values(), found, strict=True):
+                    values.append(value)
+    cached, positions, evaluations = self_play_rates(options, kernels, net, config)
+    middle = {name: statistics.median(values) for name, values in rates.items()}
+    return {
+        "game": options.game, "net": options.net, "batch": options.batch, "simulations": options.simulations,
+        "threads": options.threads,
+        "raw_evaluations_per_s": middle["raw"],
+        "simulations_per_s_uncached": middle["uncached"],
+        "uncached_over_raw": statistics.median(
+            a / b for a, b in zip(rates["uncached"], rates["raw"], strict=True)
+        ),
+        "simulations_per_s_cached": cached,
+        "cached_over_raw": cached / middle["raw"],
+        "self_play_evaluations_per_s": evaluations,
+        "self_play_positions_per_s": positions,
+        "simulations_per_s_free": middle["free"],
+        "first_search_s": first_search_seconds(options),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }  # fmt: skip
+
+
+def random_states(kernels: Kernels, count: int) -> np.ndarray:
+    """`uint64[count, K]`: positions after a few random plies, none of them terminal."""
+    rng = np.random.default_rng(0)
+    chosen = []
+    while len(chosen) < count:
+        position = kernels.game.start()
+        for _ in range(int(rng.integers(0, max(1, kernels.game.max_plies // 4)))):
+            if not position.terminal:
+                position = position.play(int(rng.choice(position.legal_actions)))
+        if not position.terminal:
+            chosen.append(position.state)
+    return np.array(chosen)
+
+
+def self_play_rates(options: SearchBenchmark, kernels: Kernels, net: Any, config: SearchConfig) -> tuple[float, float, float]:
+    """Simulations, positions and network evaluations per second of whole self-play games from the start position."""
+    evaluators = [Evaluator(kernels, net) for _ in range(options.threads)]
+    workers = [
+        SelfPlay(kernels, SelfPlayConfig(), config, evaluator, options.batch, 0, i, options.threads)
+        for i, evaluator in enumerate(evaluators)
+    ]
+    wanted = options.games or 3 * options.batch * options.threads // 2
+    begin = time.perf_counter()
+    play_games(workers, wanted, threading.Event(), net.use_threads)
+    seconds = time.perf_counter() - begin
+    positions = sum(worker.num_positions for worker in workers) / seconds
+    return positions * config.num_simulations, positions, sum(e.num_evaluations for e in evaluators) / seconds
+
+
+def first_search_seconds(options: SearchBenchmark) -> float:
+    """From the start of a fresh process to the end of its first search with a network, compiled code being on disk."""
+    program = (
+        "import sys, games, numpy as np; from alphazero.kernels import Kernels; from alphazero.mcts import Search, SearchConfig; "
+        "from alphazero.evaluator import Evaluator; package = games.load(sys.argv[1]); kernels = Kernels(package.game); "
+        "net = package.make_net(package.game, {}); one = np.zeros(1, np.int64); "
+        "Search(kernels, SearchConfig(16), Evaluator(kernels, net), 1).run(kernels.start_states(1), one, one)"
+    )
+    times = []
+    for _ in range(2):  # the first one may compile
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", program, options.game], check=True)
+        times.append(time.perf_counter() - begin)
+    return times[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
