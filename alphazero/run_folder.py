@@ -1,6 +1,6 @@
 """A run folder: what one training run keeps, with its lock, and with one manifest per finished generation.
 
-    lock                       held by the process that trains; the kernel frees it on kill -9
+    lock, lock_holder          held by the process that trains, and who that is; the kernel frees it on kill -9
     config.json                the settings
     metrics.jsonl              one line per generation
     generation_NNNN.*          the nets, .safetensors and .json; never removed, they verify themselves
@@ -16,13 +16,10 @@ a resume reads, also the best generation's net. Readers need no lock.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
 import re
-import socket
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +27,13 @@ from types import TracebackType
 from typing import Any
 
 from alphazero.errors import CheckpointError, RunFolderError, StorageError
+from alphazero.folder_lock import FolderLock
 from alphazero.storage import (
     atomic_write,
     fault_point,
     file_in,
     open_regular,
     parse_json,
-    process_is_alive,
     read_bytes,
     read_json,
     read_sealed_json,
@@ -49,9 +46,7 @@ from alphazero.storage import (
 
 FORMAT = 1
 MAX_METRICS_BYTES = 64 << 20
-CONFIG, LOCK, METRICS, NEVER_COMMITTED = "config.json", "lock", "metrics.jsonl", "never_committed"
-PATIENCE = 1.0
-"""Seconds to wait for a holder of the lock that is just leaving or has not yet written its name."""
+CONFIG, METRICS, NEVER_COMMITTED = "config.json", "metrics.jsonl", "never_committed"
 
 _NUMBERED = {
     "generation": re.compile(r"generation_(\d{4,9})\.safetensors", re.ASCII),
@@ -78,7 +73,7 @@ class RunFolder:
     def __init__(self, path: Path):
         self.path = path
         self.config: dict[str, Any] = {}
-        self._lock = _acquire_lock(path)
+        self._lock = FolderLock(path)
         for name in remove_stray_temporary_files(path):
             logger.warning("%s: removed %s, left behind by a process that died while writing it", path, name)
 
@@ -118,10 +113,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Frees the lock; a second call does nothing."""
-        if self._lock in _locks:  # not so in a forked child, where the lock is the parent's
-            _locks.remove(self._lock)
-            os.ftruncate(self._lock, 0)
-            os.close(self._lock)
+        self._lock.release()
 
     def __enter__(self) -> RunFolder:
         return self
@@ -172,12 +164,7 @@ class RunFolder:
             atomic_write(self.path / METRICS, b"".join(to_json(line, indent=None) for line in kept))
 
     def _check_lock(self) -> None:
-        """The folder may have been removed, and another run begun in its place."""
-        try:
-            held = self._lock in _locks and os.path.samestat(os.fstat(self._lock), os.stat(self.path / LOCK))
-        except OSError:
-            held = False
-        if not held:
+        if not self._lock.is_held():
             raise RunFolderError(f"{self.path} is no longer this run's folder: it was closed, removed or replaced")
 
     def _prune(self) -> None:
@@ -355,53 +342,3 @@ def _as_dict(value: Any, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise StorageError(f"{path} is damaged: it should hold names and values; repair it or move it away")
     return value
-
-
-_locks: set[int] = set()
-"""Descriptors of the locks that this process holds."""
-
-
-def _acquire_lock(folder: Path) -> int:
-    """Locks `folder`, or says within `PATIENCE` who has it; the lock file says `<pid> <host>`."""
-    path = folder / LOCK
-    try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-    except OSError as error:
-        raise RunFolderError(f"cannot open {path}: {error.strerror}; choose another folder") from error
-    try:
-        give_up = time.monotonic() + PATIENCE
-        while not _try_lock(lock):
-            pid, _, host = os.pread(lock, 300, 0).decode(errors="replace").strip().partition(" ")
-            # A dead process's name is that of an earlier holder; the present one is about to write its own.
-            present = pid.isdecimal() and (host != socket.gethostname() or process_is_alive(int(pid)))
-            if present or time.monotonic() > give_up:
-                holder = f"process {pid} on {host}" if host else "another process"
-                raise RunFolderError(f"{folder} is in use by {holder}; stop that run or choose another folder")
-            time.sleep(0.02)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
-    except BaseException as error:
-        os.close(lock)
-        if isinstance(error, OSError):
-            raise RunFolderError(f"cannot lock {path}: {error.strerror}; choose another folder") from error
-        raise
-    _locks.add(lock)
-    return lock
-
-
-def _try_lock(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _forget_locks() -> None:
-    """In a forked child: else a worker that outlives its killed parent would keep the folder locked."""
-    for lock in _locks:
-        os.close(lock)
-    _locks.clear()
-
-
-os.register_at_fork(after_in_child=_forget_locks)

@@ -55,6 +55,10 @@ _ADVICE = {
 _times_reached: Counter[str] = Counter()
 
 
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+"""Flags to open a file with; a pipe in its place does not block (where systems have such pipes)."""
+
+
 def fault_point(name: str) -> None:
     """For tests only: with ALPHAZERO_FAULT=`name:N` the process kills itself the N-th time it comes here."""
     armed = os.environ.get("ALPHAZERO_FAULT")
@@ -97,6 +101,8 @@ def atomic_write(path: str | Path, content: bytes) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # folders cannot be opened there, nor need they be
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -114,7 +120,9 @@ def _cannot_write(path: Path, num_bytes: int, error: OSError) -> str:
 
 
 def process_is_alive(pid: int) -> bool:
-    """Whether a process of this machine has that number."""
+    """Whether a process of this machine has that number (always so on Windows, which has no way to ask)."""
+    if os.name == "nt":
+        return True
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -154,7 +162,7 @@ def open_regular(path: str | Path) -> Iterator[io.FileIO]:
         raise StorageError(f"{path} is a link that leads out of its folder; put the file itself there")
     try:
         # A pipe opened in the ordinary way would wait for its writer, perhaps for ever.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb", buffering=0) as file:
+        with open(os.open(path, _READ), "rb", buffering=0) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise StorageError(f"{path} is not a regular file; name a file")
             yield file

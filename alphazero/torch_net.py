@@ -31,10 +31,11 @@ def bf16_pays() -> bool:
 
 
 class TorchNet(NeuralNet):
-    """Trains a module in float32, averages its weights, and plays by a frozen copy of the average.
+    """Trains a module, averages its weights, and plays by a frozen copy of the average.
 
-    The copy has its batch norms folded into the convolutions and computes in bf16 where the hardware does; its error
-    against float32 is bounded in tests/test_torch_net.py.
+    Weights and their updates are float32; where the hardware multiplies bf16, passes through the network are bf16. The
+    frozen copy has its batch norms folded into the convolutions; its error against float32 is bounded in
+    tests/test_torch_net.py.
     """
 
     def __init__(self, game: Game, module: nn.Module, settings: dict[str, Any]):
@@ -96,8 +97,11 @@ class TorchNet(NeuralNet):
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
         self.module.train()
         observations = torch.from_numpy(batch.observations).to(self.device, memory_format=torch.channels_last)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+            logits, value = self.module(observations)
         policy_loss, value_loss = losses(
-            *self.module(observations),
+            logits.float(),
+            value.float(),
             *(torch.from_numpy(x).to(self.device) for x in (batch.legal_masks, batch.policy_targets, batch.value_targets)),
         )
         self.optimizer.zero_grad(set_to_none=True)
