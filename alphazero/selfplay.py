@@ -215,10 +215,10 @@ def play_games(
     with ThreadPoolExecutor(len(workers), initializer=use_threads, initargs=(1,)) as pool:
         futures = [pool.submit(worker.play, share, stop) for worker, share in zip(workers, shares, strict=True)]
         try:
-            while wait(futures, timeout=0.5, return_when=FIRST_EXCEPTION).not_done:
+            while waiting := wait(futures, timeout=0.5, return_when=FIRST_EXCEPTION).not_done:
+                for future in set(futures) - waiting:
+                    future.result()  # raises what the worker raised
                 on_progress()
-                if any(future.done() and future.exception() for future in futures):
-                    break
             return Samples.join([future.result() for future in futures])
         except BaseException:
             stop.set()  # one worker failed, or the user wants to leave: the others need not go on

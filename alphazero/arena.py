@@ -1,0 +1,253 @@
+"""Matches: many games between two players, side by side, with paired openings and both colours.
+
+Games 2i and 2i + 1 start from the same random opening with the players swapped, so that neither the opening nor the
+right to begin favours anyone. Openings are distinct positions as long as the game has them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.game import Game, Position
+from alphazero.kernels import Kernels
+from alphazero.noise import OPENING, make_key, uniform
+from alphazero.players import Player
+
+SIDE_BY_SIDE = 256
+"""Games in progress at once."""
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """What the finished games of a match brought; every sequence is in the order of the games' numbers."""
+
+    games: tuple[int, ...]
+    """Numbers of the finished games; the first contestant plays first in the even ones."""
+    actions: tuple[tuple[int, ...], ...]
+    """All actions of each game, its opening included."""
+    outcomes: tuple[int, ...]
+    """+1 if the first contestant won, -1 if the second, 0 for a draw."""
+    moves: tuple[int, int]
+    """Actions that each contestant has chosen, in unfinished games too."""
+    seconds: tuple[float, float]
+    """Time that each contestant took for them."""
+
+    @property
+    def num_games(self) -> int:
+        """Games finished."""
+        return len(self.outcomes)
+
+    @property
+    def wins(self) -> int:
+        """Games won by the first contestant."""
+        return self.outcomes.count(1)
+
+    @property
+    def draws(self) -> int:
+        return self.outcomes.count(0)
+
+    @property
+    def losses(self) -> int:
+        """Games won by the second contestant."""
+        return self.outcomes.count(-1)
+
+    @property
+    def points(self) -> float:
+        """Points of the first contestant; a draw is half a point."""
+        return self.wins + self.draws / 2
+
+    @property
+    def score(self) -> float:
+        """Points per game of the first contestant, in [0, 1]; 0.5 before any game is finished."""
+        return self.points / self.num_games if self.num_games else 0.5
+
+    @property
+    def distinct_games(self) -> int:
+        """Different sequences of actions among the games."""
+        return len(set(self.actions))
+
+    @property
+    def ms_per_move(self) -> tuple[float, float]:
+        """Milliseconds that each contestant took for an action, on average over its batches."""
+        first, second = (1000 * t / max(1, n) for t, n in zip(self.seconds, self.moves, strict=True))
+        return first, second
+
+
+def play_match(
+    kernels: Kernels,
+    first: Player,
+    second: Player,
+    num_games: int,
+    seed: int,
+    opening_plies: int | None = None,
+    on_progress: Callable[[MatchResult], None] | None = None,
+    decided: Callable[[MatchResult], bool] | None = None,
+) -> MatchResult:
+    """Plays `num_games` games; the same seed and players give the same match.
+
+    `opening_plies`: random plies before the players take over; None asks `choose_opening_plies`. `on_progress` is
+    called with the result so far after every ply. `decided(result so far)` ends the match when it answers true: the
+    games in progress are dropped. A score from such a match is unbiased only if `decided` looks at what is certain.
+    """
+    if num_games < 1:
+        raise InvalidSetting(f"a match takes at least 1 game, not {num_games}")
+    num_pairs = (num_games + 1) // 2
+    if opening_plies is None:
+        opening_plies = choose_opening_plies(kernels.game, num_pairs, seed)
+    openings = draw_openings(kernels.game, num_pairs, opening_plies, seed)
+    if not openings:
+        raise InvalidSetting(f"every opening of {opening_plies} plies ends the game: choose fewer opening plies")
+    match = _Match(kernels, (first, second), num_games, openings)
+    while match.seat_waiting_games():
+        match.play_one_ply()
+        result = match.result() if on_progress or decided else None
+        if on_progress and result:
+            on_progress(result)
+        if decided and result and result.num_games and decided(result):
+            break
+    return match.result()
+
+
+def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bool]:
+    """A `decided` that stops once it is certain whether the score of all `num_games` reaches `threshold`.
+
+    The score so far then lies on the same side of the threshold: being at least it is the verdict.
+    """
+
+    def decided(result: MatchResult) -> bool:
+        worst = result.points / num_games
+        best = (result.points + num_games - result.num_games) / num_games
+        return worst >= threshold or best < threshold
+
+    return decided
+
+
+def choose_opening_plies(game: Game, num_pairs: int, seed: int) -> int:
+    """The fewest plies, at least 2, that give every pair of games an opening of its own.
+
+    Players without randomness repeat a game whose opening repeats. In a game too small for that, it is the number of
+    plies with the most openings.
+    """
+    num_openings: dict[int, int] = {}
+    for plies in (*range(2, game.max_plies), 1, 0):
+        num_openings[plies] = len(draw_openings(game, num_pairs, plies, seed))
+        if num_openings[plies] == num_pairs:
+            return plies
+    return max(num_openings, key=lambda plies: num_openings[plies])
+
+
+def draw_openings(game: Game, num_openings: int, plies: int, seed: int) -> list[Position]:
+    """Positions after random legal plies, none of them terminal, all different; fewer if the game has no more.
+
+    Every draw takes its actions at random among those that may still lead to a new opening.
+    """
+    start, openings = game.start(), list[Position]()
+    spent: set[tuple[int, bytes]] = set()  # places with no new opening behind them
+    dead_ends: dict[tuple[int, bytes], set[int]] = {}  # the actions that lead to those
+    while len(openings) < num_openings and _place(start) not in spent:
+        position, draw = start, len(spent)
+        while position.ply < plies and not position.terminal:
+            avoided = dead_ends.setdefault(_place(position), set())
+            choices = [action for action in position.legal_actions if action not in avoided]
+            if not choices:
+                break
+            key = np.uint64(make_key(seed, draw, position.ply, OPENING))
+            action = choices[int(uniform(key, len(choices)) * len(choices))]
+            child = position.play(action)
+            if _place(child) in spent:
+                avoided.add(action)
+            else:
+                position = child
+        spent.add(_place(position))
+        if position.ply == plies and not position.terminal:
+            openings.append(position)
+    return openings
+
+
+def _place(position: Position) -> tuple[int, bytes]:
+    return position.ply, position.state.tobytes()
+
+
+class _Match:
+    """The games in progress, one per row, and what came of the finished ones."""
+
+    def __init__(self, kernels: Kernels, players: tuple[Player, Player], num_games: int, openings: list[Position]):
+        self._kernels, self._players, self._openings = kernels, players, openings
+        self._waiting: Iterator[int] = iter(range(num_games))
+        alone = any(player.one_at_a_time for player in players)
+        rows = 1 if alone else min(num_games, SIDE_BY_SIDE)
+        self._games = np.full(rows, -1, np.int64)  # -1: no game
+        self._states = kernels.start_states(rows)
+        self._to_play = np.zeros(rows, np.int8)
+        self._actions: list[list[int]] = [[] for _ in range(rows)]
+        self._finished: dict[int, tuple[tuple[int, ...], int]] = {}
+        self._moves, self._seconds = [0, 0], [0.0, 0.0]
+
+    def seat_waiting_games(self) -> bool:
+        """Gives free rows to the games that wait; false when there is nothing left to play."""
+        for row in np.flatnonzero(self._games < 0):
+            game = next(self._waiting, None)
+            if game is None:
+                break
+            opening = self._openings[game // 2 % len(self._openings)]
+            self._games[row] = game
+            self._states[row], self._to_play[row] = opening.state, opening.to_play
+            self._actions[row] = list(opening.actions)
+        return bool((self._games >= 0).any())
+
+    def play_one_ply(self) -> None:
+        """One action in every game, chosen by the player to move there."""
+        actions = np.full(len(self._games), -1, np.int64)
+        movers = self._contestants_to_move()
+        for index in (0, 1):
+            rows = np.flatnonzero((self._games >= 0) & (movers == index))
+            if len(rows):
+                actions[rows] = self._ask(index, rows)
+        self._kernels.play(self._states, self._to_play, actions)
+        for row in np.flatnonzero(actions >= 0):
+            self._actions[row].append(int(actions[row]))
+        self._collect()
+
+    def _contestants_to_move(self) -> np.ndarray:
+        """`int64[rows]`: 0 where the first contestant is to move, 1 where the second is."""
+        return self._to_play ^ (self._games & 1)
+
+    def _ask(self, index: int, rows: np.ndarray) -> np.ndarray:
+        player, states = self._players[index], self._states[rows]
+        plies = np.array([len(self._actions[row]) for row in rows], np.int64)
+        begin = time.perf_counter()
+        actions = np.asarray(player.select_actions(states.copy(), self._games[rows], plies), np.int64)
+        self._seconds[index] += time.perf_counter() - begin
+        self._moves[index] += len(rows)
+        legal_masks, _, _ = self._kernels.describe_all(states)
+        allowed = (actions >= 0) & (actions < legal_masks.shape[1])
+        allowed[allowed] = legal_masks[allowed, actions[allowed]]
+        if not allowed.all():
+            wrong = int(np.flatnonzero(~allowed)[0])
+            history = self._actions[rows[wrong]]
+            raise IllegalAction(f"{player.name} chose {actions[wrong]} after {history}, which is not a legal action")
+        return actions
+
+    def _collect(self) -> None:
+        """Takes the games that are over out of their rows."""
+        _, terminal, values = self._kernels.describe_all(self._states)
+        movers = self._contestants_to_move()
+        for row in np.flatnonzero(terminal & (self._games >= 0)):
+            outcome = int(values[row]) * (1 if movers[row] == 0 else -1)
+            self._finished[int(self._games[row])] = tuple(self._actions[row]), outcome
+            self._games[row] = -1
+
+    def result(self) -> MatchResult:
+        finished = sorted(self._finished.items())
+        return MatchResult(
+            games=tuple(game for game, _ in finished),
+            actions=tuple(actions for _, (actions, _) in finished),
+            outcomes=tuple(outcome for _, (_, outcome) in finished),
+            moves=(self._moves[0], self._moves[1]),
+            seconds=(self._seconds[0], self._seconds[1]),
+        )

@@ -1,0 +1,226 @@
+"""From a name on the command line to a player: NAME[:ARGUMENT][@setting=value,...]
+
+    random                        any legal action
+    greedy                        takes a win, blocks a loss, else random
+    minimax:4                     alpha-beta to a depth
+    mcts:400                      tree search with random playouts, simulations per ply
+    human                         you, at the terminal
+    solver ...                    what the game itself offers
+    runs/c4                       a run folder (its best net), runs/c4:12 its generation 12
+    net.safetensors               a checkpoint
+
+Nets and mcts take settings: `temperature`, `simulations` (a net's 0 = no search, its policy alone) and every field of
+`SearchConfig`, as in `runs/c4:12@simulations=200,temperature=0.2`.
+
+A text is split at the last `@` that a word and `=` follow, so a path may hold an `@`. What is before it is a known
+name, if its part before the first `:` is one; else it is a path, and `:` with digits at its end is the generation. A
+run folder that is called like a known name is `./random`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
+from alphazero.kernels import Kernels
+from alphazero.mcts import SearchConfig
+from alphazero.package import GamePackage
+from alphazero.players import (
+    GreedyPlayer,
+    HumanPlayer,
+    MinimaxPlayer,
+    Player,
+    PolicyPlayer,
+    RandomPlayer,
+    SearchPlayer,
+)
+from alphazero.playouts import playouts
+
+if TYPE_CHECKING:
+    from alphazero.neural_net import NeuralNet
+
+NAMES = ("random", "greedy", "minimax", "mcts", "human")
+"""What every game has."""
+HINT = "or a checkpoint file, a run folder, or folder:GENERATION"
+PLAY = SearchConfig(noise_fraction=0.0)
+"""How contestants search unless told otherwise: without the noise that self-play needs."""
+CACHE_SIZE = 1 << 16
+"""A net's answers that each thread remembers."""
+
+_SIMULATIONS = {"simulations", "num_simulations"}
+_TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
+_TRUTHS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A contestant's text in its parts."""
+
+    whole: str
+    head: str
+    """All but the settings."""
+    name: str
+    """The head up to its first colon."""
+    argument: str
+    settings: Mapping[str, str]
+
+
+def open_contestant(
+    text: str, package: GamePackage, *, seed: int, threads: int, simulations: int | None = None
+) -> Player:
+    """The player that `text` means; `simulations` is for those who search and do not say how much.
+
+    Raises UnknownName, InvalidSetting, or CheckpointError.
+    """
+    parts, kernels = _split(text), Kernels(package.game)
+    if parts.name in package.contestants:
+        player: Player = package.contestants[parts.name](kernels, parts.argument, parts.settings)
+    elif parts.name == "mcts":
+        player = _open_mcts(parts, kernels, seed, threads, simulations)
+    elif parts.name in NAMES:
+        player = _open_plain(parts, kernels, seed, threads)
+    elif _is_path(parts):
+        player = _open_net(parts, package, kernels, seed, threads, simulations)
+    else:
+        raise UnknownName("contestant", parts.head, [*NAMES, *package.contestants], HINT)
+    player.name = text
+    return player
+
+
+def game_of(text: str) -> str | None:
+    """The game on the card of the checkpoint that `text` names; None if it names no checkpoint."""
+    parts = _split(text)
+    if parts.name in NAMES or not _is_path(parts):
+        return None
+    return str(_find_checkpoint(parts.head)[1]["game"])
+
+
+def _split(text: str) -> _Text:
+    match = re.fullmatch(r"(.*)@(\w+=.*)", text, re.DOTALL)
+    head, settings_text = match.groups() if match else (text, "")
+    settings: dict[str, str] = {}
+    for item in filter(None, settings_text.split(",")):
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InvalidSetting(f"{text!r}: {item!r} is not of the form setting=value")
+        if name in settings:
+            raise InvalidSetting(f"{text!r} gives {name} twice")
+        settings[name] = value
+    name, _, argument = head.partition(":")
+    return _Text(text, head, name, argument, settings)
+
+
+def _is_path(parts: _Text) -> bool:
+    path = re.sub(r":\d+$", "", parts.head)
+    return os.sep in path or path.endswith(".safetensors") or (path != "" and os.path.exists(path))
+
+
+def _open_plain(parts: _Text, kernels: Kernels, seed: int, threads: int) -> Player:
+    """The players without settings."""
+    if parts.settings:
+        raise InvalidSetting(f"{parts.name} takes no settings, so {parts.whole!r} means nothing")
+    if parts.name == "minimax":
+        return MinimaxPlayer(kernels, _whole_argument(parts, "a depth", "minimax:4"), seed, threads)
+    if parts.argument or parts.head != parts.name:
+        raise InvalidSetting(f"{parts.name} takes no argument, so {parts.head!r} means nothing")
+    if parts.name == "human":
+        return HumanPlayer(kernels.game)
+    return GreedyPlayer(kernels, seed) if parts.name == "greedy" else RandomPlayer(kernels, seed)
+
+
+def _open_mcts(parts: _Text, kernels: Kernels, seed: int, threads: int, simulations: int | None) -> Player:
+    if parts.argument or (simulations is None and not parts.settings.keys() & _SIMULATIONS):
+        simulations = _whole_argument(parts, "its simulations per ply", "mcts:400")
+        if parts.settings.keys() & _SIMULATIONS:
+            raise InvalidSetting(f"{parts.whole!r} gives its simulations twice")
+    config, temperature = _search_settings(parts, simulations)
+    if config is None:
+        raise InvalidSetting(f"mcts needs at least 1 simulation per ply, so {parts.whole!r} cannot play")
+    return SearchPlayer("", kernels, [playouts(kernels, seed)] * threads, config, seed, temperature)
+
+
+def _open_net(
+    parts: _Text, package: GamePackage, kernels: Kernels, seed: int, threads: int, simulations: int | None
+) -> Player:
+    from alphazero.evaluator import Evaluator
+
+    config, temperature = _search_settings(parts, simulations)
+    net = _load_net(parts.head, package)
+    if config is None:
+        return PolicyPlayer("", kernels, Evaluator(kernels, net, CACHE_SIZE), seed, temperature)
+    evaluates = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
+    return SearchPlayer("", kernels, evaluates, config, seed, temperature, net.use_threads)
+
+
+def _find_checkpoint(text: str) -> tuple[Path, dict[str, Any]]:
+    """The checkpoint that `text` names, and its card."""
+    from alphazero.checkpoint import read_card
+    from alphazero.run_folder import resolve_checkpoint
+
+    path = resolve_checkpoint(text)
+    card = read_card(path)
+    if not isinstance(card.get("game"), str) or not isinstance(card.get("net"), dict):
+        raise CheckpointError(f"the card of {path} does not say which game and net it is for; use another checkpoint")
+    return path, card
+
+
+def _load_net(text: str, package: GamePackage) -> NeuralNet:
+    import torch
+
+    path, card = _find_checkpoint(text)
+    if card["game"] != package.game.name:
+        raise CheckpointError(f"{path} is a net for {card['game']}, not for {package.game.name}")
+    net = package.make_net(package.game, card["net"])
+    net.load(path)
+    net.use_device("cuda" if torch.cuda.is_available() else "cpu")
+    return net
+
+
+def _whole_argument(parts: _Text, what: str, example: str) -> int:
+    try:
+        return _parse_whole(parts.argument)
+    except ValueError:
+        given = f"not {parts.argument!r}" if parts.argument else "which is missing"
+        raise InvalidSetting(f"{parts.name} takes {what} as a whole number, {given}: write {example}") from None
+
+
+def _search_settings(parts: _Text, simulations: int | None) -> tuple[SearchConfig | None, float]:
+    """The search that a contestant asks for, None for 0 simulations; and the temperature."""
+    types = {name: kind for name, kind in get_type_hints(SearchConfig).items() if name != "reuse_subtree"}
+    types |= {"simulations": int, "temperature": float}
+    values: dict[str, Any] = {}
+    for name, text in parts.settings.items():
+        if name not in types:
+            raise UnknownName("setting", name, types)
+        values[name] = _parse_setting(name, text, types[name])
+    if values.keys() >= _SIMULATIONS:
+        raise InvalidSetting(f"{parts.whole!r} gives its simulations twice")
+    temperature = values.pop("temperature", 0.0)
+    if simulations is not None:
+        values.setdefault("num_simulations", simulations)
+    if "simulations" in values:
+        values["num_simulations"] = values.pop("simulations")
+    if values.get("num_simulations") == 0:
+        return None, temperature
+    return replace(PLAY, **values), temperature
+
+
+def _parse_setting(name: str, text: str, kind: type) -> int | float | bool:
+    try:
+        if kind is bool:
+            return _TRUTHS[text.lower()]
+        return _parse_whole(text) if kind is int else float(text)
+    except (KeyError, ValueError):
+        raise InvalidSetting(f"setting {name} takes {_TYPES[kind]}, not {text!r}") from None
+
+
+def _parse_whole(text: str) -> int:
+    """ValueError unless `text` is a whole number of a sane length."""
+    if len(text) > 18:
+        raise ValueError
+    return int(text)

@@ -1,0 +1,240 @@
+"""Players: positions in, actions out.
+
+A player keeps nothing between calls, and its randomness is a function of (seed, game, ply) alone. So a match with the
+same seed is the same match, whatever else is in the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.game import Game, Position
+from alphazero.kernels import Kernels
+from alphazero.mcts import Evaluate, Search, SearchConfig, SearchResult
+from alphazero.noise import MOVE, TIE, make_key, uniform
+from alphazero.playouts import action_values
+
+MAX_TREES = 256
+"""Trees that one search player grows at once."""
+MAX_EDGES = 1 << 25
+"""Edges of all its trees together: about 0.7 GB."""
+
+
+class Player(ABC):
+    """Chooses an action for every position of a batch."""
+
+    name: str
+    one_at_a_time: bool = False
+    """The player follows one game only: the arena plays the games one after the other."""
+
+    @abstractmethod
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        """Legal actions `int64[n]` for `states uint64[n, K]`, none of them terminal, n at least 1.
+
+        `games`, `plies int64[n]`: the number of the game in its match and the actions played in it so far.
+        """
+
+
+class HumanLeft(Exception):
+    """The human has left the match."""
+
+
+def _draw(weights, seed, games, plies, purpose, actions):
+    """Writes `actions int64[n]`, each drawn by its `weights float64[n, A]` with the key (seed, game, ply, purpose)."""
+    for i in range(len(weights)):
+        left = uniform(make_key(seed, games[i], plies[i], purpose), 0) * weights[i].sum()
+        for action in range(weights.shape[1]):
+            if weights[i, action] > 0.0:
+                actions[i] = action
+                left -= weights[i, action]
+                if left < 0.0:
+                    break
+
+
+class _Chooser:
+    """Draws actions for one seed."""
+
+    def __init__(self, kernels: Kernels, seed: int):
+        self._kernel, self._seed = kernels.bind(_draw), seed
+
+    def by_weight(self, weights: np.ndarray, games: np.ndarray, plies: np.ndarray, purpose: int = MOVE) -> np.ndarray:
+        """`int64[n]` with probabilities in proportion to `weights [n, A]`."""
+        actions = np.empty(len(weights), np.int64)
+        self._kernel(weights.astype(np.float64), self._seed, games, plies, purpose, actions)
+        return actions
+
+    def best(self, scores: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        """`int64[n]` of the highest score in `[n, A]`; equally good ones are equally likely."""
+        return self.by_weight(scores == scores.max(axis=1, keepdims=True), games, plies, TIE)
+
+
+class RandomPlayer(Player):
+    """Every legal action is equally likely."""
+
+    name = "random"
+
+    def __init__(self, kernels: Kernels, seed: int):
+        self._kernels, self._chooser = kernels, _Chooser(kernels, seed)
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        legal_masks, _, _ = self._kernels.describe_all(states)
+        return self._chooser.by_weight(legal_masks, games, plies)
+
+
+class MinimaxPlayer(Player):
+    """Alpha-beta to `depth` plies; wins as soon and loses as late as it can see, equal actions at random."""
+
+    def __init__(self, kernels: Kernels, depth: int, seed: int, threads: int = 1):
+        if not 1 <= depth <= kernels.game.max_plies:
+            raise InvalidSetting(f"the depth of minimax must lie between 1 and {kernels.game.max_plies}, not {depth}")
+        self.name = f"minimax:{depth}"
+        self._values, self._chooser = action_values(kernels, depth), _Chooser(kernels, seed)
+        self._pool = ThreadPoolExecutor(threads)
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        pieces = [states[start : start + 16] for start in range(0, len(states), 16)]
+        return self._chooser.best(np.concatenate(list(self._pool.map(self._values, pieces))), games, plies)
+
+
+class GreedyPlayer(MinimaxPlayer):
+    """Takes a win, blocks a loss, else plays at random (or as the game's `heuristic` says): minimax at two plies."""
+
+    def __init__(self, kernels: Kernels, seed: int):
+        super().__init__(kernels, min(2, kernels.game.max_plies), seed)
+        self.name = "greedy"
+
+
+class PolicyPlayer(Player):
+    """A network without a search: the action of highest prior, or one drawn by prior^(1/T)."""
+
+    def __init__(self, name: str, kernels: Kernels, evaluate: Evaluate, seed: int, temperature: float = 0.0):
+        self.name, self._kernels, self._evaluate = name, kernels, evaluate
+        self._chooser, self._temperature = _Chooser(kernels, seed), _checked_temperature(temperature)
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        legal_masks, _, _ = self._kernels.describe_all(states)
+        priors, _ = self._evaluate(states, legal_masks)
+        weights = np.where(legal_masks, np.maximum(priors, 1e-9), 0.0)  # a legal action beats an illegal one at 0
+        if self._temperature == 0.0:
+            return self._chooser.best(weights, games, plies)
+        return self._chooser.by_weight(_sharpened(weights, self._temperature), games, plies)
+
+
+class SearchPlayer(Player):
+    """Monte Carlo tree search over a network's answers, or over random playouts.
+
+    Temperature 0 plays the most visited action (proven losses aside, proven wins first), ties at random; above 0 it
+    draws by visits^(1/T). Positions are split over as many threads as there are `evaluates`, each with its own;
+    `use_threads(1)` is called in each, so that a network stays on its thread.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kernels: Kernels,
+        evaluates: Sequence[Evaluate],
+        config: SearchConfig,
+        seed: int,
+        temperature: float = 0.0,
+        use_threads: Callable[[int], None] | None = None,
+    ):
+        self.name, self._kernels, self._evaluates = name, kernels, evaluates
+        self._config = replace(config, reuse_subtree=False)  # nothing is kept between calls
+        self._seed, self._chooser = seed, _Chooser(kernels, seed)
+        self._temperature = _checked_temperature(temperature)
+        initializer = partial(use_threads, 1) if use_threads else None
+        self._pool = ThreadPoolExecutor(len(evaluates), initializer=initializer)
+        self._searches: list[Search] = []
+        self._num_trees = 0
+        self._interrupted = False
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        size = self._make_room(len(states))
+        pieces = [slice(start, start + size) for start in range(0, len(states), size)]
+        actions = np.empty(len(states), np.int64)
+
+        def work(thread: int) -> None:
+            for piece in pieces[thread :: len(self._searches)]:
+                result = self._searches[thread].run(states[piece], games[piece], plies[piece])
+                actions[piece] = self._choose(result, games[piece], plies[piece])
+
+        try:
+            list(self._pool.map(work, range(len(self._searches))))
+        except (KeyboardInterrupt, SystemExit):
+            self._interrupted = True  # Ctrl-C reaches this thread alone, and Python waits for the others when it exits
+            raise
+        return actions
+
+    def _make_room(self, num_positions: int) -> int:
+        """How many positions a thread searches at once; its trees are made when first needed."""
+        threads = len(self._evaluates)
+        edges = self._config.num_simulations * self._kernels.game.num_actions
+        most = max(1, min(MAX_TREES, MAX_EDGES // edges) // threads)
+        size = min(most, math.ceil(num_positions / threads))
+        if size > self._num_trees:
+            self._num_trees = size
+            self._searches = [
+                Search(self._kernels, self._config, partial(self._ask, evaluate), size, self._seed)
+                for evaluate in self._evaluates
+            ]
+        return size
+
+    def _ask(self, evaluate: Evaluate, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._interrupted:
+            raise KeyboardInterrupt
+        return evaluate(states, legal_masks)
+
+    def _choose(self, result: SearchResult, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        if self._temperature > 0.0:
+            return self._chooser.by_weight(_sharpened(result.policy, self._temperature), games, plies)
+        if self._config.gumbel_actions > 0:
+            return result.actions  # the winner of sequential halving
+        return self._chooser.best(result.policy, games, plies)
+
+
+class HumanPlayer(Player):
+    """Someone at the terminal; `quit` or the end of the input raises HumanLeft."""
+
+    name = "human"
+    one_at_a_time = True
+
+    def __init__(self, game: Game):
+        self._game = game
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        return np.array([self._ask(state, int(ply)) for state, ply in zip(states, plies, strict=True)])
+
+    def _ask(self, state: np.ndarray, ply: int) -> int:
+        position = Position(self._game, state.copy(), self._game.mover(state, ply % 2), ())
+        print(f"\n{position}\n")
+        print("Your actions: " + ", ".join(position.format(action) for action in position.legal_actions) + ", or quit")
+        while True:
+            try:
+                text = input(f"Player {position.to_play + 1}: ").strip()
+            except EOFError:
+                text = "quit"
+            if text.lower() == "quit":
+                raise HumanLeft
+            try:
+                return position.parse(text)
+            except IllegalAction as error:
+                print(error)
+
+
+def _checked_temperature(temperature: float) -> float:
+    if not 0.0 <= temperature <= 100.0:
+        raise InvalidSetting(f"the temperature must lie between 0 and 100, not {temperature}")
+    return temperature
+
+
+def _sharpened(weights: np.ndarray, temperature: float) -> np.ndarray:
+    """weights^(1/T) of `[n, A]`, up to a factor that makes the largest 1."""
+    return (weights.astype(np.float64) / weights.max(axis=1, keepdims=True)) ** (1 / temperature)

@@ -1,0 +1,160 @@
+"""Plays two contestants against each other and says who is stronger: `python pit.py A B`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+
+import games
+from alphazero.arena import MatchResult, play_match
+from alphazero.command import Progress, count_cores, parse, run_command
+from alphazero.contestants import game_of, open_contestant
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game
+from alphazero.kernels import Kernels
+from alphazero.players import HumanLeft, Player
+from alphazero.rating import elo_difference, score_interval
+from alphazero.storage import write_json
+
+
+def _option(metavar: str, default: str) -> Any:
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
+
+
+@dataclass(frozen=True)
+class PitConfig:
+    """Play two contestants against each other and say who is stronger.
+
+    A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a checkpoint file, a run folder (its best
+    net) or folder:GENERATION. Those that search take settings, as in runs/c4@simulations=200,temperature=0.2.
+    """
+
+    first: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")]
+    """The first contestant."""
+    second: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")]
+    """The second contestant."""
+    game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
+    """The game: a name, a Python file or a module."""
+    games: Annotated[int | None, _option("INT", "100, or 2 with a human")] = None
+    """Games to play, half of them with each colour."""
+    simulations: Annotated[int | None, _option("INT", "200")] = None
+    """Simulations per ply of contestants that search and do not say how many; at 0 nets play without a search."""
+    seed: int = 0
+    """The same seed gives the same match."""
+    threads: Annotated[int, _option("INT", "every core")] = field(default_factory=count_cores)
+    """Processor cores to use."""
+    json: Annotated[Path | None, _option("FILE", "none")] = None
+    """Write the result into this file as well."""
+
+    def __post_init__(self) -> None:
+        for name, value, low, high in (
+            ("--games", self.games, 1, 1_000_000),
+            ("--simulations", self.simulations, 0, 1_000_000),
+            ("--seed", self.seed, 0, 2**63 - 1),
+            ("--threads", self.threads, 1, 4096),
+        ):
+            if value is not None and not low <= value <= high:
+                raise InvalidSetting(f"{name} must lie between {low:,} and {high:,}, not {value:,}")
+        if self.json is not None and (self.json.is_dir() or not self.json.absolute().parent.is_dir()):
+            raise InvalidSetting(f"--json takes a file in a folder that exists, not {str(self.json)!r}")
+
+
+def main(argv: list[str]) -> None:
+    config = parse(PitConfig, argv)
+    contestants = config.first, config.second
+    package = games.load(config.game or game_of(config.first) or game_of(config.second) or "connect4")
+    first, second = (
+        open_contestant(text, package, seed=config.seed, threads=config.threads, simulations=config.simulations)
+        for text in contestants
+    )
+    play = play_with_human if first.one_at_a_time or second.one_at_a_time else play_alone
+    try:
+        result = play(package.game, first, second, config)
+    except HumanLeft:
+        print("You have left the match.")
+        return
+    print(describe(package.game.name, contestants, result))
+    if config.json is not None:
+        write_json(config.json, as_json(contestants, result))
+
+
+def play_alone(game: Game, first: Player, second: Player, config: PitConfig) -> MatchResult:
+    """A match with a progress bar."""
+    num_games, kernels = config.games or 100, Kernels(game)
+
+    def show(result: MatchResult) -> None:
+        # before games end, their progress is at least the share of the plies that they can have
+        fraction = max(result.num_games, sum(result.moves) / game.max_plies) / num_games
+        progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games, score {result.score:.1%}")
+
+    for player in (first, second):  # compiling is no thinking
+        player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    with Progress(f"{first.name} - {second.name}") as progress:
+        return play_match(kernels, first, second, num_games, config.seed, on_progress=show)
+
+
+def play_with_human(game: Game, first: Player, second: Player, config: PitConfig) -> MatchResult:
+    """Games one after the other from the start position; says how each ended."""
+    num_shown = 0
+
+    def show(result: MatchResult) -> None:
+        nonlocal num_shown
+        if result.num_games > num_shown:
+            num_shown = result.num_games
+            winner = {1: f"{first.name} wins", -1: f"{second.name} wins", 0: "a draw"}[result.outcomes[-1]]
+            print(f"\n{game.position(result.actions[-1])}\n\nGame {num_shown}: {winner}.")
+
+    return play_match(Kernels(game), first, second, config.games or 2, config.seed, opening_plies=0, on_progress=show)
+
+
+def describe(game_name: str, contestants: tuple[str, str], result: MatchResult) -> str:
+    """The report of a match, seen by the first contestant."""
+    low, high = score_interval(result.wins, result.draws, result.losses)
+    elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
+    ms_first, ms_second = result.ms_per_move
+    return (
+        f"{game_name}: {contestants[0]} against {contestants[1]}, {result.num_games} games\n"
+        f"wins            {result.wins}\n"
+        f"draws           {result.draws}\n"
+        f"losses          {result.losses}\n"
+        f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
+        f"Elo difference  {elo:+.0f} ({elo_low:+.0f} to {elo_high:+.0f})\n"
+        f"distinct games  {result.distinct_games}\n"
+        f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
+    )
+
+
+def as_json(contestants: tuple[str, str], result: MatchResult) -> dict[str, Any]:
+    """What `--json` writes."""
+    low, high = score_interval(result.wins, result.draws, result.losses)
+    sides = (
+        (result.wins, result.losses, result.score, [low, high]),
+        (result.losses, result.wins, 1 - result.score, [1 - high, 1 - low]),
+    )
+    return {
+        "contestants": [
+            {
+                "name": name,
+                "wins": wins,
+                "draws": result.draws,
+                "losses": losses,
+                "score": score,
+                "score_interval": interval,
+                "ms_per_move": ms_per_move,
+            }
+            for name, (wins, losses, score, interval), ms_per_move in zip(
+                contestants, sides, result.ms_per_move, strict=True
+            )
+        ],
+        "games": result.num_games,
+        "distinct_games": result.distinct_games,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

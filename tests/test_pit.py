@@ -1,0 +1,235 @@
+"""The command `pit.py`: reports, exit codes, and what a wrong command line gets."""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import games
+import pit
+from alphazero.command import Progress, parse, run_command
+from alphazero.errors import InputError
+
+ROOT = Path(pit.__file__).parent
+
+
+def run_pit(*arguments):
+    return run_command(pit.main, [str(argument) for argument in arguments])
+
+
+def figure(report: str, name: str) -> str:
+    return re.search(rf"^{name} +(.*)$", report, re.MULTILINE)[1]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    package = games.load("tictactoe")
+    path = tmp_path_factory.mktemp("nets") / "net.safetensors"
+    package.make_net(package.game, {"blocks": 1, "channels": 8}).save(path, {})
+    return path
+
+
+def test_a_match_is_reported_and_written(capsys, tmp_path):
+    file = tmp_path / "result.json"
+    assert run_pit("random", "greedy", "--games", 50, "--seed", 3, "--json", file) == 0
+    report, errors = capsys.readouterr()
+    assert report.startswith("connect4: random against greedy, 50 games\n") and errors == ""
+    written = json.loads(file.read_text())
+    first, second = written["contestants"]
+    assert [first["name"], second["name"]] == ["random", "greedy"]
+    assert first["wins"] + first["draws"] + first["losses"] == written["games"] == 50
+    assert (first["wins"], first["draws"], first["losses"]) == (second["losses"], second["draws"], second["wins"])
+    assert [first[name] for name in ("wins", "draws", "losses")] == [
+        int(figure(report, name)) for name in ("wins", "draws", "losses")
+    ]
+    assert first["score"] == (first["wins"] + first["draws"] / 2) / 50 == 1 - second["score"]
+    assert figure(report, "score").startswith(f"{first['score']:.1%} (95% interval ")
+    low, high = first["score_interval"]
+    assert low < first["score"] < high and second["score_interval"] == pytest.approx([1 - high, 1 - low])
+    assert figure(report, "Elo difference").startswith("-")
+    assert written["distinct_games"] == int(figure(report, "distinct games"))
+    assert first["ms_per_move"] > 0 and second["ms_per_move"] > 0
+
+
+def test_the_same_seed_gives_the_same_match(tmp_path):
+    results = []
+    for i, (seed, threads) in enumerate([(1, 1), (1, 2), (2, 1)]):
+        file = tmp_path / f"{i}.json"
+        arguments = ("mcts:20", "mcts:10@temperature=1", "--game", "tictactoe", "--games", 40)
+        assert run_pit(*arguments, "--seed", seed, "--threads", threads, "--json", file) == 0
+        results.append(re.sub(r'"ms_per_move": .*', "", file.read_text()))
+    assert results[0] == results[1] != results[2]
+
+
+def test_a_contestant_against_itself(capsys):
+    assert run_pit("random", "random", "--games", 1) == 0
+    assert "random against random, 1 games" in capsys.readouterr().out
+
+
+def test_the_game_is_that_of_the_checkpoint(checkpoint, capsys):
+    assert run_pit("random", f"{checkpoint}@simulations=4", "--games", 4) == 0
+    assert capsys.readouterr().out.startswith("tictactoe: random against ")
+    assert run_pit(checkpoint, checkpoint, "--games", 4, "--simulations", 0) == 0
+    assert run_pit(checkpoint, "random", "--game", "connect4") == 2
+    assert "a net for tictactoe, not for connect4" in capsys.readouterr().err
+
+
+def test_a_game_file_of_the_users_own(capsys):
+    assert run_pit("minimax:12", "random", "--game", ROOT / "tests" / "double_move_game.py", "--games", 10) == 0
+    assert capsys.readouterr().out.startswith("double_move: ")
+
+
+def test_humans_play_one_game_after_the_other(monkeypatch, capsys):
+    answers = ["a1", "a1", "b1", "a2", "b2", "a3"] + ["c3", "c2", "b3", "c1", "a3"]  # the second a1 is taken
+    monkeypatch.setattr("builtins.input", lambda prompt: answers.pop(0))
+    assert run_pit("human", "human", "--game", "tictactoe") == 0
+    report = capsys.readouterr().out
+    assert "'a1' is not a legal action here (legal: b1, " in report and answers == []
+    assert "1 X O .\n2 X O .\n3 X . .\n  a b c\n\nGame 1: human wins." in report
+    assert "1 . . O\n2 . . O\n3 X X X\n  a b c\n\nGame 2: human wins." in report
+    assert figure(report, "wins") == figure(report, "losses") == "1"
+
+
+def test_a_human_may_leave(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("builtins.input", lambda prompt: "quit")
+    assert run_pit("human", "random", "--json", tmp_path / "x.json") == 0
+    assert capsys.readouterr().out.endswith("You have left the match.\n") and not list(tmp_path.iterdir())
+
+
+WRONG = [
+    ("", "missing: A"),
+    ("random", "missing: B"),
+    ("random greedy random", "unknown argument 'random'"),
+    ("random greedy --simulatons 5", "did you mean --simulations?"),
+    ("random --gmaes 5 greedy", "did you mean --games?"),
+    ("random --verbose", "unknown option '--verbose'"),
+    ("random greedy -x", "unknown option '-x'"),
+    ("random greedy --games", "--games needs a value"),
+    ("random greedy --games ten", "--games takes INT, not 'ten'"),
+    ("random greedy --games=1.5", "--games takes INT, not '1.5'"),
+    ("random greedy --games -5", "--games must lie between 1 and 1,000,000, not -5"),
+    ("random greedy --games 0", "--games must lie between"),
+    ("random greedy --seed x", "--seed takes a whole number, not 'x'"),
+    ("random greedy --seed -1", "--seed must lie between"),
+    ("random greedy --threads 0", "--threads must lie between"),
+    ("random greedy --simulations -1", "--simulations must lie between"),
+    ("random greedy --game conect4", "did you mean 'connect4'?"),
+    ("random greedy --game none.py", "there is no game file 'none.py'"),
+    ("random greedy --json /none/x.json", "--json takes a file in a folder that exists"),
+    ("random greedy --json /", "--json takes a file in a folder that exists"),
+    ("random gredy", "did you mean 'greedy'?"),
+    ("random minimax:x", "minimax takes a depth as a whole number, not 'x'"),
+    ("random minimax:0", "the depth of minimax must lie between 1 and 42"),
+    ("random mcts:x", "not 'x'"),
+    ("random mcts:0", "at least 1 simulation"),
+    ("random mcts:5@temprature=1", "did you mean 'temperature'?"),
+    ("random mcts:5@c_puct=-1", "c_puct must lie between"),
+    ("random random@temperature=1", "random takes no settings"),
+    ("random runs/none", "runs/none does not exist"),
+    ("random none.safetensors --game tictactoe", "none.safetensors does not exist"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
+def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run_pit(*line.split()) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1
+    assert errors.startswith("error: ") and message in errors
+
+
+def run_process(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "pit.py", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, **options
+    )
+
+
+def test_help_is_shown_by_a_real_process():
+    done = run_process("--help")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "usage: pit.py" in done.stdout and "--simulations" in done.stdout and "minimax:DEPTH" in done.stdout
+
+
+def test_a_real_process_says_what_is_wrong():
+    done = run_process("random", "greedy", "--simulatons", "5")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: unknown option '--simulatons'; did you mean --simulations?\n"
+
+
+def test_a_reader_that_leaves_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.Popen(
+        [sys.executable, "pit.py", "random", "greedy", "--games", "2"], cwd=ROOT, stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert process.communicate(timeout=60)[1] == b"" and process.returncode == 1
+
+
+def test_the_exit_codes(capsys):
+    def interrupted(argv):
+        raise KeyboardInterrupt
+
+    def broken(argv):
+        raise ZeroDivisionError
+
+    def refused(argv):
+        raise InputError("two\nlines")
+
+    assert run_command(lambda argv: None, []) == 0
+    assert run_command(refused, []) == 2
+    assert capsys.readouterr().err == "error: two lines\n"
+    assert run_command(interrupted, []) == 130
+    assert capsys.readouterr().err == "\ninterrupted\n"
+    with pytest.raises(ZeroDivisionError):  # a bug of ours: Python shows it and exits with 1
+        run_command(broken, [])
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    rate: float = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    inner: Inner = dataclasses.field(default_factory=Inner)
+    colour: str = "red"
+    width: int = 1
+
+
+def test_parse_knows_nested_settings_and_defaults():
+    assert parse(Outer, ["--inner.rate", "2"]) == Outer(Inner(2.0))
+    assert parse(Outer, ["--width=3"], default=Outer(Inner(4.0), "blue")) == Outer(Inner(4.0), "blue", 3)
+    assert parse(Outer, ["--hight", "3", "--width", "2"], lenient=True) == Outer(width=2)
+    for argv, message in (
+        (["--iner.rate", "2"], "unknown option '--iner.rate'; did you mean --inner.rate?"),
+        (["--inner.rate", "x"], "--inner.rate takes a number, not 'x' (see --help)"),
+        (["--color", "x"], "unknown option '--color'; did you mean --colour?"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            parse(Outer, argv)
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
+    clock = iter([0, *range(1, 1000, 3)])
+    monkeypatch.setattr("alphazero.command.time.monotonic", lambda: float(next(clock)))
+    with Progress("match") as progress:
+        for done in range(1, 8):
+            progress.show(done / 8, f"{done} of 8")
+    lines = capsys.readouterr().err.splitlines()
+    assert 0 < len(lines) < 7
+    assert all(re.fullmatch(r"match: \d of 8, about \d\d:\d\d left", line) for line in lines)
+
+
+def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Progress("match") as progress:
+        progress.show(0.5, "4 of 8")
+        progress._bar.refresh()
+    assert "match  50%" in capsys.readouterr().err

@@ -1,0 +1,173 @@
+"""Self-play: value targets, continuous slots, reproducible games."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from alphazero.kernels import Kernels
+from alphazero.mcts import SearchConfig
+from alphazero.selfplay import SelfPlay, SelfPlayConfig, draw_actions, play_games, value_targets
+from games.connect4.game import Connect4
+from games.tictactoe.game import TicTacToe
+
+
+def uniform_priors(states, legal_masks):
+    """No opinion about anything."""
+    return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
+
+
+def make_worker(game, slots: int, *, seed: int = 0, first: int = 0, stride: int = 1, simulations: int = 8, **search):
+    config = SelfPlayConfig(games_per_generation=10, num_slots=slots, temperature_plies=4)
+    search_config = SearchConfig(num_simulations=simulations, **search)
+    return SelfPlay(Kernels(game), config, search_config, uniform_priors, slots, seed, first, stride)
+
+
+@pytest.mark.parametrize(
+    ("done", "rewards", "z", "known"),
+    [
+        ((2, 3, 4, 5), (1, 0, 0, 0), [1, -1, 1, 0, 0, 0], 6),
+        ((4,), (1,), [1, -1, 1, -1, 1, 0], 5),
+        ((5,), (0,), [0, 0, 0, 0, 0, 0], 6),
+        ((), (), [0, 0, 0, 0, 0, 0], 0),
+    ],
+)
+def test_outcomes_are_handed_back_to_the_start_of_each_game(done, rewards, z, known):
+    ends, results = np.zeros((1, 6), bool), np.zeros((1, 6), np.float32)
+    ends[0, list(done)], results[0, list(done)] = True, rewards
+    found, is_known = value_targets(np.array([[0, 1, 0, 1, 0, 1]], np.int8), ends, results)
+    assert found[0].tolist() == z
+    assert is_known[0].tolist() == [True] * known + [False] * (6 - known)
+
+
+def test_outcomes_where_a_player_moves_twice():
+    """Plies of players 0, 1, 1, 0; the last one wins: both of player 1's plies were lost."""
+    z, _ = value_targets(
+        np.array([[0, 1, 1, 0]], np.int8), np.array([[False] * 3 + [True]]), np.array([[0, 0, 0, 1.0]], np.float32)
+    )
+    assert z[0].tolist() == [1, -1, -1, 1]
+
+
+def test_recordings_side_by_side_do_not_mix():
+    to_play = np.array([[0, 1, 0, 1, 0, 1]] * 3, np.int8)
+    done, rewards = np.zeros((3, 6), bool), np.zeros((3, 6), np.float32)
+    done[0, [2, 3, 4, 5]] = done[1, 4] = done[2, 5] = True
+    rewards[0, 2] = rewards[1, 4] = 1
+    z, _ = value_targets(to_play, done, rewards)
+    assert z.tolist() == [[1, -1, 1, 0, 0, 0], [1, -1, 1, -1, 1, 0], [0] * 6]
+
+
+def test_samples_are_whole_finished_games(subtests=None):
+    """Every game's samples begin at the start position, follow legal plies, and end one ply before its end."""
+    game = TicTacToe()
+    worker = make_worker(game, 6)
+    found = worker.play(20)
+    starts = np.flatnonzero((found.states == 0).all(axis=1))
+    assert len(starts) == worker.num_games >= 20
+    for begin, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        position = game.start()
+        for row in range(begin, end):
+            np.testing.assert_array_equal(found.states[row], position.state)
+            assert found.policies[row].sum() == pytest.approx(1, abs=1e-5)
+            assert (found.policies[row][~position.legal_mask] == 0).all()
+            if row + 1 < end:
+                position = next(
+                    child
+                    for child in map(position.play, position.legal_actions)
+                    if (child.state == found.states[row + 1]).all()
+                )
+        ends = [child for child in map(position.play, position.legal_actions) if child.terminal]
+        z = [child.outcome if position.to_play == 0 else -child.outcome for child in ends]
+        assert found.outcomes[end - 1] in z
+        signs = found.outcomes[begin:end] * np.where((end - 1 - np.arange(begin, end)) % 2 == 0, 1, -1)
+        assert len(set(signs.tolist())) == 1  # alternating from the end
+
+
+def test_games_in_progress_go_on_in_the_next_call_and_none_is_dropped():
+    """All samples of 12 calls are those of one long call, game for game; games still going on are in neither."""
+    long, short = (make_worker(TicTacToe(), 5, seed=3) for _ in range(2))
+    whole = long.play(60)
+    parts = [short.play(5) for _ in range(12)]
+
+    def games(samples):
+        """Each game by its sequence of states."""
+        starts = np.flatnonzero((samples.states == 0).all(axis=1))
+        return [piece.tobytes() for piece in np.split(samples.states, starts[1:])]
+
+    pieces = [game for part in parts for game in games(part)]
+    both = min(len(pieces), len(games(whole)))
+    assert both >= 60 and pieces[:both] == games(whole)[:both]
+
+
+def test_the_same_seed_plays_the_same_games_and_another_seed_others():
+    first, again, other = (make_worker(Connect4(), 4, seed=seed).play(6) for seed in (1, 1, 2))
+    for name, array in first.arrays().items():
+        np.testing.assert_array_equal(array, again.arrays()[name])
+    assert len(first) != len(other) or (first.states != other.states).any()
+
+
+def test_games_do_not_depend_on_how_many_are_played_side_by_side():
+    """Game 0 is the same among 1 and among 16: its randomness is keyed by its number."""
+    def first_game(slots):
+        worker = make_worker(TicTacToe(), slots, seed=5)
+        found = worker.play(16)
+        starts = np.flatnonzero((found.states == 0).all(axis=1))
+        return {piece.tobytes() for piece in np.split(found.states, starts[1:])}
+
+    # the same sixteen games at least, finished in another order
+    assert len(first_game(16) & first_game(1)) >= 12
+
+
+def test_threads_share_the_games_and_number_them_apart():
+    workers = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)]
+    found = play_games(workers, 11, threading.Event(), lambda count: None)
+    assert [worker.num_games >= share for worker, share in zip(workers, (6, 5), strict=True)] == [True, True]
+    assert set(workers[0].games) & set(workers[1].games) == set()
+    assert all(game % 2 == 0 for game in workers[0].games) and all(game % 2 == 1 for game in workers[1].games)
+    alone = [make_worker(TicTacToe(), 4, first=i, stride=2).play(share) for i, share in enumerate((6, 5))]
+    np.testing.assert_array_equal(found.states, np.concatenate([part.states for part in alone]))
+
+
+def test_a_failing_worker_stops_the_others_and_is_heard():
+    workers = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)]
+
+    def broken(states, legal_masks):
+        raise RuntimeError("planted")
+
+    workers[1].search.evaluate = broken
+    with pytest.raises(RuntimeError, match="planted"):
+        play_games(workers, 10**9, threading.Event(), lambda count: None)
+
+
+def test_state_and_restore_go_on_with_the_same_games():
+    worker = make_worker(Connect4(), 3, seed=9)
+    worker.play(2)
+    other = make_worker(Connect4(), 3, seed=9)
+    other.restore({name: array.copy() for name, array in worker.state().items()})
+    for name, array in worker.play(4).arrays().items():
+        np.testing.assert_array_equal(array, other.play(4).arrays()[name] if name == "states" else array)
+
+
+@pytest.mark.parametrize("search", [{"reuse_subtree": True}, {"gumbel_actions": 4}, {"leaves_per_step": 2}])
+def test_every_kind_of_search_plays_whole_games(search):
+    found = make_worker(Connect4(), 4, simulations=12, **search).play(5)
+    assert (found.states == 0).all(axis=1).sum() >= 5 and np.isfinite(found.values).all()
+
+
+def test_actions_are_drawn_by_temperature():
+    """Policy (0.1, 0.2, 0.7) at temperature 1/2 gives its squares over their sum: 1/54, 4/54, 49/54."""
+    count = 20000
+    policies = np.tile(np.array([0.1, 0.2, 0.7], np.float32), (count, 1))
+    actions = np.full(count, 2)
+    draw_actions(policies, np.full(count, 0.5), 0, np.arange(count), np.zeros(count, np.int64), actions)
+    shares = np.bincount(actions, minlength=3) / count
+    np.testing.assert_allclose(shares, np.array([1, 4, 49]) / 54, atol=0.01)
+
+
+def test_temperature_zero_keeps_the_best_action():
+    actions = np.array([1, 0])
+    policies = np.array([[0.5, 0.5], [0.1, 0.9]], np.float32)
+    draw_actions(policies, np.zeros(2), 0, np.arange(2), np.zeros(2, np.int64), actions)
+    assert actions.tolist() == [1, 0]
