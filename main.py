@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
-import random
 import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -117,7 +118,6 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         "game": options.game, "seed": options.seed, "threads": options.threads, "settings": asdict(options.config),
     }  # fmt: skip
     torch.manual_seed(options.seed)
-    random.seed(options.seed)
     torch.use_deterministic_algorithms(options.deterministic)
     device = options.device
     if device == "auto":
@@ -134,19 +134,19 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         )
         command = f"python main.py --game {options.game} --run {folder} --resume"
         coach = None
-        _arm_signals()
         try:
-            logger.info("compiling the rules and the search, which is kept for the next time")
-            coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
-            coach.run()
-            _conclude(coach, run, command)
+            with _interruptible():
+                coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
+                coach.run()
+                _conclude(coach, run, command)
         except KeyboardInterrupt as interrupt:
             done = coach.generation if coach else 0
             print(f"\nstopped; everything up to generation {done} is saved. Go on with:\n  {command}", file=sys.stderr)
             raise SystemExit(143 if str(interrupt) == "SIGTERM" else 130) from None
 
 
-def _arm_signals() -> None:
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
     """The first Ctrl-C (or SIGTERM) stops the run in order, a second one leaves at once."""
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -156,8 +156,12 @@ def _arm_signals() -> None:
         signal.signal(number, leave)
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _conclude(coach: Coach, run: RunFolder, command: str) -> None:

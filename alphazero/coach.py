@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-import numpy as np
-
 from alphazero.arena import MatchResult, gate_decided, play_match
 from alphazero.command import Progress
 from alphazero.contestants import open_contestant
@@ -188,8 +186,8 @@ class Coach:
         if gate_figures["promoted"]:
             self.best_generation = generation
             self.best.load(self._checkpoint(generation))
-            for evaluator in self.evaluators:
-                evaluator.clear()
+        for evaluator in self.evaluators:  # also of a net that stays, so that a resumed run meets the same cache
+            evaluator.clear()
         benchmark = self.benchmark(self.net) if self.benchmark else {}
         self.seconds += time.monotonic() - begin
         figures = {"generation": generation, "seconds": round(self.seconds, 3), **play_figures}
@@ -222,12 +220,11 @@ class Coach:
         games, positions, seconds = counts()
         requests = sum(e.num_requests for e in self.evaluators) - asked[0]
         evaluations = sum(e.num_evaluations for e in self.evaluators) - asked[1]
-        first_plies = samples.outcomes[np.isclose(samples.outcomes, 0)]
         return samples, {
             "games": games,
             "positions": len(samples),
             "plies_per_game": round(len(samples) / games, 2),
-            "drawn_positions": round(len(first_plies) / len(samples), 4),
+            "drawn_positions": round(float((samples.outcomes == 0).mean()), 4),
             "simulations_per_s": round(positions * simulations / seconds),
             "cache_hits": round(1 - evaluations / max(1, requests), 4),
             "self_play_seconds": round(seconds, 3),
@@ -288,8 +285,8 @@ class Coach:
 
     def _player(self, name: str, net: NeuralNet, simulations: int) -> SearchPlayer:
         config = replace(self.config.search, num_simulations=simulations, noise_fraction=0.0)
-        evaluates = Evaluator(self.kernels, net, 1 << 16)
-        return SearchPlayer(name, self.kernels, evaluates, config, self.seed)
+        evaluates = [Evaluator(self.kernels, net, 1 << 16) for _ in range(self.threads)]
+        return SearchPlayer(name, self.kernels, evaluates, config, self.seed, use_threads=net.use_threads)
 
     def _say(self, figures: dict[str, Any]) -> None:
         total = f"/{self.config.generations}"

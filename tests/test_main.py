@@ -1,0 +1,148 @@
+"""The command that trains: what wrong input gets, and how it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from alphazero.command import run_command
+from main import main
+
+ROOT = Path(__file__).parent.parent
+TINY = [
+    "--game", "tictactoe", "--net.blocks", "1", "--net.channels", "8", "--search.num-simulations", "4",
+    "--self-play.games-per-generation", "8", "--self-play.num-slots", "4", "--gate.games", "4",
+    "--gate.simulations", "2", "--evaluation.games", "4", "--evaluation.opponents", "random", "--threads", "1",
+]  # fmt: skip
+
+
+def fails(capsys, *argv: str) -> str:
+    """The one line on stderr of a command that must fail with exit code 2."""
+    assert run_command(main, list(argv)) == 2
+    shown = capsys.readouterr().err.strip().splitlines()
+    said = [line for line in shown if line.startswith("error: ")]
+    assert len(said) == 1 and "Traceback" not in "".join(shown)
+    return said[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--game", "conect4"], ["conect4", "connect4", "tictactoe"]),
+        (["--game", "my_game.py"], ["my_game.py"]),
+        (["--game"], ["--game"]),
+        (["--preset", "quik"], ["quik", "quick", "standard", "strong"]),
+        (["--generatoins", "3"], ["--generatoins", "--generations"]),
+        (["--generations", "many"], ["--generations", "many"]),
+        (["--generations", "0"], ["generation", "0"]),
+        (["--minutes", "-1"], ["minutes", "-1"]),
+        (["--device", "gpu"], ["gpu", "cuda", "cpu"]),
+        (["--device", "cuda"], ["cuda"]),
+        (["--threads", "0"], ["--threads", "0"]),
+        (["--seed", "-5"], ["--seed", "-5"]),
+        (["--search.num-simulations", "0"], ["num_simulations", "0"]),
+        (["--search.c-puct", "x"], ["x"]),
+        (["--net.blocks", "0"], ["blocks", "0"]),
+        (["--learner.batch-size", "1"], ["batch_size", "1"]),
+        (["--gate.threshold", "2"], ["threshold", "2"]),
+        (["--deterministic", "--minutes", "5"], ["--deterministic", "--minutes"]),
+        (["connect4"], ["connect4"]),
+        (["--run", "nowhere", "--resume"], ["nowhere", "--resume"]),
+        (["--resume"], ["runs/", "--run"]),
+    ],
+    ids=lambda x: " ".join(x)[:40],
+)
+def test_wrong_input_gets_one_sentence(capsys, tmp_path, monkeypatch, argv, words):
+    import torch
+
+    if argv == ["--device", "cuda"] and torch.cuda.is_available():
+        pytest.skip("there is a CUDA device here")
+    monkeypatch.chdir(tmp_path)
+    said = fails(capsys, *argv)
+    assert all(word in said for word in words), said
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture
+def finished(tmp_path, capsys) -> Path:
+    """A run of one generation."""
+    assert run_command(main, [*TINY, "--run", str(tmp_path / "run"), "--generations", "1"]) == 0
+    capsys.readouterr()
+    return tmp_path / "run"
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, finished):
+    before = {file.name: file.read_bytes() for file in finished.iterdir()}
+    assert "--resume" in fails(capsys, *TINY, "--run", str(finished))
+    assert {file.name: file.read_bytes() for file in finished.iterdir()} == before
+
+
+def test_a_run_of_another_game_is_not_resumed(capsys, finished):
+    said = fails(capsys, "--game", "connect4", "--run", str(finished), "--resume")
+    assert "tictactoe" in said and "connect4" in said
+
+
+def test_the_net_of_a_run_cannot_change(capsys, finished):
+    argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--net.channels", "16"]
+    assert "settings.net.channels: 8 -> 16" in fails(capsys, *argv)
+
+
+def test_a_resumed_run_keeps_its_settings_and_lists_what_changed(capsys, caplog, finished):
+    argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]
+    with caplog.at_level("INFO"):
+        assert run_command(main, argv) == 0
+    assert "generations: 1 -> 2" in caplog.text
+    assert len((finished / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_damaged_run_falls_back_and_says_so(capsys, caplog, finished):
+    argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]
+    assert run_command(main, argv) == 0
+    newest = finished / "learner_0002.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    caplog.clear()
+    assert run_command(main, [*argv[:-1], "2"]) == 0
+    assert "learner_0002" in caplog.text and "going on after generation 1" in caplog.text
+
+
+def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert run_command(main, [*TINY, "--generations", "1"]) == 0
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["tictactoe-1", "tictactoe-2"]
+    out = capsys.readouterr().out
+    assert "against random" in out and "pit.py runs/tictactoe-2" in out and "--resume" in out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "terminate"])
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, number, code):
+    command = [sys.executable, "main.py", *TINY, "--run", str(tmp_path / "run"), "--generations", "10000"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 90
+    while not (tmp_path / "run" / "manifest_0002.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    begin = time.monotonic()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert time.monotonic() - begin < 10 and "Traceback" not in said
+    assert f"--run {tmp_path / 'run'} --resume" in said
+    done = int(said.split("up to generation ")[1].split()[0])
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert done >= 2 and lines[done - 1]["generation"] == done
+
+
+def test_help_shows_every_setting(capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(["--game", "tictactoe", "--help"])
+    assert not leaving.value.code
+    shown = capsys.readouterr().out
+    for flag in ("--game", "--preset", "--run", "--resume", "--generations", "--minutes", "--device", "--threads",
+                 "--seed", "--deterministic", "--search.num-simulations", "--net.blocks", "--gate.threshold"):  # fmt: skip
+        assert flag in shown
