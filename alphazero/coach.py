@@ -128,7 +128,7 @@ class Coach:
         self.kernels = Kernels(package.game)
         self.net, self.best = (self._make_net(device) for _ in range(2))
         self.net.use_threads(threads)
-        self.learner = Learner(self.net, config.learner, seed)
+        self.learner = Learner(self.net, config.learner, seed, threads)
         self.replay = ReplayBuffer(self.kernels, config.replay)
         self.evaluators = [Evaluator(self.kernels, self.best, config.cache_size) for _ in range(threads)]
         slots = max(1, min(config.self_play.num_slots, config.self_play.games_per_generation // threads))

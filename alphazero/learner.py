@@ -56,9 +56,9 @@ class LearnerConfig:
 class Learner:
     """Updates a network on the replay window; stateless between generations, so that resuming needs no more than the net."""
 
-    def __init__(self, net: NeuralNet, config: LearnerConfig, seed: int):
+    def __init__(self, net: NeuralNet, config: LearnerConfig, seed: int, threads: int = 1):
         self.net, self.config, self.seed = net, config, seed
-        net.prepare_training(config.weight_decay, config.max_gradient_norm, config.ema_decay)
+        net.prepare_training(config.weight_decay, config.max_gradient_norm, config.ema_decay, threads)
 
     def num_updates(self, num_new_samples: int) -> int:
         """Updates for so many new samples: each is used `sample_reuse` times in all."""

@@ -43,7 +43,7 @@ class NeuralNet(ABC):
         """Moves the network to `cpu` or `cuda`."""
 
     @abstractmethod
-    def prepare_training(self, weight_decay: float, max_gradient_norm: float, ema_decay: float) -> None:
+    def prepare_training(self, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int) -> None:
         """Settings of `train_step`: decay of the weights, bound of the gradient's norm, decay of the averaged weights."""
 
     @abstractmethod

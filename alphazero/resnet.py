@@ -62,26 +62,29 @@ class ResNet(nn.Module):
         self.stem = convolution(planes, config.channels, 3)
         self.blocks = nn.Sequential(*(Block(config.channels) for _ in range(config.blocks)))
         self.policy_head = convolution(config.channels, config.head_channels, 1)
-        self.policy = nn.Linear(config.head_channels * cells, num_actions)
+        self.policy: nn.Module = nn.Linear(config.head_channels * cells, num_actions)
         self.value_head = convolution(config.channels, config.head_channels, 1)
         self.value_hidden = nn.Linear(config.head_channels * cells, config.value_hidden)
         self.value = nn.Linear(config.value_hidden, 1)
         # an untrained network has no opinion: equal priors, value 0
-        for layer in (self.policy, self.value):
-            nn.init.zeros_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        for parameter in (*self.policy.parameters(), *self.value.parameters()):
+            nn.init.zeros_(parameter)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Policy logits `[n, A]` of the trunk's `[n, C, H, W]`."""
+        return self.policy(torch.relu(self.policy_head(x)).flatten(1))
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         x = self.blocks(torch.relu(self.stem(observations)))
-        policy = self.policy(torch.relu(self.policy_head(x)).flatten(1))
+        policy = self.logits(x)
         hidden = torch.relu(self.value_hidden(torch.relu(self.value_head(x)).flatten(1)))
         return policy, torch.tanh(self.value(hidden)).squeeze(1)
 
 
-def make_net(game: Game, settings: Mapping[str, Any]) -> TorchNet:
+def make_net(game: Game, settings: Mapping[str, Any], network: type[ResNet] = ResNet) -> TorchNet:
     """A fresh network; `settings` are the fields of NetConfig. Initial weights come from torch's global generator."""
     try:
         config = NetConfig(**settings)
     except TypeError as error:
         raise InvalidSetting(f"unknown network setting for {game.name}: {error}") from error
-    return TorchNet(game, ResNet(game.observation_shape, game.num_actions, config), asdict(config))
+    return TorchNet(game, network(game.observation_shape, game.num_actions, config), asdict(config))

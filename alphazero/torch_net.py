@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,32 +91,59 @@ class TorchNet(NeuralNet):
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def prepare_training(
-        self, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99
+        self, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99, threads: int = 1
     ) -> None:
         self.optimizer.param_groups[0]["weight_decay"] = weight_decay
         self.max_gradient_norm, self.ema_decay = max_gradient_norm, ema_decay
+        # a thread works on its own part of each batch, so that threads meet once an update and not in every layer,
+        # where each meeting waits for the processor's other work
+        self.replicas = [_share(self.module) for _ in range(threads)]
+        self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
-        self.module.train()
-        observations = torch.from_numpy(batch.observations).to(self.device, memory_format=torch.channels_last)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
-            logits, value = self.module(observations)
-        policy_loss, value_loss = losses(
-            logits.float(),
-            value.float(),
-            *(torch.from_numpy(x).to(self.device) for x in (batch.legal_masks, batch.policy_targets, batch.value_targets)),
-        )
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = policy_loss + value_loss
-        loss.backward()
+        count, parts = len(batch.value_targets), len(self.replicas) if self.device.type == "cpu" else 1
+        parts = max(1, min(parts, count // 2))  # a batch norm needs two positions
+        pieces = [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
+        found = list(self.pool.map(self._gradients, self.replicas, [batch] * parts, pieces))
+        policy_loss, value_loss = (sum(float(losses[i]) for losses, _ in found) for i in range(2))
+        for parameter, *gradients in zip(self.module.parameters(), *(part for _, part in found), strict=True):
+            parameter.grad = functools.reduce(torch.add, gradients)
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.max_gradient_norm)
-        if math.isfinite(float(loss.detach())) and math.isfinite(float(norm)):
+        if math.isfinite(policy_loss + value_loss) and math.isfinite(float(norm)):
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate
             self.optimizer.step()
             self.num_updates += 1
+            self._take_buffers(parts)
             self._average()
-        return {"policy_loss": float(policy_loss.detach()), "value_loss": float(value_loss.detach())}
+        self._hand_out_buffers()
+        return {"policy_loss": policy_loss, "value_loss": value_loss}
+
+    def _gradients(self, replica: nn.Module, batch: Batch, piece: slice) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """The share of a piece of the batch in the two losses and in the gradient."""
+        observations, masks, policies, values = (
+            torch.from_numpy(array[piece]).to(self.device)
+            for array in (batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets)
+        )
+        replica.train()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+            logits, value = replica(observations.contiguous(memory_format=torch.channels_last))
+        share = len(values) / len(batch.value_targets)
+        found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]
+        gradients = torch.autograd.grad(found[0] + found[1], list(replica.parameters()))
+        return tuple(loss.detach() for loss in found), gradients
+
+    @torch.no_grad()
+    def _take_buffers(self, parts: int) -> None:
+        """The module's batch norms take the mean of what those of the first replicas have counted."""
+        for mine, *theirs in zip(self.module.buffers(), *(r.buffers() for r in self.replicas[:parts]), strict=True):
+            mine.copy_(torch.stack(theirs).mean(dim=0) if mine.dtype.is_floating_point else theirs[0])
+
+    @torch.no_grad()
+    def _hand_out_buffers(self) -> None:
+        for replica in self.replicas:
+            for theirs, mine in zip(replica.buffers(), self.module.buffers(), strict=True):
+                theirs.copy_(mine)
 
     @torch.no_grad()
     def _average(self) -> None:
@@ -138,6 +167,7 @@ class TorchNet(NeuralNet):
         check_tensors(tensors, _shapes(self.averaged.state_dict()), path)
         self.averaged.load_state_dict(tensors)
         self.module.load_state_dict(tensors)
+        self._hand_out_buffers()
         self.finish_training()
         return card
 
@@ -168,6 +198,7 @@ class TorchNet(NeuralNet):
         with torch.no_grad():
             for name, tensor in expected.items():
                 tensor.copy_(tensors[name])
+        self._hand_out_buffers()
         self.finish_training()
 
 
@@ -182,6 +213,11 @@ def losses(
     log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, MASKED), dim=1)
     policy_loss = -(policy_target * log_policy).sum(dim=1).mean()
     return policy_loss, nn.functional.mse_loss(value, value_target)
+
+
+def _share(module: nn.Module) -> nn.Module:
+    """A copy that has the module's own parameters, and buffers of its own."""
+    return copy.deepcopy(module, {id(parameter): parameter for parameter in module.parameters()})
 
 
 def fold(module: nn.Module) -> nn.Module:

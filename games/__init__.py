@@ -7,10 +7,13 @@ entry point group `alphazero.games`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
 import sys
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,52 +28,84 @@ NAMES = sorted(path.parent.name for path in FOLDER.glob("*/game.py"))
 
 
 def load(name: str) -> GamePackage:
-    """The game called `name`; raises UnknownName, or GameError if its module does not hold one game."""
+    """The game called `name`; raises UnknownName, or GameError if its module fails or does not hold one game."""
     module_name, _, class_name = name.partition(":")
     if module_name in NAMES:
-        return _package(importlib.import_module(f"games.{module_name}.game"), class_name)
+        return _package(importlib.import_module(f"games.{module_name}.game"), class_name, module_name)
     if module_name.endswith(".py"):
-        return _package(_import_file(Path(module_name)), class_name)
-    for entry in importlib.metadata.entry_points(group="alphazero.games"):
-        if entry.name == name:
-            loaded = entry.load()
-            module = loaded if isinstance(loaded, ModuleType) else sys.modules[loaded.__module__]
-            return _package(module, "" if loaded is module else loaded.__name__)
-    if "." in module_name and importlib.util.find_spec(module_name.split(".")[0]) is not None:
-        try:
-            return _package(importlib.import_module(module_name), class_name)
-        except ModuleNotFoundError as error:
-            raise GameError(f"cannot import the game module {module_name!r}: {error}") from error
+        return _package(_import_file(Path(module_name)), class_name, module_name)
+    entries = {entry.name: entry for entry in importlib.metadata.entry_points(group="alphazero.games")}
+    if name in entries:
+        with _naming(f"the installed game {name!r}"):
+            loaded = entries[name].load()
+        if isinstance(loaded, ModuleType):
+            return _package(loaded, "", name)
+        if not isinstance(loaded, type) or not issubclass(loaded, Game):
+            raise GameError(f"the entry point {name!r} must lead to a Game class or its module: {entries[name].value}")
+        return _package(sys.modules[loaded.__module__], loaded.__name__, name)
+    if "." in module_name and _can_be_found(module_name.split(".")[0]):
+        with _naming(f"the game module {module_name!r}"):
+            module = importlib.import_module(module_name)
+        return _package(module, class_name, module_name)
     hint = "or a path to a Python file such as my_game.py, or a dotted module name"
-    raise UnknownName("game", name, NAMES, hint)
+    raise UnknownName("game", name, [*NAMES, *entries], hint)
+
+
+def _can_be_found(module_name: str) -> bool:
+    with contextlib.suppress(ValueError):  # of modules such as __main__
+        return importlib.util.find_spec(module_name) is not None
+    return False
 
 
 def _import_file(path: Path) -> ModuleType:
-    if not path.is_file():
+    exists = False
+    with contextlib.suppress(OSError):  # as of a name that is too long
+        exists = path.is_file()
+    if not exists:
         raise GameError(f"there is no game file {str(path)!r}: give the path of a Python file with a Game class")
     name = f"alphazero_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        with _naming(f"the game file {str(path)!r}"):
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 
-def _package(module: ModuleType, class_name: str) -> GamePackage:
+@contextlib.contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Turns whatever somebody else's module raises into one sentence that says where."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        places = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
+        where = f" ({places[-1].filename}, line {places[-1].lineno})" if places else ""
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise GameError(f"{what} cannot be used until this is mended: {reason}{where}") from error
+
+
+def _package(module: ModuleType, class_name: str, given: str) -> GamePackage:
     found = {
         value.__name__: value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Game) and value.__module__ == module.__name__
     }
     if class_name and class_name not in found:
-        raise UnknownName(f"game class in {module.__name__}", class_name, found)
+        raise UnknownName(f"game class in {given}", class_name, found)
     if not class_name and len(found) != 1:
+        choose = f"add :NAME to choose one of {', '.join(sorted(found))}"
         raise GameError(
-            f"{module.__name__} must hold one Game class, not {len(found)}"
-            + (f": add :NAME to choose one of {', '.join(sorted(found))}" if found else "")
+            f"{given} must hold one Game class, not {len(found)}: "
+            + (choose if found else "define one there, as `class MyGame(Game)`")
         )
-    game = (found[class_name] if class_name else next(iter(found.values())))()
+    with _naming(f"the game class in {given}"):
+        game = (found[class_name] if class_name else next(iter(found.values())))()
     beside = module.__name__.rpartition(".")[0] if module.__name__.endswith(".game") else None
 
     def part(name: str, attribute: str, default: tuple[str, str]) -> Any:

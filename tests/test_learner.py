@@ -19,8 +19,8 @@ class RecordingNet:
         self.rates, self.positions, self.loss = [], [], losses
         self.finished = 0
 
-    def prepare_training(self, weight_decay, max_gradient_norm, ema_decay):
-        self.prepared = weight_decay, max_gradient_norm, ema_decay
+    def prepare_training(self, weight_decay, max_gradient_norm, ema_decay, threads):
+        self.prepared = weight_decay, max_gradient_norm, ema_decay, threads
 
     def train_step(self, batch, learning_rate):
         self.rates.append(learning_rate)

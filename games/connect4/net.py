@@ -1,0 +1,39 @@
+"""Connect Four's own network: the residual trunk, and a policy head that treats all columns alike.
+
+An action is a column, so its logit is read from that column's six squares by weights that all columns share: what is
+learned about one column holds for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from alphazero.game import Game
+from alphazero.resnet import NetConfig, ResNet
+from alphazero.resnet import make_net as make_resnet
+from alphazero.torch_net import TorchNet
+
+
+class Connect4Net(ResNet):
+    """`[n, 2, 6, 7]` to policy logits `[n, 7]` and values `[n]`."""
+
+    def __init__(self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig):
+        super().__init__(observation_shape, num_actions, config)
+        _, height, _ = observation_shape
+        self.column = nn.Conv2d(config.head_channels, config.value_hidden, (height, 1))
+        self.policy = nn.Conv2d(config.value_hidden, 1, 1)
+        for parameter in self.policy.parameters():
+            nn.init.zeros_(parameter)
+
+    def logits(self, x: Tensor) -> Tensor:
+        columns = torch.relu(self.column(torch.relu(self.policy_head(x))))  # [n, hidden, 1, 7]
+        return self.policy(columns).flatten(1)
+
+
+def make_net(game: Game, settings: Mapping[str, Any]) -> TorchNet:
+    """A fresh network of the given sizes."""
+    return make_resnet(game, settings, Connect4Net)
