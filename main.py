@@ -129,8 +129,9 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
             raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
         for line in changed:
             logger.info("changed on resume: %s", line)
+        name = package.game.name
         logger.info(
-            "%s, preset %s, on %s with %d threads, in %s", package.game.name, options.preset, device, options.threads, run.path
+            "%s, preset %s, on %s with %d threads, in %s", name, options.preset, device, options.threads, run.path
         )
         command = f"python main.py --game {options.game} --run {folder} --resume"
         coach = None
@@ -166,7 +167,8 @@ def _interruptible() -> Iterator[None]:
 
 def _conclude(coach: Coach, run: RunFolder, command: str) -> None:
     results = coach.evaluate()
-    print(f"\nThe best net is that of generation {coach.best_generation}. With {coach.config.evaluation.simulations} simulations it scores")
+    simulations = coach.config.evaluation.simulations
+    print(f"\nThe best net is that of generation {coach.best_generation}. With {simulations} simulations it scores")
     for match in results:
         low, high = match["score_interval"]
         print(

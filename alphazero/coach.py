@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import threading
 import time
@@ -319,6 +320,7 @@ class Coach:
                 files[file.name] = sha256_of(file)
         if figures:
             self.folder.append_metrics(figures)
+            self._show_in_tensorboard(figures)
         state = {
             "best": self.best_generation,
             "seconds": self.seconds,
@@ -328,6 +330,18 @@ class Coach:
             "replay": [number for number, _ in self.replay.generations],
         }
         self.folder.commit(self.generation, files, state)
+
+    def _show_in_tensorboard(self, figures: dict[str, Any]) -> None:
+        """Adds the figures to the run's TensorBoard events, if TensorBoard is installed."""
+        if importlib.util.find_spec("tensorboard") is None:
+            return
+        from torch.utils.tensorboard import SummaryWriter
+
+        # one short-lived writer a generation: nothing is left open, and a redone generation replaces its first try
+        with SummaryWriter(self.folder.path / "events", purge_step=self.generation) as writer:
+            for name, value in figures.items():
+                if isinstance(value, int | float):
+                    writer.add_scalar(name, value, self.generation)
 
     def _restore(self, manifest: Manifest) -> None:
         path, state = self.folder.path, manifest.state

@@ -19,7 +19,7 @@ BUCKET = 4
 
 
 class Evaluator:
-    """`evaluate(states uint64[m, K], legal_masks bool[m, A]) -> (priors float32[m, A], values float32[m])` by a network.
+    """The `evaluate` of a search, by a network.
 
     `cache_size` entries are kept (rounded up to a power of two); 0 asks the network about every state as it comes.
     An object belongs to one thread. Raises EvaluationError when the network answers with nan or inf.
@@ -34,6 +34,7 @@ class Evaluator:
         self.num_evaluations = 0
         """Positions that the network was asked for."""
         game = kernels.game
+        self._permutations = game.symmetries[1]
         self._num_buckets = 1 << max(0, (cache_size - 1).bit_length() - 2) if cache_size else 0
         entries = self._num_buckets * BUCKET
         self._keys = np.zeros((entries, game.state_words), np.uint64)
@@ -63,13 +64,13 @@ class Evaluator:
         num_misses = find(self._keys, self._used, self._batch, states, entries, misses)
         asked = misses[:num_misses]
         if num_misses:
-            masks = np.take_along_axis(legal_masks[asked], self.kernels.game.symmetries[1][symmetries[asked]], axis=1)
+            masks = np.take_along_axis(legal_masks[asked], self._permutations[symmetries[asked]], axis=1)
             fresh = self._ask(states[asked], masks)
         else:
             fresh = self._priors[:0], self._values[:0]
         priors, values = np.empty((count, self._priors.shape[1]), np.float32), np.empty(count, np.float32)
         keep_and_fetch(
-            self._priors, self._values, entries, asked, *fresh, symmetries, self.kernels.game.symmetries[1], priors, values
+            self._priors, self._values, entries, asked, *fresh, symmetries, self._permutations, priors, values
         )
         return priors, values
 
@@ -100,7 +101,7 @@ def find(keys, used, batch, states, entries, misses):
         key = np.uint64(0)
         for k in range(states.shape[1]):
             key = combine(key, states[i, k])
-        first = np.int64(key % np.uint64(num_buckets)) * BUCKET
+        first = int(key % np.uint64(num_buckets)) * BUCKET
         found, oldest = -1, first
         for entry in range(first, first + BUCKET):
             if used[entry] < used[oldest]:

@@ -141,6 +141,7 @@ class Position:
         if not self.terminal:
             with np.errstate(over="ignore"):
                 self.game.plain_rules.legal(self.state, mask)
+        mask.setflags(write=False)
         return mask
 
     @property
@@ -154,6 +155,7 @@ class Position:
         planes = np.zeros(self.game.observation_shape, np.float32)
         with np.errstate(over="ignore"):
             self.game.plain_rules.observe(self.state, planes)
+        planes.setflags(write=False)
         return planes
 
     def play(self, action: int) -> Position:

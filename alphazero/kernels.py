@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core.errors import NumbaError
 
 from alphazero.game import Game
 from alphazero.rules import fingerprint, plain, rule_functions
@@ -194,15 +193,27 @@ class Kernel:
 
     def __init__(self, game_name: str, function: Callable[..., Any]):
         self._game_name = game_name
-        self._run = self.compiled = function
+        self._run: Callable[..., Any] | None = None
+        self.compiled = function
 
     def __call__(self, *arguments: Any) -> Any:
+        if self._run is None:
+            self._run = self._compile(arguments)
+        return self._run(*arguments)
+
+    def _compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Compiles before anything runs, so that an error of numba is never taken for one of the rules."""
+        dispatcher: Any = self.compiled
+        if not hasattr(dispatcher, "compile"):  # numba is switched off (NUMBA_DISABLE_JIT)
+            return self.plain
         try:
-            return self._run(*arguments)
-        except NumbaError as error:
-            _say_slow(self._game_name, " ".join(str(error).split())[:300])
-            self._run = self.plain
-            return self._run(*arguments)
+            dispatcher.compile(tuple(dispatcher.typeof_pyval(argument) for argument in arguments))
+        except OSError:  # the disk's fault, not the rules'
+            raise
+        except Exception as error:  # not all that numba raises is a NumbaError
+            _say_slow(self._game_name, error)
+            return self.plain
+        return self.compiled
 
     @functools.cached_property
     def plain(self) -> Callable[..., Any]:
@@ -210,9 +221,19 @@ class Kernel:
         return np.errstate(over="ignore")(plain(self.compiled))
 
 
-@functools.cache
-def _say_slow(game_name: str, reason: str) -> None:
-    logger.warning("numba cannot compile the rules of %s; they run as plain Python, slower: %s", game_name, reason)
+_said: set[str] = set()
+
+
+def _say_slow(game_name: str, error: Exception) -> None:
+    if game_name not in _said:
+        _said.add(game_name)
+        # numba puts a line about itself before the reason for each function on the way
+        reason = " ".join(line for line in str(error).split("\n") if not line.startswith("Failed in "))
+        logger.warning(
+            "numba cannot compile the rules of %s; they run as plain Python, slower: %s",
+            game_name,
+            " ".join(reason.split())[:300],
+        )
 
 
 def _compiled(function: Callable[..., Any], cache: bool = False) -> Callable[..., Any]:

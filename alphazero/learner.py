@@ -54,7 +54,7 @@ class LearnerConfig:
 
 
 class Learner:
-    """Updates a network on the replay window; stateless between generations, so that resuming needs no more than the net."""
+    """Updates a network on the replay window; keeps nothing between generations that the network does not keep."""
 
     def __init__(self, net: NeuralNet, config: LearnerConfig, seed: int, threads: int = 1):
         self.net, self.config, self.seed = net, config, seed

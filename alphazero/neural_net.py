@@ -44,11 +44,11 @@ class NeuralNet(ABC):
 
     @abstractmethod
     def prepare_training(self, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int) -> None:
-        """Settings of `train_step`: decay of the weights, bound of the gradient's norm, decay of the averaged weights."""
+        """Settings of `train_step`: decay of weights, bound of the gradient's norm, decay of the average, threads."""
 
     @abstractmethod
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
-        """One optimizer step; returns `policy_loss` and `value_loss`. Nothing changes if a loss or gradient is not finite."""
+        """One optimizer step, or none if something is not finite; returns `policy_loss` and `value_loss`."""
 
     @abstractmethod
     def use_threads(self, count: int) -> None:

@@ -35,9 +35,7 @@ class NetConfig:
 
 def convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
     """A convolution that keeps height and width, and its batch norm."""
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs)
-    )
+    return nn.Sequential(nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs))
 
 
 class Block(nn.Module):

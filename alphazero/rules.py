@@ -6,6 +6,7 @@ A game author writes plain functions (or numba ones); `plain` gives the version 
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import types
 from collections.abc import Callable
@@ -49,33 +50,27 @@ def plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return _plain(function, {})
 
 
-def _plain(function: Callable[..., Any], made: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
-    source = getattr(function, "py_func", function)
+def _plain(value: Any, made: dict[int, Callable[..., Any]]) -> Any:
+    """`value` itself unless it is a function, or a tuple that may hold some."""
+    if type(value) is tuple:
+        return tuple(_plain(item, made) for item in value)
+    source = getattr(value, "py_func", value)
+    if not isinstance(source, types.FunctionType):
+        return value
     if id(source) in made:
         return made[id(source)]
-    if not isinstance(source, types.FunctionType):
-        return source
-    # its own globals, so that the names of compiled helpers lead to the plain ones
+    # its own globals and closure, so that the names of compiled helpers lead to the plain ones
     scope = dict(source.__globals__)
-    copy = types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__, source.__closure__)
-    made[id(source)] = copy
-    if source.__closure__:
-        copy = types.FunctionType(
-            source.__code__,
-            scope,
-            source.__name__,
-            source.__defaults__,
-            tuple(types.CellType(_plain_value(cell.cell_contents, made)) for cell in source.__closure__),
-        )
-        made[id(source)] = copy
+    cells = tuple(types.CellType() for _ in source.__closure__ or ())
+    copy = types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__, cells or None)
+    copy.__kwdefaults__ = source.__kwdefaults__
+    made[id(source)] = copy  # before what it calls, which may be itself
+    for cell, original in zip(cells, source.__closure__ or (), strict=True):
+        cell.cell_contents = _plain(original.cell_contents, made)
     for name in _names(source.__code__):
         if name in scope:
-            scope[name] = _plain_value(scope[name], made)
+            scope[name] = _plain(scope[name], made)
     return copy
-
-
-def _plain_value(value: Any, made: dict[int, Callable[..., Any]]) -> Any:
-    return _plain(value, made) if hasattr(value, "py_func") else value
 
 
 def _names(code: types.CodeType) -> list[str]:
@@ -110,20 +105,38 @@ def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
         for name in _names(source.__code__):
             if name in source.__globals__:
                 digest.update(name.encode())
-                _digest_value(digest, source.__globals__[name], seen)
+                value = source.__globals__[name]
+                _digest_value(digest, value, seen)
+                if isinstance(value, types.ModuleType):
+                    _digest_attributes(digest, value, _names(source.__code__), seen)
         for cell in source.__closure__ or ():
             _digest_value(digest, cell.cell_contents, seen)
-        _digest_value(digest, source.__defaults__, seen)
+        _digest_value(digest, (source.__defaults__, sorted((source.__kwdefaults__ or {}).items())), seen)
     elif isinstance(value, np.ndarray):
         digest.update(repr((value.dtype.str, value.shape)).encode() + value.tobytes())
     elif isinstance(value, tuple | list):
         digest.update(b"(%d" % len(value))
         for item in value:
             _digest_value(digest, item, seen)
+    elif isinstance(value, enum.EnumMeta):
+        digest.update(repr(list(value.__members__.items())).encode())
     elif isinstance(value, types.ModuleType | type) or callable(value):
         digest.update(getattr(value, "__name__", repr(type(value))).encode())
     else:
         digest.update(f"{type(value).__name__}:{value!r}".encode())
+
+
+def _digest_attributes(digest: Any, module: types.ModuleType, names: list[str], seen: dict[int, int]) -> None:
+    """What a function may reach as `module.name`: other compiled functions and constants."""
+    for name in names:
+        value = getattr(module, name, None)
+        if hasattr(value, "py_func") or isinstance(
+            value, int | float | tuple | np.generic | np.ndarray | enum.EnumMeta
+        ):
+            digest.update(name.encode())
+            _digest_value(digest, value, seen)
+        elif isinstance(value, types.ModuleType) and value is not module:
+            _digest_attributes(digest, value, [other for other in names if other != name], seen)
 
 
 def _digest_code(digest: Any, code: types.CodeType) -> None:

@@ -173,8 +173,9 @@ class SelfPlay:
             over.append(self._samples(slot, int(plies[i]) + 1, float(reward)))
             self.games[slot] = self.next_game
             self.next_game += self.stride
-        if (plies[~terminal] + 1 >= self.kernels.game.max_plies).any():
-            raise GameError(f"{self.kernels.game.name}: a game went on after its max_plies = {self.kernels.game.max_plies}")
+        game = self.kernels.game
+        if (plies[~terminal] + 1 >= game.max_plies).any():
+            raise GameError(f"{game.name}: a game went on after its max_plies = {game.max_plies}")
         self.num_games += len(over)
         fresh = np.flatnonzero(terminal)
         states[fresh] = self.kernels.start_states(len(fresh))

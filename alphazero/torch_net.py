@@ -42,12 +42,13 @@ class TorchNet(NeuralNet):
 
     def __init__(self, game: Game, module: nn.Module, settings: dict[str, Any]):
         self.device = torch.device("cpu")
-        self.module = module.to(memory_format=torch.channels_last)
+        self.module = channels_last(module)
         self.averaged = copy.deepcopy(self.module).requires_grad_(False)
         # decay pulls weights to zero, which is meant for matrices and filters, not for offsets and scales
         matrices = [p for p in self.module.parameters() if p.ndim > 1]
         vectors = [p for p in self.module.parameters() if p.ndim <= 1]
-        self.optimizer = torch.optim.AdamW([{"params": matrices}, {"params": vectors, "weight_decay": 0.0}])
+        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups)
         self.num_updates = 0
         self.prepare_training()
         self.card = {
@@ -67,7 +68,7 @@ class TorchNet(NeuralNet):
         self.finish_training()
 
     def finish_training(self) -> None:
-        frozen = fold(copy.deepcopy(self.averaged).eval()).to(memory_format=torch.channels_last)
+        frozen = channels_last(fold(copy.deepcopy(self.averaged).eval()))
         self.dtype = torch.bfloat16 if self.device.type == "cuda" or bf16_pays() else torch.float32
         self.frozen = frozen.to(self.dtype)
 
@@ -119,7 +120,9 @@ class TorchNet(NeuralNet):
         self._hand_out_buffers()
         return {"policy_loss": policy_loss, "value_loss": value_loss}
 
-    def _gradients(self, replica: nn.Module, batch: Batch, piece: slice) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    def _gradients(
+        self, replica: nn.Module, batch: Batch, piece: slice
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """The share of a piece of the batch in the two losses and in the gradient."""
         observations, masks, policies, values = (
             torch.from_numpy(array[piece]).to(self.device)
@@ -207,7 +210,7 @@ def losses(
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy of the policy over the legal actions, and mean squared error of the value.
 
-    `logits float[n, A]`, `value float[n]`, `legal_mask bool[n, A]`, `policy_target float[n, A]`, `value_target float[n]`.
+    `logits float[n, A]`, `value float[n]`, `legal_mask bool[n, A]`, and the targets `float[n, A]` and `float[n]`.
     Illegal actions have no part in the softmax, so no gradient is spent on learning the rules.
     """
     log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, MASKED), dim=1)
@@ -218,6 +221,14 @@ def losses(
 def _share(module: nn.Module) -> nn.Module:
     """A copy that has the module's own parameters, and buffers of its own."""
     return copy.deepcopy(module, {id(parameter): parameter for parameter in module.parameters()})
+
+
+def channels_last(module: nn.Module) -> nn.Module:
+    """Lays the filters out in memory as the fastest convolutions want them, in place."""
+    for parameter in module.parameters():
+        if parameter.ndim == 4:
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+    return module
 
 
 def fold(module: nn.Module) -> nn.Module:

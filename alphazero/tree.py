@@ -145,7 +145,7 @@ def considered_visits(num_considered, budget, simulation):
     """
     if num_considered <= 1:
         return simulation
-    phases = int(math.ceil(math.log2(num_considered)))
+    phases = math.ceil(math.log2(num_considered))
     first, visits, considered = 0, 0, num_considered
     while True:
         rounds = max(1, budget // (phases * considered))
@@ -176,7 +176,8 @@ def choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_sc
         if prior[action] >= ZERO:
             # with several leaves in flight no action may have exactly `turn` visits: take the nearest then
             gap = abs(visits[action] - turn)
-            score = gumbel_score(prior[action], tree.root_gumbel[b, action], q[action], most_visits, visit_offset, value_scale)
+            noise = tree.root_gumbel[b, action]
+            score = gumbel_score(prior[action], noise, q[action], most_visits, visit_offset, value_scale)
             if gap < best_gap or (gap == best_gap and score > best_score):
                 best, best_score, best_gap = action, score, gap
     return best
@@ -359,8 +360,8 @@ def expand_and_backup(
 ):  # fmt: skip
     """Ends a step: opens the new leaves and backs their values up.
 
-    `parents`, `leaves` as `select` wrote them; `terminal bool[n]`, `results float32[n]` by entry; `leaf_masks bool[m, A]`,
-    `priors float32[m, A]`, `values float32[m]` for the new leaves that are not terminal, in order.
+    `parents`, `leaves` as `select` wrote them; `terminal bool[n]`, `results float32[n]` by entry; for the new leaves
+    that are not terminal, in order: `leaf_masks bool[m, A]`, `priors float32[m, A]`, `values float32[m]`.
     """
     j = 0
     for i in range(len(leaves)):
@@ -409,7 +410,7 @@ def copy_node(tree, b, source, target):
 
 @kernel
 def move_roots(tree, trees, actions, states, to_play, num_kept, new_index):
-    """Makes the root's child by `actions[i]` the new root of tree `trees[i]`, and keeps at most `num_kept` of its nodes.
+    """Makes the root's child by `actions[i]` the new root of tree `trees[i]`; keeps at most `num_kept` of its nodes.
 
     With action -1, or where no such child was opened, the tree is emptied: its root is `states[i]`, `to_play[i]`,
     pending. A node always comes after its parent, so that one pass in place does it; where room is short the youngest
@@ -496,10 +497,10 @@ def read_roots(
 ):  # fmt: skip
     """What the searches found, row i for tree `trees[i]`.
 
-    `visit_counts int32[n, A]`; `qs float32[n, A]` completed; `values float32[n]` of the root for its mover; `actions int64[n]`
-    the best ones; `policies float32[n, A]` the policy target: visits over their sum, or with Gumbel the improved policy
-    softmax(logits + sigma(q)) (Danihelka et al. 2022, equation 11). Proven losses get nothing in it, unless all are lost,
-    and proven wins everything.
+    `visit_counts int32[n, A]`; `qs float32[n, A]` completed; `values float32[n]` of the root for its mover;
+    `actions int64[n]` the best ones; `policies float32[n, A]` the policy target: visits over their sum, or with Gumbel
+    the improved policy softmax(logits + sigma(q)) (Danihelka et al. 2022, equation 11). Proven losses get nothing in
+    it, unless all are lost, and proven wins everything.
     """
     for i in range(len(trees)):
         b = trees[i]

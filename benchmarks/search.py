@@ -28,9 +28,21 @@ from alphazero.errors import InvalidSetting
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.mcts import Evaluate, Search, SearchConfig
+from alphazero.neural_net import NeuralNet
 from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
 from alphazero.storage import write_json
+
+FIRST_SEARCH = """
+import sys, games, numpy as np
+from alphazero.evaluator import Evaluator
+from alphazero.kernels import Kernels
+from alphazero.mcts import Search, SearchConfig
+package = games.load(sys.argv[1])
+kernels, zero = Kernels(package.game), np.zeros(1, np.int64)
+evaluate = Evaluator(kernels, package.make_net(package.game, {}))
+Search(kernels, SearchConfig(num_simulations=16), evaluate, 1).run(kernels.start_states(1), zero, zero)
+"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class SearchBenchmark:
         if not re.fullmatch(r"\d{1,3}x\d{1,4}", self.net):
             raise InvalidSetting(f"--net takes blocks x channels, such as 5x64, not {self.net!r}")
         if min(self.batch, self.simulations, self.threads, self.repeats) < 1 or self.games < 0:
-            raise InvalidSetting("--batch, --simulations, --threads and --repeats must be at least 1, --games at least 0")
+            raise InvalidSetting("--batch, --simulations, --threads, --repeats take 1 or more, --games 0 or more")
 
 
 def main(argv: list[str]) -> None:
@@ -138,7 +150,7 @@ def measure(options: SearchBenchmark) -> dict[str, Any]:
 def random_states(kernels: Kernels, count: int) -> np.ndarray:
     """`uint64[count, K]`: positions after a few random plies, none of them terminal."""
     rng = np.random.default_rng(0)
-    chosen = []
+    chosen: list[np.ndarray] = []
     while len(chosen) < count:
         position = kernels.game.start()
         for _ in range(int(rng.integers(0, max(1, kernels.game.max_plies // 4)))):
@@ -149,7 +161,9 @@ def random_states(kernels: Kernels, count: int) -> np.ndarray:
     return np.array(chosen)
 
 
-def self_play_rates(options: SearchBenchmark, kernels: Kernels, net: Any, config: SearchConfig) -> tuple[float, float, float]:
+def self_play_rates(
+    options: SearchBenchmark, kernels: Kernels, net: NeuralNet, config: SearchConfig
+) -> tuple[float, float, float]:
     """Simulations, positions and network evaluations per second of whole self-play games from the start position."""
     evaluators = [Evaluator(kernels, net) for _ in range(options.threads)]
     workers = [
@@ -166,16 +180,10 @@ def self_play_rates(options: SearchBenchmark, kernels: Kernels, net: Any, config
 
 def first_search_seconds(options: SearchBenchmark) -> float:
     """From the start of a fresh process to the end of its first search with a network, compiled code being on disk."""
-    program = (
-        "import sys, games, numpy as np; from alphazero.kernels import Kernels; from alphazero.mcts import Search, SearchConfig; "
-        "from alphazero.evaluator import Evaluator; package = games.load(sys.argv[1]); kernels = Kernels(package.game); "
-        "net = package.make_net(package.game, {}); one = np.zeros(1, np.int64); "
-        "Search(kernels, SearchConfig(16), Evaluator(kernels, net), 1).run(kernels.start_states(1), one, one)"
-    )
     times = []
     for _ in range(2):  # the first one may compile
         begin = time.perf_counter()
-        subprocess.run([sys.executable, "-c", program, options.game], check=True)
+        subprocess.run([sys.executable, "-c", FIRST_SEARCH, options.game], check=True)
         times.append(time.perf_counter() - begin)
     return times[-1]
 

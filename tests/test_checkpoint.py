@@ -269,7 +269,7 @@ def test_hostile_weights_are_refused(path, content):
     forge(path, content)
     with refused():
         tensors, _ = load_checkpoint(path)
-        pytest.fail(f"accepted: {str(tensors):.200}")
+        pytest.fail(f"accepted: {tensors!s:.200}")
 
 
 def test_forged_weights_are_accepted_where_they_are_sound(path):

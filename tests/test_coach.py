@@ -202,7 +202,13 @@ def test_settings_survive_json():
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda d: d | {"colour": 1}, lambda d: [d], lambda d: d | {"net": {"blocks": 1, "layers": 2}}, lambda d: d | {"search": 3}]
+    "damage",
+    [
+        lambda d: d | {"colour": 1},
+        lambda d: [d],
+        lambda d: d | {"net": {"blocks": 1, "layers": 2}},
+        lambda d: d | {"search": 3},
+    ],
 )
 def test_settings_of_another_version_are_refused(damage):
     with pytest.raises(InvalidSetting, match="config.json"):

@@ -85,7 +85,9 @@ def test_three_in_a_row_stop_the_run_with_a_diagnosis():
     assert len(net.rates) == 5
 
 
-@pytest.mark.parametrize("settings", [{"batch_size": 1}, {"learning_rate": -1}, {"ema_decay": 1.0}, {"sample_reuse": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"batch_size": 1}, {"learning_rate": -1}, {"ema_decay": 1.0}, {"sample_reuse": 0}]
+)
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(InvalidSetting):
         LearnerConfig(**settings)

@@ -143,6 +143,6 @@ def test_help_shows_every_setting(capsys):
         main(["--game", "tictactoe", "--help"])
     assert not leaving.value.code
     shown = capsys.readouterr().out
-    for flag in ("--game", "--preset", "--run", "--resume", "--generations", "--minutes", "--device", "--threads",
-                 "--seed", "--deterministic", "--search.num-simulations", "--net.blocks", "--gate.threshold"):  # fmt: skip
-        assert flag in shown
+    flags = "game preset run resume generations minutes device threads seed deterministic search.num-simulations"
+    for flag in (*flags.split(), "net.blocks", "gate.threshold", "learner.learning-rate"):
+        assert f"--{flag}" in shown

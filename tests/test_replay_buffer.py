@@ -19,9 +19,7 @@ def samples(texts: list[str], policies: list[int], z: list[float], q: list[float
     return Samples(states, np.eye(9, dtype=np.float32)[policies], np.array(z, np.float32), np.array(q, np.float32))
 
 
-@pytest.mark.parametrize(
-    ("generation", "size"), [(1, 4), (2, 4), (3, 5), (4, 5), (5, 6), (33, 20), (100, 20)]
-)
+@pytest.mark.parametrize(("generation", "size"), [(1, 4), (2, 4), (3, 5), (4, 5), (5, 6), (33, 20), (100, 20)])
 def test_the_window_grows_by_half_a_generation_up_to_its_end(generation, size):
     config = ReplayConfig(window_start=4, window_growth=0.5, window_max=20)
     assert ReplayBuffer(KERNELS, config).window(generation) == size

@@ -110,6 +110,7 @@ def test_the_same_seed_plays_the_same_games_and_another_seed_others():
 
 def test_games_do_not_depend_on_how_many_are_played_side_by_side():
     """Game 0 is the same among 1 and among 16: its randomness is keyed by its number."""
+
     def first_game(slots):
         worker = make_worker(TicTacToe(), slots, seed=5)
         found = worker.play(16)

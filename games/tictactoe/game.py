@@ -1,8 +1,8 @@
 """Tic-tac-toe: three in a row wins. `state` is (own, opponent), one bit a square.
 
-    0 1 2        a1 b1 c1
-    3 4 5        a2 b2 c2
-    6 7 8        a3 b3 c3
+0 1 2        a1 b1 c1
+3 4 5        a2 b2 c2
+6 7 8        a3 b3 c3
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ FULL = np.uint64(0b111_111_111)
 LINES = (0b111, 0b111000, 0b111000000, 0b1001001, 0b10010010, 0b100100100, 0b100010001, 0b1010100)
 SQUARES = np.arange(9).reshape(3, 3)
 # the eight symmetries of the square; entry s, i: the square that lands on square i
-SYMMETRIES = np.stack(
-    [np.rot90(board, turns).ravel() for board in (SQUARES, SQUARES[:, ::-1]) for turns in range(4)]
-)
+SYMMETRIES = np.stack([np.rot90(board, turns).ravel() for board in (SQUARES, SQUARES[:, ::-1]) for turns in range(4)])
 
 
 @njit

@@ -1,0 +1,31 @@
+"""Package data of the framework; settings of the tools are in pyproject.toml, tested versions in constraints.txt."""
+
+from setuptools import find_packages, setup
+
+setup(
+    name="alphazero-framework",
+    version="0.1.0",
+    description="Turns the rules of a game into a strong player by AlphaZero self-play",
+    author="The alphazero authors",
+    license="MIT",
+    license_files=["LICENSE"],
+    python_requires=">=3.11",
+    packages=find_packages(include=["alphazero", "alphazero.*", "games", "games.*"]),
+    package_data={"games": ["*/data/*"]},
+    install_requires=[
+        "coloredlogs>=15",
+        "filelock>=3.13",
+        "numba>=0.61",
+        "numpy>=2.0",
+        "safetensors>=0.4",
+        "scipy>=1.13",
+        "torch>=2.10",
+        "tqdm>=4.66",
+        "tyro>=0.9",
+    ],
+    extras_require={
+        "test": ["mypy>=1.15", "open_spiel>=1.6", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.12"],
+        "cuda": ["numba-cuda>=0.20"],
+        "tensorboard": ["tensorboard>=2.18"],
+    },
+)
