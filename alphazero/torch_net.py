@@ -44,18 +44,13 @@ class TorchNet(NeuralNet):
         self.device = torch.device("cpu")
         self.module = channels_last(module)
         self.averaged = copy.deepcopy(self.module).requires_grad_(False)
-        # decay pulls weights to zero, which is meant for matrices and filters, not for offsets and scales
-        matrices = [p for p in self.module.parameters() if p.ndim > 1]
-        vectors = [p for p in self.module.parameters() if p.ndim <= 1]
-        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups)
         self.num_updates = 0
         self.prepare_training()
         self.card = {
             "game": game.name,
             "net": settings,
             "parameters": sum(p.numel() for p in module.parameters()),
-            "flops_per_position": count_flops(module, game.observation_shape, self.device),
+            "flops_per_position": count_flops(module, game.observation_shape),
         }
         self.finish_training()
 
@@ -94,12 +89,20 @@ class TorchNet(NeuralNet):
     def prepare_training(
         self, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99, threads: int = 1
     ) -> None:
-        self.optimizer.param_groups[0]["weight_decay"] = weight_decay
-        self.max_gradient_norm, self.ema_decay = max_gradient_norm, ema_decay
+        self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
         # a thread works on its own part of each batch, so that threads meet once an update and not in every layer,
         # where each meeting waits for the processor's other work
         self.replicas = [_share(self.module) for _ in range(threads)]
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+
+    @functools.cached_property
+    def optimizer(self) -> torch.optim.AdamW:
+        """Made when first needed: torch takes a second to import what it needs, and players do not need it."""
+        # decay pulls weights to zero, which is meant for matrices and filters, not for offsets and scales
+        matrices = [p for p in self.module.parameters() if p.ndim > 1]
+        vectors = [p for p in self.module.parameters() if p.ndim <= 1]
+        decayed: dict[str, Any] = {"params": matrices, "weight_decay": self.weight_decay}
+        return torch.optim.AdamW([decayed, {"params": vectors, "weight_decay": 0.0}])
 
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
         count, parts = len(batch.value_targets), len(self.replicas) if self.device.type == "cpu" else 1
@@ -242,14 +245,23 @@ def fold(module: nn.Module) -> nn.Module:
     return module
 
 
-def count_flops(module: nn.Module, observation_shape: tuple[int, int, int], device: torch.device) -> int:
-    """Floating-point operations (a multiply-add is two) of one position's forward pass."""
-    from torch.utils.flop_counter import FlopCounterMode
+def count_flops(module: nn.Module, observation_shape: tuple[int, int, int]) -> int:
+    """Floating-point operations (a multiply-add is two) of the convolutions and linear layers for one position."""
+    total = 0
+
+    def count(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        nonlocal total
+        weight = layer.get_parameter("weight")
+        uses = output[0].numel() // weight.shape[0]  # positions of the board that each filter is applied at
+        total += 2 * uses * weight.numel()
 
     probe = copy.deepcopy(module).eval()
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        probe(torch.zeros(1, *observation_shape, device=device))
-    return int(counter.get_total_flops())
+    for layer in probe.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            layer.register_forward_hook(count)
+    with torch.no_grad():
+        probe(torch.zeros(1, *observation_shape))
+    return total
 
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:

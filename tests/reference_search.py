@@ -476,6 +476,7 @@ def compare_trees(search: Search, b: int, reference: ReferenceSearch) -> None:
             continue
         assert abs(tree.node_value[b, node] - expected.value_sum) < 1e-6, where
         assert tree.node_visits[b, node] == expected.visits, where
+        assert abs(tree.visited_prior[b, node] - expected.visited_prior) < 1e-6, where
         assert abs(tree.raw_value[b, node] - expected.raw_value) < 1e-6, where
         legal = expected.position.legal_mask
         assert (tree.visits[b, node, ~legal] == 0).all(), where

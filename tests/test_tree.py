@@ -241,6 +241,7 @@ def test_root_gumbels_follow_their_law_and_key():
     prepare(tree, seed=3, use_gumbel=True)
     draws = tree.root_gumbel.copy()
     assert stats.kstest(draws.ravel(), "gumbel_r").pvalue > 1e-3
+    assert len(set(draws.ravel())) > 4190  # every action of every game its own
     prepare(tree, seed=3, use_gumbel=True, fraction=0.3)
     assert (tree.root_gumbel == draws).all()  # the Dirichlet noise uses other numbers and leaves them alone
     prepare(tree, seed=3, ply=1, use_gumbel=True)
