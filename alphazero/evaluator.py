@@ -63,11 +63,14 @@ class Evaluator:
         entries, misses = np.empty(count, np.int64), np.empty(count, np.int64)
         num_misses = find(self._keys, self._used, self._batch, states, entries, misses)
         asked = misses[:num_misses]
+        fresh = self._priors[:0], self._values[:0]
         if num_misses:
             masks = np.take_along_axis(legal_masks[asked], self._permutations[symmetries[asked]], axis=1)
-            fresh = self._ask(states[asked], masks)
-        else:
-            fresh = self._priors[:0], self._values[:0]
+            try:
+                fresh = self._ask(states[asked], masks)
+            except BaseException:
+                self.clear()  # the entries of this batch have no answers
+                raise
         priors, values = np.empty((count, self._priors.shape[1]), np.float32), np.empty(count, np.float32)
         keep_and_fetch(
             self._priors, self._values, entries, asked, *fresh, symmetries, self._permutations, priors, values
@@ -77,10 +80,10 @@ class Evaluator:
     def _ask(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self.num_evaluations += len(states)
         priors, values = self.net.evaluate(self.kernels.observations(states), legal_masks)
-        # one sum tells whether anything is not finite
-        if not np.isfinite(priors.sum() + values.sum()):
-            row = int(np.flatnonzero(~np.isfinite(priors.sum(axis=1) + values))[0])
-            position = Position(self.kernels.game, states[row].copy(), 0, ())
+        finite = np.isfinite(priors).all(axis=1) & np.isfinite(values)
+        if not finite.all():
+            row, game = int(np.flatnonzero(~finite)[0]), self.kernels.game
+            position = Position(game, states[row].copy(), game.mover(states[row], 0), ())
             raise EvaluationError(
                 f"the network's answer is not a finite number (value {values[row]}, priors {priors[row]}) "
                 f"for this position:\n{position}"
