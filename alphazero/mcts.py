@@ -140,6 +140,8 @@ class Search:
             actions = np.full(count, -1, np.int64)
         if budgets is None:
             budgets = np.full(count, config.num_simulations, np.int32)
+        elif budgets.max(initial=0) > config.num_simulations:
+            raise ValueError(f"a budget of {budgets.max()} simulations exceeds the room for {config.num_simulations}")
         num_kept = tree.proven.shape[1] - config.num_simulations
         kernels_of_tree.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
         pending = trees[tree.proven[trees, 0] == PENDING]

@@ -42,7 +42,7 @@ def make_key(seed, game, ply, purpose):
 @njit
 def uniform(key, i):
     """Draw i of `key`: a float64 in (0, 1), never 0 or 1."""
-    return (float(combine(key, i) >> np.uint64(11)) + 0.5) * (1.0 / 9007199254740992.0)
+    return (float(combine(key, i) >> np.uint64(12)) + 0.5) * (1.0 / 4503599627370496.0)
 
 
 @njit
@@ -64,7 +64,8 @@ def gamma(key, shape):
     while True:
         # one normal variate from two uniform ones (Box and Muller)
         normal = math.sqrt(-2.0 * math.log(uniform(key, i))) * math.cos(2.0 * math.pi * uniform(key, i + 1))
-        v = (1.0 + c * normal) ** 3
+        v = 1.0 + c * normal
+        v = v * v * v
         if v > 0.0 and math.log(uniform(key, i + 2)) < 0.5 * normal * normal + d - d * v + d * math.log(v):
             return boost * d * v
         i += 3

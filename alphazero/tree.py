@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from alphazero.noise import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key
+from alphazero.noise import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
 
 # The arrays belong to the caller, so kernels need not count references to them, which costs more than the search itself
 # (2.5 times slower); numba's own name for that is `_nrt`. Division by zero gives inf or nan instead of a branch.
@@ -31,6 +31,7 @@ UNPROVEN = np.int8(2)
 PENDING = np.int8(3)
 """In place of a proven value: a node whose evaluation is still to come."""
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
+TINY, HUGE = np.float32(1e-30), np.float32(1e30)
 
 
 class Tree(NamedTuple):
@@ -195,7 +196,7 @@ def choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_sc
 @inlined
 def gumbel_score(prior, noise, q, most_visits, visit_offset, value_scale):
     """gumbel + logit + sigma(q) of one root action."""
-    logit = np.float32(math.log(max(prior, np.float32(1e-12))))
+    logit = np.float32(math.log(max(np.float64(prior), 1e-12)))
     return noise + logit + sigma(q, most_visits, visit_offset, value_scale)
 
 
@@ -260,17 +261,25 @@ def select(
 @inlined
 def expand(tree, b, node, legal_mask, prior, value):
     """Opens a node: `prior float32[A]` (weights, any sum) is kept to the legal actions and made to sum to 1."""
-    total, allowed = ZERO, 0
+    total, peak, allowed = ZERO, ZERO, 0
     for action in range(len(prior)):
         if legal_mask[action]:
             total += prior[action]
+            peak = max(peak, prior[action])
             allowed += 1
-    scale = ONE / total
+    if not TINY < total < HUGE and peak > ZERO:  # their sum, or one over it, is no float32: make the largest 1
+        total = ZERO
+        for action in range(len(prior)):
+            if legal_mask[action]:
+                total += prior[action] / peak
+    else:
+        peak = ONE
+    scale = ONE / total if total > ZERO else ZERO
     for action in range(len(prior)):
         if not legal_mask[action]:
             tree.prior[b, node, action] = ILLEGAL
         elif total > ZERO:
-            tree.prior[b, node, action] = prior[action] * scale
+            tree.prior[b, node, action] = prior[action] / peak * scale
         else:
             tree.prior[b, node, action] = ONE / np.float32(allowed)
         tree.visits[b, node, action] = 0
@@ -488,9 +497,16 @@ def prepare_roots(tree, trees, budgets, seed, games, plies, temperature, noise_f
             for action in range(len(prior)):
                 if prior[action] >= ZERO:
                     noise[action] = np.float32(gamma(combine(noise_key, action), concentration))
-                    noise_sum += noise[action]
+                    noise_sum += float(noise[action])
+            if noise_sum == 0.0:  # so small a concentration puts everything on one action, too little for float32
+                chosen = int(uniform(noise_key, len(prior)) * allowed)
+                for action in range(len(prior)):
+                    if prior[action] >= ZERO:
+                        noise[action] = ONE if chosen == 0 else ZERO
+                        chosen -= 1
+                noise_sum = 1.0
             for action in range(len(prior)):
-                if prior[action] >= ZERO and noise_sum > 0.0:
+                if prior[action] >= ZERO:
                     share = noise[action] / np.float32(noise_sum)
                     target[action] = (ONE - noise_fractions[i]) * target[action] + noise_fractions[i] * share
         for action in range(len(prior)):
@@ -500,57 +516,90 @@ def prepare_roots(tree, trees, budgets, seed, games, plies, temperature, noise_f
                 tree.visited_prior[b, ROOT] += target[action]
 
 
+@inlined
+def mark_candidates(prior, proven, marks):
+    """Writes 1 into `marks float32[A]` for every action worth playing, else 0.
+
+    Proven losses are not, unless all actions are lost; where an action is proven to win, only such ones are.
+    """
+    best = -1
+    for action in range(len(prior)):
+        if prior[action] >= ZERO:
+            # an open action may turn out to be anything but a sure win: rank it with the draws
+            best = max(best, 0 if proven[action] == UNPROVEN else proven[action])
+    for action in range(len(prior)):
+        known = 0 if proven[action] == UNPROVEN else proven[action]
+        worthy = known == 1 if best == 1 else known != -1 or best == -1
+        marks[action] = ONE if prior[action] >= ZERO and worthy else ZERO
+
+
+@inlined
+def visit_policy(prior, visits, policy):
+    """Turns the marks in `policy` into visits over their sum; returns the most visited action, ties by prior."""
+    best, best_score, total = -1, np.float32(-np.inf), 0
+    for action in range(len(prior)):
+        if policy[action] > ZERO:
+            total += visits[action]
+            score = np.float32(visits[action]) + prior[action]
+            if score > best_score:
+                best, best_score = action, score
+    for action in range(len(prior)):
+        if total > 0:
+            policy[action] = policy[action] * np.float32(visits[action]) / np.float32(total)
+        else:
+            policy[action] = ONE if action == best else ZERO  # nothing worth playing was visited
+    return best
+
+
+@inlined
+def gumbel_policy(prior, visits, q, noise, visit_offset, value_scale, policy):
+    """Turns the marks in `policy` into the improved policy softmax(logits + sigma(q)) (Danihelka et al. 2022, eq. 11).
+
+    Returns the winner of sequential halving: of the most visited marked actions that of highest gumbel + logit + sigma.
+    """
+    most_visits, most_visits_marked = 0, 0
+    for action in range(len(prior)):
+        most_visits = max(most_visits, visits[action])
+        if policy[action] > ZERO:
+            most_visits_marked = max(most_visits_marked, visits[action])
+    best, best_score, peak, total = -1, np.float32(-np.inf), np.float32(-np.inf), 0.0
+    for action in range(len(prior)):
+        if policy[action] > ZERO:
+            score = gumbel_score(prior[action], ZERO, q[action], most_visits, visit_offset, value_scale)
+            peak = max(peak, score)
+            if visits[action] == most_visits_marked and score + noise[action] > best_score:
+                best, best_score = action, score + noise[action]
+    for action in range(len(prior)):
+        if policy[action] > ZERO:
+            score = gumbel_score(prior[action], ZERO, q[action], most_visits, visit_offset, value_scale)
+            policy[action] = np.float32(math.exp(np.float64(score - peak)))
+            total += float(policy[action])
+    for action in range(len(prior)):
+        policy[action] = policy[action] / np.float32(total)
+    return best
+
+
 @kernel
 def read_roots(
     tree, trees, use_gumbel, visit_offset, value_scale, visit_counts, policies, qs, values, actions,
 ):  # fmt: skip
     """What the searches found, row i for tree `trees[i]`.
 
-    `visit_counts int32[n, A]`; `qs float32[n, A]` completed; `values float32[n]` of the root for its mover;
-    `actions int64[n]` the best ones; `policies float32[n, A]` the policy target: visits over their sum, or with Gumbel
-    the improved policy softmax(logits + sigma(q)) (Danihelka et al. 2022, equation 11). Proven losses get nothing in
-    it, unless all are lost, and proven wins everything.
+    `visit_counts int32[n, A]`; `policies float32[n, A]` the policy targets; `qs float32[n, A]` completed;
+    `values float32[n]` of the roots for their movers, exact if proven; `actions int64[n]` the best ones.
     """
     for i in range(len(trees)):
         b = trees[i]
-        prior, visits = tree.prior[b, ROOT], tree.visits[b, ROOT]
-        proven = tree.action_proven[b, ROOT]
-        most_visits = 0
-        won, open_or_drawn = False, False
-        for action in range(len(prior)):
-            most_visits = max(most_visits, visits[action])
-            if prior[action] >= ZERO:
-                won = won or proven[action] == 1
-                open_or_drawn = open_or_drawn or proven[action] != -1
+        prior, visits, proven = tree.prior[b, ROOT], tree.visits[b, ROOT], tree.action_proven[b, ROOT]
         exact = tree.proven[b, ROOT] != UNPROVEN
         mean = tree.node_value[b, ROOT] / tree.node_visits[b, ROOT]
         values[i] = np.float32(tree.proven[b, ROOT]) if exact else mean
         complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], qs[i])
-        best_score, weight_sum = -np.inf, 0.0
-        actions[i] = -1
         for action in range(len(prior)):
             visit_counts[i, action] = visits[action]
-            policies[i, action] = ZERO
-            hopeless = proven[action] == -1 and open_or_drawn
-            if prior[action] < ZERO or hopeless or (won and proven[action] != 1):
-                continue
-            if use_gumbel:
-                noise = tree.root_gumbel[b, action]
-                score = gumbel_score(prior[action], noise, qs[i, action], most_visits, visit_offset, value_scale)
-                weight = math.exp(
-                    gumbel_score(prior[action], ZERO, qs[i, action], most_visits, visit_offset, value_scale)
-                    - sigma(ONE, most_visits, visit_offset, value_scale)
-                )
-                score = score if visits[action] == most_visits else score - np.float32(1e6)
-            else:
-                weight = float(visits[action])
-                score = np.float32(visits[action]) + prior[action]  # the prior breaks ties
-            policies[i, action] = np.float32(weight)
-            weight_sum += policies[i, action]
-            if score > best_score:
-                actions[i], best_score = action, score
-        for action in range(len(prior)):
-            if weight_sum > 0.0:
-                policies[i, action] = policies[i, action] / np.float32(weight_sum)
-            elif action == actions[i]:
-                policies[i, action] = ONE  # nothing but hopeless actions was visited
+        mark_candidates(prior, proven, policies[i])
+        if use_gumbel:
+            noise = tree.root_gumbel[b]
+            actions[i] = gumbel_policy(prior, visits, qs[i], noise, visit_offset, value_scale, policies[i])
+        else:
+            actions[i] = visit_policy(prior, visits, policies[i])
