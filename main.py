@@ -137,6 +137,7 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         coach = None
         try:
             with _interruptible():
+                logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
                 coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
                 coach.run()
                 _conclude(coach, run, command)

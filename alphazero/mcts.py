@@ -196,6 +196,8 @@ class Search:
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
         """Searches n <= `num_trees` positions from scratch to the end of their budgets."""
+        if len(states) > len(self.tree.size):
+            raise ValueError(f"{len(states)} positions do not fit into {len(self.tree.size)} trees")
         trees = np.arange(len(states))
         self.tree.remaining[:] = 0
         self.start(trees, states, games, plies)

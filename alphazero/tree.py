@@ -168,23 +168,26 @@ def considered_visits(num_considered, budget, simulation):
 
 @inlined
 def choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_scale, q):
-    """The root action of sequential halving: the best of gumbel + logit + sigma(q) among those whose turn it is."""
+    """The root action of sequential halving: the best of gumbel + logit + sigma(q) among those whose turn it is.
+
+    No simulation is spent on a proven loss while anything else is left.
+    """
     prior, visits = tree.root_prior[b], tree.visits[b, ROOT]
     proven = tree.action_proven[b, ROOT]
     complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
-    allowed, most_visits = 0, 0
+    allowed, lost, most_visits = 0, 0, 0
     for action in range(len(prior)):
-        if prior[action] >= ZERO:
-            allowed += 1
         if proven[action] == 1:
             return action
+        allowed += prior[action] >= ZERO
+        lost += proven[action] == -1
         most_visits = max(most_visits, visits[action])
     num_considered = min(max_considered, allowed, tree.budget[b])
     turn = considered_visits(num_considered, tree.budget[b], simulation)
     best, best_score, best_gap = -1, np.float32(-np.inf), 1 << 30
     for action in range(len(prior)):
-        if prior[action] >= ZERO:
-            # with several leaves in flight no action may have exactly `turn` visits: take the nearest then
+        if prior[action] >= ZERO and (proven[action] != -1 or lost == allowed):
+            # with losses left out, or several leaves in flight, none may have exactly `turn` visits: take the nearest
             gap = abs(visits[action] - turn)
             noise = tree.root_gumbel[b, action]
             score = gumbel_score(prior[action], noise, q[action], most_visits, visit_offset, value_scale)

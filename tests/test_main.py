@@ -78,9 +78,9 @@ def finished(tmp_path, capsys) -> Path:
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, finished):
-    before = {file.name: file.read_bytes() for file in finished.iterdir()}
+    before = {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()}
     assert "--resume" in fails(capsys, *TINY, "--run", str(finished))
-    assert {file.name: file.read_bytes() for file in finished.iterdir()} == before
+    assert {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()} == before
 
 
 def test_a_run_of_another_game_is_not_resumed(capsys, finished):

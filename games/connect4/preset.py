@@ -16,7 +16,7 @@ from alphazero.selfplay import SelfPlayConfig
 def presets(game: Game) -> dict[str, RunConfig]:
     """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
     quick = RunConfig(
-        generations=24,
+        generations=30,
         net=NetConfig(blocks=4, channels=32),
         search=SearchConfig(num_simulations=32, c_puct=1.25),
         self_play=SelfPlayConfig(games_per_generation=512, num_slots=256, temperature_plies=10),
