@@ -22,7 +22,7 @@ inlined = njit(forceinline=True, error_model="numpy", _nrt=False)
 
 ROOT = 0
 UNVISITED = -1
-ILLEGAL = np.float32(-1.0)
+ILLEGAL = np.float32(-np.inf)
 """The prior of an action that the rules forbid."""
 SURE = np.float32(1e6)
 """The size of q once an action is proven to win (+) or lose (-): no exploration can make up for it."""
@@ -117,7 +117,7 @@ def choose_by_puct(prior, visits, q, node_visits, node_value, visited_prior, c_p
     best, best_score = 0, np.float32(-np.inf)
     for action in range(len(prior)):
         score = puct(q[action] if visits[action] > 0 else unvisited_q, prior[action], visits[action], weight)
-        if (score if prior[action] >= ZERO else np.float32(-np.inf)) > best_score:
+        if score > best_score:  # never so for an illegal action: its score is -inf, or nan where c_puct is 0
             best, best_score = action, score
     return best
 
@@ -168,26 +168,22 @@ def considered_visits(num_considered, budget, simulation):
 
 @inlined
 def choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_scale, q):
-    """The root action of sequential halving: the best of gumbel + logit + sigma(q) among those whose turn it is.
-
-    No simulation is spent on a proven loss while anything else is left.
-    """
+    """The root action of sequential halving: the best of gumbel + logit + sigma(q) among those whose turn it is."""
     prior, visits = tree.root_prior[b], tree.visits[b, ROOT]
     proven = tree.action_proven[b, ROOT]
     complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
-    allowed, lost, most_visits = 0, 0, 0
+    allowed, most_visits = 0, 0
     for action in range(len(prior)):
         if proven[action] == 1:
             return action
         allowed += prior[action] >= ZERO
-        lost += proven[action] == -1
         most_visits = max(most_visits, visits[action])
     num_considered = min(max_considered, allowed, tree.budget[b])
     turn = considered_visits(num_considered, tree.budget[b], simulation)
     best, best_score, best_gap = -1, np.float32(-np.inf), 1 << 30
     for action in range(len(prior)):
-        if prior[action] >= ZERO and (proven[action] != -1 or lost == allowed):
-            # with losses left out, or several leaves in flight, none may have exactly `turn` visits: take the nearest
+        if prior[action] >= ZERO:
+            # with several leaves in flight no action may have exactly `turn` visits: take the nearest then
             gap = abs(visits[action] - turn)
             noise = tree.root_gumbel[b, action]
             score = gumbel_score(prior[action], noise, q[action], most_visits, visit_offset, value_scale)
@@ -264,25 +260,23 @@ def select(
 @inlined
 def expand(tree, b, node, legal_mask, prior, value):
     """Opens a node: `prior float32[A]` (weights, any sum) is kept to the legal actions and made to sum to 1."""
-    total, peak, allowed = ZERO, ZERO, 0
+    total, allowed, unit = ZERO, 0, ONE
     for action in range(len(prior)):
         if legal_mask[action]:
             total += prior[action]
-            peak = max(peak, prior[action])
             allowed += 1
-    if not TINY < total < HUGE and peak > ZERO:  # their sum, or one over it, is no float32: make the largest 1
+    if not TINY < total < HUGE:  # their sum, or one over it, may be no float32: count in other units
+        unit = HUGE if total < HUGE else TINY
         total = ZERO
         for action in range(len(prior)):
             if legal_mask[action]:
-                total += prior[action] / peak
-    else:
-        peak = ONE
+                total += prior[action] * unit
     scale = ONE / total if total > ZERO else ZERO
     for action in range(len(prior)):
         if not legal_mask[action]:
             tree.prior[b, node, action] = ILLEGAL
         elif total > ZERO:
-            tree.prior[b, node, action] = prior[action] / peak * scale
+            tree.prior[b, node, action] = prior[action] * unit * scale
         else:
             tree.prior[b, node, action] = ONE / np.float32(allowed)
         tree.visits[b, node, action] = 0

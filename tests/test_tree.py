@@ -417,7 +417,7 @@ def test_weights_of_any_size_become_priors(size):
     with np.errstate(under="ignore"):
         tree = opened_roots(np.where(weights < 0, F(-1), weights * F(size)).astype(F))
     prior = tree.prior[0, 0]
-    assert np.isfinite(prior).all(), f"priors {prior}"
+    assert np.isfinite(prior[[0, 2, 3, 6]]).all(), f"priors {prior}"
     assert prior[[0, 2, 3, 6]] == pytest.approx([0.125, 0.25, 0.625, 0], abs=1e-4)
     assert (prior[[1, 4, 5]] < 0).all()
 
