@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import logging
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from alphazero.command import count_cores, parse, run_command
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.package import GamePackage
 from alphazero.run_folder import RunFolder, settings_changed
-from alphazero.storage import read_json
+from alphazero.storage import read_json, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +108,8 @@ def read_saved(folder: Path, game: str) -> dict[str, Any]:
     saved = read_json(folder / "config.json")
     if not isinstance(saved, dict) or set(saved) != {"game", "seed", "threads", "settings"}:
         raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
+    if not all(isinstance(saved[name], int) for name in ("seed", "threads")):
+        raise RunFolderError(f"{folder / 'config.json'} is damaged: seed and threads must be whole numbers")
     if saved["game"] != game:
         raise RunFolderError(f"{folder} is a run of {saved['game']}, not of {game}: add --game {saved['game']}")
     return saved
@@ -118,6 +121,8 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         "game": options.game, "seed": options.seed, "threads": options.threads, "settings": asdict(options.config),
     }  # fmt: skip
     torch.manual_seed(options.seed)
+    if options.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
     torch.use_deterministic_algorithms(options.deterministic)
     device = options.device
     if device == "auto":
@@ -129,20 +134,22 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
             raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
         for line in changed:
             logger.info("changed on resume: %s", line)
+        if changed:
+            write_json(run.path / "config.json", settings)
         name = package.game.name
-        logger.info(
-            "%s, preset %s, on %s with %d threads, in %s", name, options.preset, device, options.threads, run.path
-        )
-        command = f"python main.py --game {options.game} --run {folder} --resume"
+        preset = "settings of the run" if saved else f"preset {options.preset}"
+        logger.info("%s, %s, on %s with %d threads, in %s", name, preset, device, options.threads, run.path)
+        flags = ["--deterministic"] * options.deterministic + ["--device", device] * (options.device != "auto")
+        command = shlex.join(["python", "main.py", "--game", options.game, "--run", str(folder), "--resume", *flags])
         coach = None
         try:
             with _interruptible():
                 logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
                 coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
                 coach.run()
-                _conclude(coach, run, command)
+                _conclude(coach, run, options.game, command)
         except KeyboardInterrupt as interrupt:
-            done = coach.generation if coach else 0
+            done = coach.saved_generation if coach else 0
             print(f"\nstopped; everything up to generation {done} is saved. Go on with:\n  {command}", file=sys.stderr)
             raise SystemExit(143 if str(interrupt) == "SIGTERM" else 130) from None
 
@@ -166,7 +173,7 @@ def _interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _conclude(coach: Coach, run: RunFolder, command: str) -> None:
+def _conclude(coach: Coach, run: RunFolder, game: str, command: str) -> None:
     results = coach.evaluate()
     simulations = coach.config.evaluation.simulations
     print(f"\nThe best net is that of generation {coach.best_generation}. With {simulations} simulations it scores")
@@ -177,9 +184,15 @@ def _conclude(coach: Coach, run: RunFolder, command: str) -> None:
             f"{match['wins']} wins, {match['draws']} draws, {match['losses']} losses in {match['games']} games)"
         )
     print(f"Everything lies in {run.path}. Next:")
-    print(f"  python pit.py {run.path} human                  play against it")
-    print(f"  python pit.py {run.path} mcts:400               pit it against another player")
-    print(f"  {command} --generations {2 * coach.config.generations}    train on")
+    chosen = [] if game in games.NAMES else ["--game", game]
+    config, more = coach.config, ["--generations", str(2 * coach.config.generations)]
+    more += ["--minutes", f"{2 * config.minutes:g}"] * (config.minutes > 0)
+    for what, words in (
+        ("play against it", ["python", "pit.py", str(run.path), "human", *chosen]),
+        ("pit it against another player", ["python", "pit.py", str(run.path), "mcts:400", *chosen]),
+        ("train on", [*shlex.split(command), *more]),
+    ):
+        print(f"  {shlex.join(words):<60}  # {what}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from alphazero.arena import MatchResult, gate_decided, play_match
 from alphazero.command import Progress
@@ -20,7 +20,7 @@ from alphazero.learner import Learner, LearnerConfig
 from alphazero.mcts import SearchConfig
 from alphazero.neural_net import NeuralNet
 from alphazero.package import GamePackage
-from alphazero.players import SearchPlayer
+from alphazero.players import Player, SearchPlayer
 from alphazero.rating import score_interval
 from alphazero.replay_buffer import ReplayBuffer, ReplayConfig, Samples
 from alphazero.resnet import NetConfig
@@ -93,10 +93,10 @@ class RunConfig:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
-        if self.generations < 1 or self.minutes < 0 or self.cache_size < 0:
+        if self.generations < 1 or not 0 <= self.minutes < 1e9 or not 0 <= self.cache_size <= 1 << 26:
             raise InvalidSetting(
-                "a run takes 1 generation or more, and no negative minutes or cache size, "
-                f"not {self.generations}, {self.minutes}, {self.cache_size}"
+                "a run takes 1 generation or more, 0 or more minutes and a cache of 0 to 67,108,864 entries, "
+                f"not {self.generations}, {self.minutes} and {self.cache_size}"
             )
 
 
@@ -114,6 +114,8 @@ def config_from_dict(config_class: type[Config], values: Any, where: str) -> Con
             value = config_from_dict(types[name], value, f"{where}, {name}")  # type: ignore[arg-type]
         elif isinstance(value, list):
             value = tuple(value)
+        elif not isinstance(value, (int, float) if types[name] is float else get_origin(types[name]) or types[name]):
+            raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {value!r}")
         chosen[name] = value
     return config_class(**chosen)
 
@@ -138,7 +140,10 @@ class Coach:
             for i, evaluator in enumerate(self.evaluators)
         ]
         self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
+        self.opponents = [self._open_opponent(name) for name in config.evaluation.opponents]
         self.generation = 0
+        self.saved_generation = 0
+        """The last one that is wholly on disk."""
         self.best_generation = 0
         self.seconds = 0.0
         self.replay_files: dict[str, str] = {}
@@ -148,6 +153,12 @@ class Coach:
         net = self.package.make_net(self.package.game, asdict(self.config.net))
         net.use_device(device)
         return net
+
+    def _open_opponent(self, name: str) -> Player:
+        player = open_contestant(name, self.package, seed=self.seed, threads=self.threads)
+        if player.one_at_a_time:
+            raise InvalidSetting(f"{name} cannot be an opponent of --evaluation.opponents: it plays one game at a time")
+        return player
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -183,7 +194,7 @@ class Coach:
         learn_figures = self._learn(generation, len(samples))
         gate_figures = self._gate(generation)
         self.generation = generation
-        self.net.save(self._checkpoint(generation), {"generation": generation, **gate_figures})
+        self._save(gate_figures)
         if gate_figures["promoted"]:
             self.best_generation = generation
             self.best.load(self._checkpoint(generation))
@@ -248,6 +259,7 @@ class Coach:
             losses = self.learner.learn(training_set, num_updates, generation, self.progress(), show)
         return {name: round(loss, 5) for name, loss in losses.items()} | {
             "updates": num_updates,
+            "draws_per_position": round(num_updates * self.config.learner.batch_size / len(training_set), 3),
             "window_generations": len(self.replay.generations),
             "window_positions": len(training_set),
             "learning_rate": self.learner.learning_rate(self.progress(), self.config.learner.warmup_updates),
@@ -305,11 +317,17 @@ class Coach:
     def _checkpoint(self, generation: int) -> Path:
         return self.folder.path / f"generation_{generation:04d}.safetensors"
 
+    def _save(self, gate_figures: dict[str, Any]) -> None:
+        """Writes the candidate with a card on which nothing depends on the clock."""
+        gate = {name: gate_figures[name] for name in ("gate_score", "promoted")}
+        card = {"generation": self.generation, "search": asdict(self.config.search), **gate}
+        self.net.save(self._checkpoint(self.generation), card)
+
     def _commit(self, figures: dict[str, Any]) -> None:
         """Writes all that the next generation starts from; the manifest comes last and makes it count."""
         path, number = self.folder.path, f"{self.generation:04d}"
         if self.generation == 0:
-            self.net.save(self._checkpoint(0), {"generation": 0, "promoted": True})
+            self._save({"gate_score": None, "promoted": True})
             self.best.load(self._checkpoint(0))
         learner = path / f"learner_{number}.safetensors"
         self.net.save_training(learner)
@@ -326,10 +344,10 @@ class Coach:
             "seconds": self.seconds,
             "seed": self.seed,
             "threads": self.threads,
-            "num_games": [worker.num_games for worker in self.workers],
             "replay": [number for number, _ in self.replay.generations],
         }
         self.folder.commit(self.generation, files, state)
+        self.saved_generation = self.generation
 
     def _show_in_tensorboard(self, figures: dict[str, Any]) -> None:
         """Adds the figures to the run's TensorBoard events, if TensorBoard is installed."""
@@ -350,12 +368,18 @@ class Coach:
                 f"{path} was begun with --threads {state['threads']} --seed {state['seed']}: go on with the same"
             )
         self.folder.truncate_metrics(manifest.generation)
-        self.generation, self.best_generation = manifest.generation, state["best"]
+        self.generation = self.saved_generation = manifest.generation
+        self.best_generation = state["best"]
         self.seconds = state["seconds"]
         self.net.load_training(path / f"learner_{self.generation:04d}.safetensors")
         self.best.load(self._checkpoint(self.best_generation))
         games = read_npz(path / f"games_{self.generation:04d}.npz", MAX_REPLAY_BYTES)
         for i, worker in enumerate(self.workers):
+            if len(games[f"games_{i}"]) != len(worker.games):
+                raise RunFolderError(
+                    f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
+                    f"{len(worker.games)}; leave --self-play.num-slots and --self-play.games-per-generation as they are"
+                )
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
         for number in state["replay"]:
             name = f"replay_{number:04d}.npz"
@@ -369,8 +393,7 @@ class Coach:
         """Plays the best network against the configured opponents; kept in `evaluation.json` too."""
         settings = self.config.evaluation
         results = []
-        for name in settings.opponents:
-            opponent = open_contestant(name, self.package, seed=self.seed, threads=self.threads)
+        for name, opponent in zip(settings.opponents, self.opponents, strict=True):
             with Progress(f"evaluation against {name}") as progress:
 
                 def show(result: MatchResult, progress: Progress = progress) -> None:

@@ -53,9 +53,7 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     return 0
 
 
-def parse(
-    config_class: type[Config], argv: Sequence[str], default: Config | None = None, lenient: bool = False
-) -> Config:
+def parse(config_class: type[Config], argv: Sequence[str], default: Config | None = None) -> Config:
     """The settings on a command line; raises InputError, or SystemExit(0) after `--help`.
 
     `default`, if given, holds the settings that the command line does not name. `lenient` passes over what it does not
@@ -68,7 +66,7 @@ def parse(
         # both, or else tyro frames and colours its message for the terminal
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
             config, unknown = tyro.cli(config_class, args=argv, return_unknown_args=True, **defaults)
-        if lenient or not unknown:
+        if not unknown:
             return config
     except SystemExit as leaving:
         if not leaving.code:
@@ -133,9 +131,11 @@ class Progress:
             self._bar.update(fraction - self._bar.n)
         elif time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
-            left = (time.monotonic() - self._begin) * (1 - fraction) / max(fraction, 1e-9)
-            line = f"{self._title}: {note}, about {tqdm.format_interval(left)} left"
-            print(line, file=sys.stderr, flush=True)
+            left = ""
+            if fraction > 0:
+                seconds = (time.monotonic() - self._begin) * (1 - fraction) / fraction
+                left = f", about {tqdm.format_interval(seconds)} left"
+            print(f"{self._title}: {note}{left}", file=sys.stderr, flush=True)
 
 
 def count_cores() -> int:

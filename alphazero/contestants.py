@@ -149,8 +149,13 @@ def _open_net(
 ) -> Player:
     from alphazero.evaluator import Evaluator
 
-    config, temperature = _search_settings(parts, simulations)
-    net = _load_net(parts.head, package)
+    net, card = _load_net(parts.head, package)
+    try:  # it searches as it did when it learned, but for the noise and the number of simulations
+        learned = SearchConfig(**card.get("search", {}))
+    except TypeError as error:
+        raise CheckpointError(f"the search settings on the card of {parts.head} do not fit: {error}") from error
+    base = replace(learned, noise_fraction=0.0, reuse_subtree=False, num_simulations=PLAY.num_simulations)
+    config, temperature = _search_settings(parts, simulations, base)
     if config is None:
         return PolicyPlayer("", kernels, Evaluator(kernels, net, CACHE_SIZE), seed, temperature)
     evaluates = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
@@ -169,7 +174,7 @@ def _find_checkpoint(text: str) -> tuple[Path, dict[str, Any]]:
     return path, card
 
 
-def _load_net(text: str, package: GamePackage) -> NeuralNet:
+def _load_net(text: str, package: GamePackage) -> tuple[NeuralNet, dict[str, Any]]:
     import torch
 
     path, card = _find_checkpoint(text)
@@ -178,7 +183,7 @@ def _load_net(text: str, package: GamePackage) -> NeuralNet:
     net = package.make_net(package.game, card["net"])
     net.load(path)
     net.use_device("cuda" if torch.cuda.is_available() else "cpu")
-    return net
+    return net, card
 
 
 def _whole_argument(parts: _Text, what: str, example: str) -> int:
@@ -189,7 +194,9 @@ def _whole_argument(parts: _Text, what: str, example: str) -> int:
         raise InvalidSetting(f"{parts.name} takes {what} as a whole number, {given}: write {example}") from None
 
 
-def _search_settings(parts: _Text, simulations: int | None) -> tuple[SearchConfig | None, float]:
+def _search_settings(
+    parts: _Text, simulations: int | None, base: SearchConfig = PLAY
+) -> tuple[SearchConfig | None, float]:
     """The search that a contestant asks for, None for 0 simulations; and the temperature."""
     types = {name: kind for name, kind in get_type_hints(SearchConfig).items() if name != "reuse_subtree"}
     types |= {"simulations": int, "temperature": float}
@@ -207,7 +214,7 @@ def _search_settings(parts: _Text, simulations: int | None) -> tuple[SearchConfi
         values["num_simulations"] = values.pop("simulations")
     if values.get("num_simulations") == 0:
         return None, temperature
-    return replace(PLAY, **values), temperature
+    return replace(base, **values), temperature
 
 
 def _parse_setting(name: str, text: str, kind: type) -> int | float | bool:

@@ -32,7 +32,11 @@ class FolderLock:
         except OSError as error:
             raise RunFolderError(f"cannot lock {path}: {error.strerror}; choose another folder") from error
         self._name = f"{os.getpid()} {socket.gethostname()}\n"
-        self._holder.write_text(self._name)
+        try:
+            self._holder.write_text(self._name)
+        except OSError as error:
+            self._lock.release()
+            raise RunFolderError(f"cannot write {self._holder}: {error.strerror}; choose another folder") from error
 
     def is_held(self) -> bool:
         """Still ours, and the folder is still the one that was locked."""

@@ -35,7 +35,7 @@ class LearnerConfig:
     ema_decay: float = 0.99
     """The weights that play are an average of the learned ones, which loses this much of itself an update."""
     sample_reuse: float = 4.0
-    """Times that a sample is learned from, on average, before it leaves the window."""
+    """Samples drawn for each new one; where equal positions are merged, fewer samples share the draws."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -61,7 +61,7 @@ class Learner:
         net.prepare_training(config.weight_decay, config.max_gradient_norm, config.ema_decay, threads)
 
     def num_updates(self, num_new_samples: int) -> int:
-        """Updates for so many new samples: each is used `sample_reuse` times in all."""
+        """Updates for so many new samples: `sample_reuse` draws for each."""
         return max(1, math.ceil(num_new_samples * self.config.sample_reuse / self.config.batch_size))
 
     def learning_rate(self, progress: float, update: int) -> float:
@@ -99,7 +99,11 @@ class Learner:
             for name, loss in losses.items():
                 totals[name] = totals.get(name, 0.0) + loss
             on_update(losses)
+        if not counted:
+            raise TrainingError(
+                f"no batch of generation {generation} gave a finite loss: lower --learner.learning-rate"
+            )
         if skipped:
             logger.warning("%d of %d batches gave no finite loss and were skipped", skipped, num_updates)
         self.net.finish_training()
-        return {name: total / max(1, counted) for name, total in totals.items()}
+        return {name: total / counted for name, total in totals.items()}

@@ -48,7 +48,7 @@ class NeuralNet(ABC):
 
     @abstractmethod
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
-        """One optimizer step, or none if something is not finite; returns `policy_loss` and `value_loss`."""
+        """One optimizer step; returns `policy_loss` and `value_loss`: nan if they were not finite, and no step made."""
 
     @abstractmethod
     def use_threads(self, count: int) -> None:

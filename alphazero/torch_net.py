@@ -29,7 +29,7 @@ MASKED = -1e9
 
 def bf16_pays() -> bool:
     """The processor multiplies bf16 in hardware."""
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return torch.backends.mkldnn.is_available() and bool(torch.cpu._is_avx512_bf16_supported())
 
 
 class TorchNet(NeuralNet):
@@ -120,6 +120,8 @@ class TorchNet(NeuralNet):
             self.num_updates += 1
             self._take_buffers(parts)
             self._average()
+        else:
+            policy_loss = value_loss = math.nan
         self._hand_out_buffers()
         return {"policy_loss": policy_loss, "value_loss": value_loss}
 

@@ -7,7 +7,6 @@ each is the median of `--repeats`.
 from __future__ import annotations
 
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -143,8 +142,18 @@ def measure(options: SearchBenchmark) -> dict[str, Any]:
         "self_play_positions_per_s": positions,
         "simulations_per_s_free": middle["free"],
         "first_search_s": first_search_seconds(options),
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory_mb": peak_memory_mb(),
     }  # fmt: skip
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process has held; nan where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("nan")
+    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def random_states(kernels: Kernels, count: int) -> np.ndarray:

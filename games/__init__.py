@@ -122,4 +122,11 @@ def _package(module: ModuleType, class_name: str, given: str) -> GamePackage:
     def make_net(game: Game, settings: Any) -> Any:
         return part("net", "make_net", ("alphazero.resnet", "make_net"))(game, settings)
 
-    return GamePackage(game, presets, make_net)
+    def optional(name: str, attribute: str) -> Any:
+        """`attribute` of the module or its neighbour, or None."""
+        here = hasattr(module, attribute) or (beside and importlib.util.find_spec(f"{beside}.{name}"))
+        return part(name, attribute, ("", "")) if here else None
+
+    return GamePackage(
+        game, presets, make_net, optional("benchmark", "make_benchmark"), optional("contestants", "contestants") or {}
+    )

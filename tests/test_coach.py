@@ -17,7 +17,7 @@ import torch
 import games
 from alphazero.checkpoint import load_checkpoint, read_card
 from alphazero.coach import Coach, EvaluationConfig, GateConfig, RunConfig, config_from_dict
-from alphazero.errors import InvalidSetting, RunFolderError
+from alphazero.errors import InputError, InvalidSetting, RunFolderError
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
 from alphazero.package import GamePackage
@@ -60,7 +60,11 @@ def run_all(path: Path, config: RunConfig = TINY, package: GamePackage | None = 
 
 def checksums(path: Path) -> dict[str, str]:
     """Everything in a run folder that must not depend on interruptions."""
-    names = [file for file in sorted(path.iterdir()) if file.suffix in (".safetensors", ".npz")]
+    names = [
+        file
+        for file in sorted(path.iterdir())
+        if file.suffix in (".safetensors", ".npz") or (file.name.startswith("generation_") and file.suffix == ".json")
+    ]
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in names}
 
 
@@ -89,11 +93,26 @@ def test_a_whole_run_leaves_everything_behind(undisturbed):
     assert any(not torch.equal(first[name], last[name]) for name in first)
 
 
-def test_the_window_lets_old_replay_files_go(undisturbed):
-    """Two generations in the window at first, still two after the third: the first one's file has left."""
-    assert [file.name for file in sorted(undisturbed.glob("replay_*"))] == [f"replay_000{n}.npz" for n in (1, 2, 3)]
-    with RunFolder.open(undisturbed) as folder:
-        assert folder.newest_valid().state["replay"] == [2, 3]
+def test_the_window_lets_old_replay_files_go(tmp_path):
+    """A window of two generations, and two points to resume from: after the fourth the first file has left."""
+    path = tmp_path / "run"
+    run_all(path, replace(TINY, generations=4))
+    assert [file.name for file in sorted(path.glob("replay_*"))] == [f"replay_000{n}.npz" for n in (2, 3, 4)]
+    with RunFolder.open(path) as folder:
+        assert folder.newest_valid().state["replay"] == [3, 4]
+
+
+def test_opponents_are_checked_before_training(tmp_path):
+    for name in ("randon", "human"):
+        evaluation = replace(TINY.evaluation, opponents=(name,))
+        with RunFolder.create(tmp_path / name, {}) as folder, pytest.raises(InputError, match=name):
+            make_coach(folder, replace(TINY, evaluation=evaluation))
+
+
+def test_another_number_of_slots_is_refused_on_resume(undisturbed):
+    config = replace(TINY, self_play=replace(TINY.self_play, num_slots=2))
+    with RunFolder.open(undisturbed) as folder, pytest.raises(RunFolderError, match="num-slots"):
+        make_coach(folder, config).run()
 
 
 @pytest.mark.parametrize("stop_after", [0, 1, 2])
@@ -134,7 +153,8 @@ def run_main(path: Path, *more: str, fault: str = "") -> subprocess.CompletedPro
 def all_faults() -> list[str]:
     """A few of the moments in CI, all of them in the slow suite."""
     quick = {"rename.before:14", "manifest.before:3"}
-    numbers = {"write.within": range(1, 40, 3), "rename.before": range(2, 40, 3), "manifest.before": range(1, 5),
+    # such a run writes 33 files and 4 manifests
+    numbers = {"write.within": range(1, 33, 3), "rename.before": range(2, 33, 3), "manifest.before": range(1, 5),
                "manifest.after": range(1, 5)}  # fmt: skip
     faults = {f"{name}:{number}" for name, range_ in numbers.items() for number in range_} | quick
     return [pytest.param(fault, marks=() if fault in quick else pytest.mark.slow) for fault in sorted(faults)]
@@ -145,7 +165,7 @@ def test_killed_at_a_write_the_run_goes_on_exactly(fault, tmp_path_factory, refe
     path = tmp_path_factory.mktemp("killed") / "run"
     dead = run_main(path, *FLAGS, fault=fault)
     assert dead.returncode == -signal.SIGKILL, dead.stderr
-    resumed = run_main(path, "--resume", *([] if (path / "config.json").exists() else FLAGS))
+    resumed = run_main(path, *(["--resume"] if (path / "config.json").exists() else FLAGS))
     assert resumed.returncode == 0, resumed.stderr
     assert checksums(path) == checksums(reference_run)
 
@@ -208,6 +228,7 @@ def test_settings_survive_json():
         lambda d: [d],
         lambda d: d | {"net": {"blocks": 1, "layers": 2}},
         lambda d: d | {"search": 3},
+        lambda d: d | {"generations": "x"},
     ],
 )
 def test_settings_of_another_version_are_refused(damage):

@@ -1,4 +1,4 @@
-"""Learning works: tic-tac-toe, from nothing to never losing, and a Connect Four net that gets better."""
+"""Learning works: tic-tac-toe, from nothing to never losing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from alphazero.command import count_cores
 from alphazero.contestants import open_contestant
 from alphazero.game import Position
 from alphazero.run_folder import RunFolder
+
 
 def openings(depth: int) -> list[Position]:
     """All tic-tac-toe positions after up to `depth` plies, one for each sequence."""

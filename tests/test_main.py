@@ -98,6 +98,7 @@ def test_a_resumed_run_keeps_its_settings_and_lists_what_changed(capsys, caplog,
     with caplog.at_level("INFO"):
         assert run_command(main, argv) == 0
     assert "generations: 1 -> 2" in caplog.text
+    assert json.loads((finished / "config.json").read_text())["settings"]["generations"] == 2
     assert len((finished / "metrics.jsonl").read_text().splitlines()) == 2
 
 
