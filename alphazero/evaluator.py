@@ -25,7 +25,7 @@ class Evaluator:
     An object belongs to one thread. Raises EvaluationError when the network answers with nan or inf.
     """
 
-    def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 18):
+    def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 20):
         if cache_size < 0:
             raise InvalidSetting(f"the cache size must be at least 0, not {cache_size}")
         self.kernels, self.net = kernels, net

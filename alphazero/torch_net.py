@@ -20,9 +20,9 @@ from alphazero.game import Game
 from alphazero.neural_net import Batch, NeuralNet
 
 CHUNK = 64
-"""Positions per network call on a processor core: more do not fit its cache, fewer leave it idle."""
-GRAIN = 8
-"""Batches are filled up to a multiple of this, so that the library's kernels meet few different shapes."""
+"""Positions per network call on a processor core, about: more do not fit its cache, fewer leave it idle."""
+GRAIN = 4
+"""Calls are filled up to a multiple of this, so that the library's kernels meet few different shapes."""
 MASKED = -1e9
 """The logit of an illegal action."""
 
@@ -70,11 +70,13 @@ class TorchNet(NeuralNet):
     @torch.inference_mode()
     def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         count = len(observations)
-        padded = -(-count // GRAIN) * GRAIN
+        parts = max(1, round(count / CHUNK)) if self.device.type == "cpu" else 1
+        size = -(-count // (parts * GRAIN)) * GRAIN  # equal parts, since a small last one is slow for its size
+        padded = parts * size
         planes = torch.zeros(padded, *observations.shape[1:], dtype=self.dtype, device=self.device)
         planes = planes.contiguous(memory_format=torch.channels_last)
         planes[:count] = torch.from_numpy(observations).to(self.device)
-        outputs = [self.frozen(part) for part in planes.split(CHUNK if self.device.type == "cpu" else padded)]
+        outputs = [self.frozen(part) for part in planes.split(size)]
         logits = torch.cat([policy for policy, _ in outputs])[:count].float()
         values = torch.cat([value for _, value in outputs])[:count].float()
         mask = torch.from_numpy(legal_masks).to(self.device)

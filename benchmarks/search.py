@@ -32,6 +32,8 @@ from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
 from alphazero.storage import write_json
 
+PARTS = 8
+"""Self-play is measured in so many parts, the network alone between them."""
 FIRST_SEARCH = """
 import sys, games, numpy as np
 from alphazero.evaluator import Evaluator
@@ -126,7 +128,9 @@ def measure(options: SearchBenchmark) -> dict[str, Any]:
             if repeat:  # the first round compiles and warms up
                 for values, value in zip(rates.values(), found, strict=True):
                     values.append(value)
-    cached, positions, evaluations = self_play_rates(options, kernels, net, config)
+        cached, positions, evaluations, raw_then = self_play_rates(
+            options, kernels, net, config, lambda: statistics.median(rate(raw, 8 * count) for _ in range(3))
+        )
     middle = {name: statistics.median(values) for name, values in rates.items()}
     return {
         "game": options.game, "net": options.net, "batch": options.batch, "simulations": options.simulations,
@@ -137,7 +141,7 @@ def measure(options: SearchBenchmark) -> dict[str, Any]:
             a / b for a, b in zip(rates["uncached"], rates["raw"], strict=True)
         ),
         "simulations_per_s_cached": cached,
-        "cached_over_raw": cached / middle["raw"],
+        "cached_over_raw": cached / raw_then,
         "self_play_evaluations_per_s": evaluations,
         "self_play_positions_per_s": positions,
         "simulations_per_s_free": middle["free"],
@@ -171,20 +175,28 @@ def random_states(kernels: Kernels, count: int) -> np.ndarray:
 
 
 def self_play_rates(
-    options: SearchBenchmark, kernels: Kernels, net: NeuralNet, config: SearchConfig
-) -> tuple[float, float, float]:
-    """Simulations, positions and network evaluations per second of whole self-play games from the start position."""
+    options: SearchBenchmark, kernels: Kernels, net: NeuralNet, config: SearchConfig, raw_rate: Callable[[], float]
+) -> tuple[float, float, float, float]:
+    """Simulations, positions and evaluations per second of whole self-play games from the start position.
+
+    The last figure is the network's own rate, measured between the parts of the games.
+    """
     evaluators = [Evaluator(kernels, net) for _ in range(options.threads)]
     workers = [
         SelfPlay(kernels, SelfPlayConfig(), config, evaluator, options.batch, 0, i, options.threads)
         for i, evaluator in enumerate(evaluators)
     ]
     wanted = options.games or 3 * options.batch * options.threads // 2
-    begin = time.perf_counter()
-    play_games(workers, wanted, threading.Event(), net.use_threads)
-    seconds = time.perf_counter() - begin
+    seconds, raw = 0.0, [raw_rate()]
+    for part in range(PARTS):
+        begin = time.perf_counter()
+        share = wanted * (part + 1) // PARTS - wanted * part // PARTS
+        play_games(workers, share, threading.Event(), net.use_threads)
+        seconds += time.perf_counter() - begin
+        raw.append(raw_rate())
     positions = sum(worker.num_positions for worker in workers) / seconds
-    return positions * config.num_simulations, positions, sum(e.num_evaluations for e in evaluators) / seconds
+    evaluations = sum(e.num_evaluations for e in evaluators) / seconds
+    return positions * config.num_simulations, positions, evaluations, statistics.median(raw)
 
 
 def first_search_seconds(options: SearchBenchmark) -> float:
