@@ -9,6 +9,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ import torch
 import tyro
 
 import games
-from alphazero.coach import Coach, RunConfig, config_from_dict
+from alphazero.coach import Coach, RunConfig, Stopped, config_from_dict
 from alphazero.command import count_cores, parse, run_command
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.package import GamePackage
@@ -141,33 +142,32 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         logger.info("%s, %s, on %s with %d threads, in %s", name, preset, device, options.threads, run.path)
         flags = ["--deterministic"] * options.deterministic + ["--device", device] * (options.device != "auto")
         command = shlex.join(["python", "main.py", "--game", options.game, "--run", str(folder), "--resume", *flags])
-        coach = None
-        try:
-            with _interruptible():
-                logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
-                coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
+        logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
+        coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
+        with _stopping_in_order(coach.stop) as received:
+            try:
                 coach.run()
                 _conclude(coach, run, options.game, command)
-        except KeyboardInterrupt as interrupt:
-            done = coach.saved_generation if coach else 0
-            print(f"\nstopped; everything up to generation {done} is saved. Go on with:\n  {command}", file=sys.stderr)
-            raise SystemExit(143 if str(interrupt) == "SIGTERM" else 130) from None
+            except Stopped:
+                done = coach.saved_generation
+                print(f"\nstopped; all up to generation {done} is saved. Go on with:\n  {command}", file=sys.stderr)
+                raise SystemExit(128 + received[0]) from None
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) stops the run in order, a second one leaves at once."""
+def _stopping_in_order(stop: threading.Event) -> Iterator[list[int]]:
+    """The first Ctrl-C (or SIGTERM) sets `stop`, a second one leaves at once; gives the numbers received."""
+    received: list[int] = []
 
-    def leave(number: int, frame: FrameType | None) -> None:
-        os._exit(128 + number)
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
+            os._exit(128 + number)
+        received.append(number)
+        stop.set()
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, leave)
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -120,6 +120,10 @@ def config_from_dict(config_class: type[Config], values: Any, where: str) -> Con
     return config_class(**chosen)
 
 
+class Stopped(Exception):
+    """The run was asked to stop, and has done so."""
+
+
 class Coach:
     """One run: `run` goes on from the newest generation in the folder to the end."""
 
@@ -148,6 +152,7 @@ class Coach:
         self.seconds = 0.0
         self.replay_files: dict[str, str] = {}
         self.stop = threading.Event()
+        """Set it, and the run raises Stopped where it can be left: within a second."""
 
     def _make_net(self, device: str) -> NeuralNet:
         net = self.package.make_net(self.package.game, asdict(self.config.net))
@@ -181,6 +186,10 @@ class Coach:
         """How far the run is, from 0 to 1; the learning rate follows it."""
         by_count = self.generation / self.config.generations
         return max(by_count, self.seconds / 60 / self.config.minutes) if self.config.minutes else by_count
+
+    def _leave_if_asked(self) -> None:
+        if self.stop.is_set():
+            raise Stopped
 
     def _play_generation(self) -> None:
         begin = time.monotonic()
@@ -229,6 +238,7 @@ class Coach:
                 )
 
             samples = play_games(self.workers, wanted, self.stop, self.net.use_threads, show)
+        self._leave_if_asked()
         games, positions, seconds = counts()
         requests = sum(e.num_requests for e in self.evaluators) - asked[0]
         evaluations = sum(e.num_evaluations for e in self.evaluators) - asked[1]
@@ -251,6 +261,7 @@ class Coach:
 
             def show(losses: dict[str, float]) -> None:
                 nonlocal done
+                self._leave_if_asked()
                 done += 1
                 progress.show(
                     done / num_updates, ", ".join(f"{name.replace('_', ' ')} {x:.3f}" for name, x in losses.items())
@@ -274,6 +285,7 @@ class Coach:
         with Progress(f"generation {generation}: gate") as progress:
 
             def show(result: MatchResult) -> None:
+                self._leave_if_asked()
                 progress.show(
                     result.num_games / gate.games,
                     f"score {result.score:.2f} after {result.num_games} games (promoted from {gate.threshold:.2f})",
@@ -397,6 +409,7 @@ class Coach:
             with Progress(f"evaluation against {name}") as progress:
 
                 def show(result: MatchResult, progress: Progress = progress) -> None:
+                    self._leave_if_asked()
                     progress.show(result.num_games / settings.games, f"score {result.score:.2f}")
 
                 player = self._player("best", self.best, settings.simulations)
