@@ -213,7 +213,7 @@ class Coach:
         self.seconds += time.monotonic() - begin
         figures = {"generation": generation, "seconds": round(self.seconds, 3), **play_figures}
         self._commit(figures | learn_figures | gate_figures | benchmark)
-        self._say(figures | learn_figures | gate_figures | benchmark)
+        self._say(figures | learn_figures | gate_figures, benchmark)
 
     def _self_play(self, generation: int) -> tuple[Samples, dict[str, Any]]:
         wanted = self.config.self_play.games_per_generation
@@ -313,16 +313,20 @@ class Coach:
         evaluates = [Evaluator(self.kernels, net, 1 << 16) for _ in range(self.threads)]
         return SearchPlayer(name, self.kernels, evaluates, config, self.seed, use_threads=net.use_threads)
 
-    def _say(self, figures: dict[str, Any]) -> None:
-        total = f"/{self.config.generations}"
+    def _say(self, figures: dict[str, Any], benchmark: dict[str, float]) -> None:
         gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.2f}"
-        benchmark = "".join(f", {name} {x:.3f}" for name, x in figures.items() if name.startswith("benchmark_"))
+        shown = "".join(f", {name.replace('_', ' ')} {x:.3f}" for name, x in benchmark.items())
         logger.info(
-            "generation %d%s after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s",
-            figures["generation"], total, _duration(self.seconds), figures["games"], figures["positions"],
+            "generation %d/%d after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
+            self.generation, self.config.generations, _duration(self.seconds), figures["games"], figures["positions"],
             figures["policy_loss"], figures["value_loss"], gate,
-            "promoted" if figures["promoted"] else "not promoted", benchmark,
+            "promoted" if figures["promoted"] else "not promoted", shown, _duration(self.seconds_left()),
         )  # fmt: skip
+
+    def seconds_left(self) -> float:
+        """About what the generations to come will take, if they take as long as those so far."""
+        left = self.seconds / max(1, self.generation) * max(0, self.config.generations - self.generation)
+        return min(left, max(0.0, self.config.minutes * 60 - self.seconds)) if self.config.minutes else left
 
     # --- on disk -----------------------------------------------------------------------------------------------------
 

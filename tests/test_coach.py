@@ -193,11 +193,22 @@ def test_a_candidate_below_the_threshold_does_not_take_over(tmp_path, monkeypatc
     assert coach.best_generation == 0 and not any(line["promoted"] for line in figures(tmp_path / "run"))
 
 
-def test_a_benchmark_joins_the_metrics(tmp_path):
+def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, caplog):
     package = games.load("tictactoe")
-    scored = replace(package, make_benchmark=lambda game: lambda net: {"benchmark_accuracy": 0.25})
-    run_all(tmp_path / "run", replace(TINY, generations=1), scored)
-    assert figures(tmp_path / "run")[0]["benchmark_accuracy"] == 0.25
+    scored = replace(package, make_benchmark=lambda game: lambda net: {"planted_accuracy": 0.25})
+    with caplog.at_level("INFO"):
+        run_all(tmp_path / "run", replace(TINY, generations=1), scored)
+    assert figures(tmp_path / "run")[0]["planted_accuracy"] == 0.25
+    assert "planted accuracy 0.250; 0:00:00 left" in caplog.text
+
+
+def test_the_time_left_follows_the_generations_so_far_and_the_minutes(tmp_path):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        coach = make_coach(folder, replace(TINY, generations=10))
+        coach.generation, coach.seconds = 4, 120.0
+        assert coach.seconds_left() == 180  # 6 more of 30 seconds each
+        coach.config = replace(coach.config, minutes=3.0)
+        assert coach.seconds_left() == 60  # three minutes less two
 
 
 def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
