@@ -1,0 +1,94 @@
+"""Positions as people and other programs write them: the columns played so far, 1-7, without spaces ("4453").
+
+What is wrong is said with its line and column in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from alphazero.errors import IllegalAction, InputError
+from alphazero.game import Position
+from alphazero.storage import read_bytes
+from games.connect4.game import COLUMNS, ROWS, Connect4
+
+MAX_FILE_BYTES = 1 << 28
+GAME = Connect4()
+
+
+def parse_moves(text: str, where: str = "", offset: int = 0) -> Position:
+    """The position after the moves `text`; raises InputError.
+
+    `where` (such as "file.txt, line 3") and `offset` (characters before the text in that line) go into the message.
+    """
+    position = GAME.start()
+    for i, character in enumerate(text):
+        place = f"{where}, column {offset + i + 1}" if where else f"move {i + 1} of {text!r}"
+        if character not in "1234567":
+            raise InputError(f"{place}: {character!r} is no column of the board; moves are digits from 1 to {COLUMNS}")
+        if position.terminal:
+            raise InputError(f"{place}: the game was over after {i} moves; leave out what follows")
+        try:
+            position = position.play(int(character) - 1)
+        except IllegalAction:
+            raise InputError(f"{place}: column {character} is full; choose one of {legal_columns(position)}") from None
+    return position
+
+
+def legal_columns(position: Position) -> str:
+    """The columns that can be played, as "1, 2, 7"."""
+    return ", ".join(position.format(action) for action in position.legal_actions)
+
+
+def format_moves(actions: Iterator[int] | tuple[int, ...]) -> str:
+    """Actions as `parse_moves` reads them."""
+    return "".join(str(action + 1) for action in actions)
+
+
+def check_score(score: int, position: Position, place: str) -> int:
+    """`score`, if a position of that ply can have it; raises InputError."""
+    low, high = score_limits(position.ply)
+    if not low <= score <= high:
+        raise InputError(
+            f"{place}: {score} is an impossible score; after {position.ply} moves it lies between {low} and {high}"
+        )
+    return score
+
+
+def score_limits(ply: int) -> tuple[int, int]:
+    """The lowest and highest score after `ply` moves: the opponent's next stone wins, the mover's wins."""
+    return -((COLUMNS * ROWS - ply) // 2), (COLUMNS * ROWS + 1 - ply) // 2
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
+    """`(place, text)` of every line of a text file that is not blank; the place is "PATH, line N"."""
+    try:
+        text = read_bytes(path, MAX_FILE_BYTES).decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line 1, column 1: this is not a text file; give one position a line") from None
+    lines = [(f"{path}, line {number}", line) for number, line in enumerate(text.splitlines(), 1)]
+    if not text.strip():
+        raise InputError(f"{path}, line 1, column 1: the file is empty; give one position a line")
+    return iter([(place, line) for place, line in lines if line.strip()])
+
+
+def parse_scored_line(line: str, place: str) -> tuple[Position, int]:
+    """A line of Pascal Pons' test files, `moves score`; raises InputError."""
+    words = line.split()
+    if len(words) != 2:
+        raise InputError(
+            f"{place}, column 1: a line holds moves and a score, as in '4453 -1', not {line.strip()!r:.80}"
+        )
+    start = line.index(words[0])
+    position = parse_moves(words[0], place, start)
+    if position.terminal:
+        raise InputError(f"{place}, column {start + len(words[0])}: this move ends the game; there is nothing to solve")
+    place = f"{place}, column {line.index(words[1], start + len(words[0])) + 1}"
+    try:
+        score = int(words[1]) if len(words[1]) < 8 else None
+    except ValueError:
+        score = None
+    if score is None:
+        raise InputError(f"{place}: a score is a whole number, not {words[1]!r:.80}")
+    return position, check_score(score, position, place)
