@@ -3,9 +3,9 @@
 A position and its mirror image share an entry, and positions that the search sees through at once (the mover wins with
 the next stone, or cannot stop the opponent from doing so) have none: 4,116,273 remain. The search needs only the
 positions of one ply, since from those of fewer stones it reaches them within moments. As each of them is in the book,
-the book need not hold the positions themselves: it is a table of cells in which the three cells of a position (picked by
-a hash) have its score as their exclusive or: a static function on a binary fuse graph (Graf and Lemire 2022, "Binary
-Fuse Filters: Fast and Smaller Than Xor Filters"), 1.13 cells a position.
+it need not hold the positions themselves: it is a table of cells, and the three cells of a position (picked by a hash)
+have its score as their exclusive or. That is a static function on a binary fuse graph (Graf and Lemire 2022, "Binary
+Fuse Filters: Fast and Smaller Than Xor Filters"), with 1.13 cells a position.
 
     python -m games.connect4.book --check 1000                        compares the book with the solver
     python -m games.connect4.book --make --scores-from bitbully       makes it anew, minutes

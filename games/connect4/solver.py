@@ -17,7 +17,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,8 +40,8 @@ BOOK_PLY = 12
 BOOK_FILE = Path(__file__).parent / "data" / "book.npz"
 NO_SCORE = -100
 """In arrays of column scores: the column cannot be played."""
-TABLE_ENTRIES = 1 << 22
-"""Entries of 8 bytes in each thread's transposition table."""
+TABLE_ENTRIES = 1 << 20
+"""Entries of 8 bytes in each thread's transposition table; more would find more but leave the processor's cache."""
 POSITIONS_PER_CALL = 64
 """Positions that a thread takes at once, at most."""
 
@@ -58,6 +58,9 @@ SQUARES = 42
 CENTRE_FIRST = (3, 2, 4, 1, 5, 0, 6)
 MIRRORED_PLIES = 14
 """Up to here mirror images share an entry of the transposition table; later they hardly ever meet."""
+LOOK_AHEAD_PLIES = 30
+"""Up to here a position's children are sought in the transposition table before any is searched; later the search is
+quicker than the look."""
 SCORE_OFFSET = 32
 """Makes a score a positive number in the transposition table."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -190,6 +193,18 @@ def look_up(own, stones, book):
     return np.int64(stored) - BOOK_OFFSET
 
 
+@njit
+def table_key(own, stones, ply):
+    """The key in the transposition table of a position of `ply` stones."""
+    return canonical_key(own, stones) if ply <= MIRRORED_PLIES else make_key(own, stones)
+
+
+@njit
+def slot_of(key, table):
+    """Where a key is kept in a table of 2^n entries."""
+    return (key * GOLDEN) >> np.uint64(64 - count_bits(np.uint64(len(table) - 1)))
+
+
 @_kernel
 def negamax(own, stones, ply, alpha, beta, table, moves, book):
     """The score, if it lies between alpha and beta; else a bound of it on the same side.
@@ -213,8 +228,8 @@ def negamax(own, stones, ply, alpha, beta, table, moves, book):
     beta = min(beta, (SQUARES - 1 - ply) // 2)  # nor the mover before the next but one
     if alpha >= beta:
         return alpha
-    key = canonical_key(own, stones) if ply <= MIRRORED_PLIES else make_key(own, stones)
-    slot = (key * GOLDEN) >> np.uint64(64 - count_bits(np.uint64(len(table) - 1)))
+    key = table_key(own, stones, ply)
+    slot = slot_of(key, table)
     entry = table[slot]
     if entry >> np.uint64(8) == key:
         bound = np.int64((entry & np.uint64(0xFF)) >> ONE) - SCORE_OFFSET
@@ -231,6 +246,13 @@ def negamax(own, stones, ply, alpha, beta, table, moves, book):
     for column in CENTRE_FIRST:
         square = squares & (SIX << np.uint64(7 * column))
         if square:
+            if ply < LOOK_AHEAD_PLIES:  # does an entry show that this move is good enough?
+                child = table_key(own ^ stones, stones | square, ply + 1)
+                entry = table[slot_of(child, table)]
+                if entry >> np.uint64(8) == child and not entry & ONE:
+                    bound = SCORE_OFFSET - np.int64((entry & np.uint64(0xFF)) >> ONE)
+                    if bound >= beta:
+                        return bound
             num_threats = np.uint64(count_bits(winning_squares(own | square) & empty))
             place = end
             while place > first and moves[place - 1] >> np.uint64(56) < num_threats:
@@ -279,29 +301,11 @@ def solve_many(states, weak, table, moves, book, scores):
         scores[i] = solve_one(states[i, 0], states[i, 0] | states[i, 1], weak, table, moves, book)
 
 
-@_kernel
-def score_columns_of_many(states, weak, table, moves, book, scores):
-    """Writes `scores int8[n, 7]` of `states uint64[n, 2]`, none of them over; NO_SCORE where a column is full."""
-    for i in range(len(states)):
-        own, stones = states[i, 0], states[i, 0] | states[i, 1]
-        ply = count_bits(stones)
-        for column in range(7):
-            square = open_squares(stones) & (SIX << np.uint64(7 * column))
-            if not square:
-                scores[i, column] = NO_SCORE
-            elif square & winning_squares(own):
-                scores[i, column] = 1 if weak else (SQUARES + 1 - ply) // 2
-            elif ply == SQUARES - 1:
-                scores[i, column] = 0
-            else:
-                scores[i, column] = -solve_one(own ^ stones, stones | square, weak, table, moves, book)
-
-
 # --- the face ---
 
 
 class Solver:
-    """Solves positions on all cores; keeps what it has found in one table of 32 MB for each thread.
+    """Solves positions on all cores; keeps what it has found in one table of 8 MB for each thread.
 
     `book` false: without the opening book.
     """
@@ -333,14 +337,17 @@ class Solver:
         _, terminal, values = self._kernels.describe_all(states)
         lost_by = (SQUARES + 2 - np.bitwise_count(states).sum(axis=1, dtype=np.int64)) // 2
         scores = np.where(values < 0, -1 if weak else -lost_by, 0).astype(np.int8)
-        scores[~terminal] = self._run(solve_many, states[~terminal], weak, np.empty((~terminal).sum(), np.int8))
+        scores[~terminal] = self._solve_open(states[~terminal], weak)
         return scores
 
     def column_scores_all(self, states: np.ndarray, weak: bool = False) -> np.ndarray:
         """The score `int8[n, 7]` of every column of `states uint64[n, 2]`; NO_SCORE where it cannot be played."""
-        _, terminal, _ = self._kernels.describe_all(states)
-        scores = np.full((len(states), 7), NO_SCORE, np.int8)
-        scores[~terminal] = self._run(score_columns_of_many, states[~terminal], weak, scores[~terminal])
+        legal_masks, _, _ = self._kernels.describe_all(states)
+        rows, columns = np.nonzero(legal_masks)
+        children = states[rows]
+        self._kernels.play(children, np.zeros(len(rows), np.int8), columns)
+        scores = np.full(legal_masks.shape, NO_SCORE, np.int8)
+        scores[rows, columns] = -self.solve_all(children, weak)
         return scores
 
     def solve_timed(self, states: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -358,12 +365,14 @@ class Solver:
 
         return self._pool.map(work, np.array_split(states, math.ceil(len(states) / 8)))
 
-    def _run(self, kernel: Callable[..., None], states: np.ndarray, weak: bool, scores: np.ndarray) -> np.ndarray:
+    def _solve_open(self, states: np.ndarray, weak: bool) -> np.ndarray:
+        """Scores of positions that are not over."""
+        scores = np.empty(len(states), np.int8)
         size = max(1, min(POSITIONS_PER_CALL, len(states) // (8 * self._threads)))
 
         def work(start: int) -> None:
             piece = slice(start, start + size)
-            kernel(states[piece], weak, *self._memory(), self._book, scores[piece])
+            solve_many(states[piece], weak, *self._memory(), self._book, scores[piece])
 
         list(self._pool.map(work, range(0, len(states), size)))
         return scores
