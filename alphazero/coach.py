@@ -143,7 +143,7 @@ class Coach:
             SelfPlay(self.kernels, config.self_play, config.search, evaluator, slots, seed, i, threads)
             for i, evaluator in enumerate(self.evaluators)
         ]
-        self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
+        self.benchmark = package.make_benchmark(package.game, threads) if package.make_benchmark else None
         self.opponents = [self._open_opponent(name) for name in config.evaluation.opponents]
         self.generation = 0
         self.saved_generation = 0

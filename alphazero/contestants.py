@@ -79,7 +79,9 @@ def open_contestant(
     """
     parts, kernels = _split(text), Kernels(package.game)
     if parts.name in package.contestants:
-        player: Player = package.contestants[parts.name](kernels, parts.argument, parts.settings)
+        player: Player = package.contestants[parts.name](
+            kernels, parts.argument, parts.settings, seed=seed, threads=threads
+        )
     elif parts.name == "mcts":
         player = _open_mcts(parts, kernels, seed, threads, simulations)
     elif parts.name in NAMES:
@@ -156,9 +158,9 @@ def _open_net(
         raise CheckpointError(f"the search settings on the card of {parts.head} do not fit: {error}") from error
     base = replace(learned, noise_fraction=0.0, reuse_subtree=False, num_simulations=PLAY.num_simulations)
     config, temperature = _search_settings(parts, simulations, base)
-    if config is None:
-        return PolicyPlayer("", kernels, Evaluator(kernels, net, CACHE_SIZE), seed, temperature)
     evaluates = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
+    if config is None:
+        return PolicyPlayer("", kernels, evaluates, seed, temperature, net.use_threads)
     return SearchPlayer("", kernels, evaluates, config, seed, temperature, net.use_threads)
 
 

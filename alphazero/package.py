@@ -22,7 +22,8 @@ class GamePackage:
     """The settings of a run by preset name: `quick`, `standard`, `strong`."""
     make_net: Callable[[Game, Mapping[str, Any]], NeuralNet]
     """A fresh network from the settings that a preset and a checkpoint's card hold under `net`."""
-    make_benchmark: Callable[[Game], Callable[[NeuralNet], dict[str, float]]] | None = None
-    """Scores a network on the game's own truth; the figures join every line of `metrics.jsonl`."""
+    make_benchmark: Callable[[Game, int], Callable[[NeuralNet], dict[str, float]]] | None = None
+    """From the game and a number of threads to what scores a network, without a search, on the game's own truth; the
+    figures join every line of `metrics.jsonl`."""
     contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """Players of the game's own by name, as `solver`: `(kernels, argument, settings) -> Player`."""
+    """Players of the game's own by name, as `solver`: `(kernels, argument, settings, *, seed, threads) -> Player`."""

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -28,6 +28,18 @@ MAX_EDGES = 1 << 25
 """Edges of all its trees together: about 0.7 GB."""
 
 
+@dataclass(frozen=True)
+class Assessment:
+    """What a player thinks of n positions, as far as it can say."""
+
+    actions: np.ndarray
+    """`int64[n]`: what it plays."""
+    policy: np.ndarray | None = None
+    """`float[n, A]`: the share of each action, rows sum to 1."""
+    values: np.ndarray | None = None
+    """`float[n]` in [-1, 1], for the player to move."""
+
+
 class Player(ABC):
     """Chooses an action for every position of a batch."""
 
@@ -41,6 +53,10 @@ class Player(ABC):
 
         `games`, `plies int64[n]`: the number of the game in its match and the actions played in it so far.
         """
+
+    def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
+        """The actions that `select_actions` gives, and what they rest on."""
+        return Assessment(self.select_actions(states, games, plies))
 
 
 class HumanLeft(Exception):
@@ -59,7 +75,7 @@ def _draw(weights, seed, games, plies, purpose, actions):
                     break
 
 
-class _Chooser:
+class Chooser:
     """Draws actions for one seed."""
 
     def __init__(self, kernels: Kernels, seed: int):
@@ -82,7 +98,7 @@ class RandomPlayer(Player):
     name = "random"
 
     def __init__(self, kernels: Kernels, seed: int):
-        self._kernels, self._chooser = kernels, _Chooser(kernels, seed)
+        self._kernels, self._chooser = kernels, Chooser(kernels, seed)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         legal_masks, _, _ = self._kernels.describe_all(states)
@@ -96,7 +112,7 @@ class MinimaxPlayer(Player):
         if not 1 <= depth <= kernels.game.max_plies:
             raise InvalidSetting(f"the depth of minimax must lie between 1 and {kernels.game.max_plies}, not {depth}")
         self.name = f"minimax:{depth}"
-        self._values, self._chooser = action_values(kernels, depth), _Chooser(kernels, seed)
+        self._values, self._chooser = action_values(kernels, depth), Chooser(kernels, seed)
         self._pool = ThreadPoolExecutor(threads)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
@@ -113,19 +129,41 @@ class GreedyPlayer(MinimaxPlayer):
 
 
 class PolicyPlayer(Player):
-    """A network without a search: the action of highest prior, or one drawn by prior^(1/T)."""
+    """A network without a search: the action of highest prior, or one drawn by prior^(1/T).
 
-    def __init__(self, name: str, kernels: Kernels, evaluate: Evaluate, seed: int, temperature: float = 0.0):
-        self.name, self._kernels, self._evaluate = name, kernels, evaluate
-        self._chooser, self._temperature = _Chooser(kernels, seed), _checked_temperature(temperature)
+    Positions are split over as many threads as there are `evaluates`; `use_threads` as for SearchPlayer.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kernels: Kernels,
+        evaluates: Sequence[Evaluate],
+        seed: int,
+        temperature: float = 0.0,
+        use_threads: Callable[[int], None] | None = None,
+    ):
+        self.name, self._kernels, self._evaluates = name, kernels, evaluates
+        self._chooser, self._temperature = Chooser(kernels, seed), _checked_temperature(temperature)
+        self._pool = _make_pool(len(evaluates), use_threads)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        return self.assess(states, games, plies).actions
+
+    def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
         legal_masks, _, _ = self._kernels.describe_all(states)
-        priors, _ = self._evaluate(states, legal_masks)
+        threads = min(len(self._evaluates), math.ceil(len(states) / 64))
+        pieces = np.array_split(np.arange(len(states)), threads)
+        answers = list(
+            self._pool.map(lambda evaluate, piece: evaluate(states[piece], legal_masks[piece]), self._evaluates, pieces)
+        )
+        priors, values = (np.concatenate(parts) for parts in zip(*answers, strict=True))
         weights = np.where(legal_masks, np.maximum(priors, 1e-9), 0.0)  # a legal action beats an illegal one at 0
         if self._temperature == 0.0:
-            return self._chooser.best(weights, games, plies)
-        return self._chooser.by_weight(_sharpened(weights, self._temperature), games, plies)
+            actions = self._chooser.best(weights, games, plies)
+        else:
+            actions = self._chooser.by_weight(_sharpened(weights, self._temperature), games, plies)
+        return Assessment(actions, weights / weights.sum(axis=1, keepdims=True), values)
 
 
 class SearchPlayer(Player):
@@ -148,30 +186,39 @@ class SearchPlayer(Player):
     ):
         self.name, self._kernels, self._evaluates = name, kernels, evaluates
         self._config = replace(config, reuse_subtree=False)  # nothing is kept between calls
-        self._seed, self._chooser = seed, _Chooser(kernels, seed)
+        self._seed, self._chooser = seed, Chooser(kernels, seed)
         self._temperature = _checked_temperature(temperature)
-        initializer = partial(use_threads, 1) if use_threads else None
-        self._pool = ThreadPoolExecutor(len(evaluates), initializer=initializer)
+        self._pool = _make_pool(len(evaluates), use_threads)
         self._searches: list[Search] = []
         self._num_trees = 0
         self._interrupted = False
 
+    @property
+    def num_simulations(self) -> int:
+        """Simulations per ply."""
+        return self._config.num_simulations
+
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        return self.assess(states, games, plies).actions
+
+    def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
         size = self._make_room(len(states))
         pieces = [slice(start, start + size) for start in range(0, len(states), size)]
-        actions = np.empty(len(states), np.int64)
+        actions, values = np.empty(len(states), np.int64), np.empty(len(states), np.float32)
+        policy = np.empty((len(states), self._kernels.game.num_actions), np.float32)
 
         def work(thread: int) -> None:
             for piece in pieces[thread :: len(self._searches)]:
                 result = self._searches[thread].run(states[piece], games[piece], plies[piece])
                 actions[piece] = self._choose(result, games[piece], plies[piece])
+                policy[piece], values[piece] = result.policy, result.values
 
         try:
             list(self._pool.map(work, range(len(self._searches))))
         except (KeyboardInterrupt, SystemExit):
             self._interrupted = True  # Ctrl-C reaches this thread alone, and Python waits for the others when it exits
             raise
-        return actions
+        return Assessment(actions, policy, values)
 
     def _make_room(self, num_positions: int) -> int:
         """How many positions a thread searches at once; its trees are made when first needed."""
@@ -227,6 +274,11 @@ class HumanPlayer(Player):
                 return position.parse(text)
             except IllegalAction as error:
                 print(error)
+
+
+def _make_pool(threads: int, use_threads: Callable[[int], None] | None) -> ThreadPoolExecutor:
+    """Threads on each of which `use_threads(1)` has been called."""
+    return ThreadPoolExecutor(threads, initializer=partial(use_threads, 1) if use_threads else None)
 
 
 def _checked_temperature(temperature: float) -> float:

@@ -195,7 +195,7 @@ def test_a_candidate_below_the_threshold_does_not_take_over(tmp_path, monkeypatc
 
 def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, caplog):
     package = games.load("tictactoe")
-    scored = replace(package, make_benchmark=lambda game: lambda net: {"planted_accuracy": 0.25})
+    scored = replace(package, make_benchmark=lambda game, threads: lambda net: {"planted_accuracy": 0.25})
     with caplog.at_level("INFO"):
         run_all(tmp_path / "run", replace(TINY, generations=1), scored)
     assert figures(tmp_path / "run")[0]["planted_accuracy"] == 0.25

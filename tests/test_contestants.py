@@ -126,13 +126,13 @@ def test_a_path_may_hold_signs_of_the_grammar(run, tmp_path, monkeypatch):
 def test_the_game_may_bring_contestants_of_its_own():
     seen = []
 
-    def make_solver(kernels, argument, settings):
-        seen.append((kernels.game.name, argument, dict(settings)))
+    def make_solver(kernels, argument, settings, seed, threads):
+        seen.append((kernels.game.name, argument, dict(settings), seed, threads))
         return RandomPlayer(kernels, 1)
 
     package = dataclasses.replace(TIC_TAC_TOE, contestants={"solver": make_solver})
     assert open_player("solver:deep@book=yes", package).name == "solver:deep@book=yes"
-    assert seen == [("tictactoe", "deep", {"book": "yes"})]
+    assert seen == [("tictactoe", "deep", {"book": "yes"}, 1, 2)]
     with pytest.raises(UnknownName, match="did you mean 'solver'"):
         open_player("solvr", package)
 

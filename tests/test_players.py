@@ -120,7 +120,7 @@ def make_players(name: str, seed: int) -> list[Player]:
         RandomPlayer(kernels, seed),
         GreedyPlayer(kernels, seed),
         MinimaxPlayer(kernels, 3, seed, threads=2),
-        PolicyPlayer("policy", kernels, evaluate, seed),
+        PolicyPlayer("policy", kernels, [evaluate, evaluate], seed),
         SearchPlayer("search", kernels, [evaluate], CONFIG, seed),
         SearchPlayer("drawing", kernels, [evaluate] * 2, CONFIG, seed, temperature=1.0),
     ]
@@ -164,16 +164,16 @@ def planted(weights):
 
 def test_the_policy_alone_plays_the_highest_legal_prior():
     kernels, game = KERNELS["tictactoe"], GAMES["tictactoe"]
-    player = PolicyPlayer("net", kernels, planted([9, 8, 7, 6, 5, 4, 3, 2, 1]), seed=1)
+    player = PolicyPlayer("net", kernels, [planted([9, 8, 7, 6, 5, 4, 3, 2, 1])], seed=1)
     assert select(player, [game.start(), game.position([0]), game.position([0, 1])]) == [0, 1, 2]
-    no_prior = PolicyPlayer("net", kernels, planted([1, 1] + [0] * 7), seed=1)
+    no_prior = PolicyPlayer("net", kernels, [planted([1, 1] + [0] * 7)], seed=1)
     assert set(select(no_prior, [game.position([0, 1])] * 100)) == set(range(2, 9))
 
 
 @pytest.mark.parametrize(("temperature", "share"), [(1.0, 0.75), (0.5, 0.9), (2.0, 0.634)])
 def test_the_temperature_sharpens_and_flattens(temperature, share):
     # priors 3 : 1 become 3^(1/T) : 1
-    player = PolicyPlayer("net", KERNELS["tictactoe"], planted([3, 1] + [0] * 7), 1, temperature)
+    player = PolicyPlayer("net", KERNELS["tictactoe"], [planted([3, 1] + [0] * 7)], 1, temperature)
     chosen = select(player, [GAMES["tictactoe"].start()] * 2000)
     assert chosen.count(0) / 2000 == pytest.approx(share, abs=0.04)
 
@@ -181,7 +181,7 @@ def test_the_temperature_sharpens_and_flattens(temperature, share):
 @pytest.mark.parametrize("temperature", [-1.0, 101.0, float("nan")])
 def test_a_temperature_out_of_range_is_refused(temperature):
     with pytest.raises(InvalidSetting, match="temperature"):
-        PolicyPlayer("net", KERNELS["tictactoe"], planted([1] * 9), 1, temperature)
+        PolicyPlayer("net", KERNELS["tictactoe"], [planted([1] * 9)], 1, temperature)
 
 
 def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():

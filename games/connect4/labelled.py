@@ -1,0 +1,239 @@
+"""Connect Four positions with the exact score of every column: what policies and values are measured against.
+
+The frozen set, `data/labelled.npz`, has about 7,000 positions from games between players who mostly play perfectly and
+sometimes at random. All are distinct, also up to mirroring, spread over plies 0 to 35, and *decisive*: some legal
+action keeps the best outcome and some other does not. There the best outcome is never a loss, so values are measured on
+a second set: one random child of each position, with wins, draws and losses as they come.
+
+    python -m games.connect4.labelled               makes the frozen set anew: minutes, and the same file every time
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from alphazero.command import Progress, count_cores, parse, run_command
+from alphazero.errors import InputError, InvalidSetting
+from alphazero.game import Position
+from alphazero.kernels import Kernels
+from alphazero.storage import read_npz, write_npz
+from games.connect4.notation import GAME, check_score, format_moves, parse_moves, parse_scored_line, read_lines
+from games.connect4.solver import NO_SCORE, Solver
+
+FROZEN_FILE = Path(__file__).parent / "data" / "labelled.npz"
+NUM_POSITIONS = 7000
+MAX_PLY = 35
+"""The last ply of which there are positions in the frozen set."""
+POSITIONS_PER_PLY = 240
+"""The frozen set has no more of one ply; of the first few there are not so many."""
+GAMES_PER_ROUND = 256
+EPSILONS = (0.1, 0.2, 0.3, 0.5)
+"""How often a player of the games plays at random: each game has one of these."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Positions with their truth; row i of everything belongs together."""
+
+    moves: Sequence[str]
+    """How each of the n positions came about, as "4453"."""
+    states: np.ndarray
+    """`uint64[n, 2]`."""
+    column_scores: np.ndarray
+    """`int8[n, 7]`, for the player to move; NO_SCORE where a column is full."""
+    value_moves: Sequence[str]
+    """The m positions whose value is asked for."""
+    value_states: np.ndarray
+    """`uint64[m, 2]`, none of them over."""
+    value_scores: np.ndarray
+    """`int8[m]`, for the player to move."""
+
+
+def decisive(column_scores: np.ndarray) -> np.ndarray:
+    """`bool[n]`: not all legal actions have the same outcome; of `int8[n, 7]`."""
+    legal = column_scores != NO_SCORE
+    outcomes = np.sign(column_scores)
+    return (legal & (outcomes != outcomes.max(axis=1, initial=-1, where=legal, keepdims=True))).any(axis=1)
+
+
+def best_scores(column_scores: np.ndarray) -> np.ndarray:
+    """`int8[n]`: the scores of the positions themselves."""
+    return column_scores.max(axis=1)  # NO_SCORE is lower than any score
+
+
+def load_frozen() -> Labelled:
+    """The frozen set."""
+    arrays = read_npz(FROZEN_FILE, 1 << 24)
+    actions, scores, children = arrays["actions"], arrays["column_scores"], arrays["children"]
+    moves = [format_moves(row[row >= 0]) for row in actions]
+    states = _states_after(actions)
+    has_child = np.flatnonzero(children >= 0)
+    value_actions = np.concatenate([actions[has_child], np.full((len(has_child), 1), -1, np.int8)], axis=1)
+    value_actions[np.arange(len(has_child)), (value_actions >= 0).sum(axis=1)] = children[has_child]
+    return Labelled(
+        moves, states, scores,
+        [moves[row] + str(children[row] + 1) for row in has_child],
+        _states_after(value_actions),
+        -scores[has_child, children[has_child]],
+    )  # fmt: skip
+
+
+def _states_after(actions: np.ndarray) -> np.ndarray:
+    """`uint64[n, 2]` after the actions of each row of `int8[n, plies]`, padded with -1."""
+    kernels = Kernels(GAME)
+    states = kernels.start_states(len(actions))
+    for column in actions.T:
+        kernels.play(states, np.zeros(len(states), np.int8), column.astype(np.int64))
+    return states
+
+
+def load_file(path: str | Path, solver: Solver) -> Labelled:
+    """The positions of a file, whose values are asked for as well.
+
+    Its lines are `moves score`, with the columns left to the solver, or JSON,
+    `{"moves": "4453", "scores": [s1, ..., s7]}`, with null for a full column.
+
+    Raises InputError, naming line and column.
+    """
+    lines = list(read_lines(path))
+    if lines[0][1].lstrip().startswith("{"):
+        labelled = [_parse_json_line(line, place) for place, line in lines]
+        positions = [position for position, _ in labelled]
+        scores = np.array([row for _, row in labelled], np.int8)
+    else:
+        scored = [parse_scored_line(line, place) for place, line in lines]
+        positions = [position for position, _ in scored]
+        scores = solver.column_scores_all(np.array([position.state for position in positions]))
+        for (place, line), (_, given), best in zip(lines, scored, best_scores(scores), strict=True):
+            if given != best:
+                column = line.rindex(line.split()[1]) + 1
+                raise InputError(f"{place}, column {column}: the score is {best}, not {given}; mend the line")
+    moves = [format_moves(position.actions) for position in positions]
+    states = np.array([position.state for position in positions])
+    return Labelled(moves, states, scores, moves, states, best_scores(scores))
+
+
+def _parse_json_line(line: str, place: str) -> tuple[Position, list[int]]:
+    form = '{"moves": "4453", "scores": [-5, -5, -2, -3, -4, -2, -2]}'
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{place}, column {getattr(error, 'colno', 1)}: this is not JSON; a line looks like {form}"
+        ) from None
+    if not isinstance(value, dict) or not isinstance(value.get("moves"), str) or not _is_scores(value.get("scores")):
+        raise InputError(f"{place}, column 1: a line holds moves and 7 whole numbers or null, as in {form}")
+    moves, scores = value["moves"], value["scores"]
+    position = parse_moves(moves, place, line.find(f'"{moves}"') + 1)
+    if position.terminal:
+        raise InputError(
+            f"{place}, column {line.find(moves) + len(moves)}: this move ends the game; nothing can be played"
+        )
+    start = line.index("[", line.index('"scores"')) + 1
+    for action, score in enumerate(scores):
+        where = f"{place}, column {start + 1}"
+        if (score is None) == bool(position.legal_mask[action]):
+            raise InputError(f"{where}: column {action + 1} of the board is {'not ' * (score is None)}full")
+        if score is not None:
+            check_score(score, position, where)
+        start = line.find(",", start) + 1
+    return position, [NO_SCORE if score is None else score for score in scores]
+
+
+def _is_scores(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 7
+        and all(item is None or (isinstance(item, int) and not isinstance(item, bool)) for item in value)
+    )
+
+
+# --- making the frozen set ---
+
+
+@dataclass(frozen=True)
+class LabelledConfig:
+    """Makes the frozen set of labelled Connect Four positions."""
+
+    output: Path = FROZEN_FILE
+    """Where to write it."""
+    positions: int = NUM_POSITIONS
+    """How many positions."""
+    seed: int = 0
+    """The same seed gives the same file."""
+    threads: int = field(default_factory=count_cores)
+    """Processor threads."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.positions <= NUM_POSITIONS or not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 63:
+            raise InvalidSetting(
+                f"--positions must lie between 1 and {NUM_POSITIONS:,}, --threads between 1 and 1,024, --seed from 0 up"
+            )
+
+
+def main(argv: list[str]) -> None:
+    config = parse(LabelledConfig, argv)
+    with Progress("labelled positions") as progress:
+        found: list[tuple[tuple[int, ...], np.ndarray]] = []
+        for position in decisive_positions(config.seed, Solver(config.threads)):
+            found.append(position)
+            progress.show(len(found) / config.positions, f"{len(found)} of {config.positions}")
+            if len(found) == config.positions:
+                break
+    found.sort(key=lambda item: (len(item[0]), item[0]))
+    actions = np.full((len(found), MAX_PLY), -1, np.int8)
+    for row, (played, _) in enumerate(found):
+        actions[row, : len(played)] = played
+    scores = np.array([row for _, row in found])
+    children = _pick_children(actions, scores, np.random.default_rng([config.seed, 1]))
+    write_npz(config.output, {"actions": actions, "column_scores": scores, "children": children})
+    print(f"{len(found)} positions in {config.output}, {config.output.stat().st_size:,} bytes")
+
+
+def decisive_positions(seed: int, solver: Solver) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Distinct decisive positions, `(actions, column scores int8[7])`, from one game after the other."""
+    rng = np.random.default_rng(seed)
+    kernels = Kernels(GAME)
+    seen: set[tuple[int, ...]] = set()
+    counts = np.zeros(MAX_PLY + 1, np.int64)
+    while True:
+        states, alive = kernels.start_states(GAMES_PER_ROUND), np.arange(GAMES_PER_ROUND)
+        epsilons = rng.choice(EPSILONS, GAMES_PER_ROUND)
+        played: list[tuple[int, ...]] = [()] * GAMES_PER_ROUND
+        for ply in range(MAX_PLY + 1):
+            scores = solver.column_scores_all(states)
+            keys = states.copy()
+            kernels.canonicalize(keys, np.zeros(len(keys), np.int64))  # type: ignore[misc]
+            for row in np.flatnonzero(decisive(scores)):
+                key = tuple(keys[row].tolist())
+                if key not in seen and counts[ply] < POSITIONS_PER_PLY:
+                    seen.add(key)
+                    counts[ply] += 1
+                    yield played[alive[row]], scores[row]
+            at_random = rng.random(len(states)) < epsilons[alive]
+            choices = np.where(at_random[:, None], scores != NO_SCORE, scores == best_scores(scores)[:, None])
+            actions = (choices * rng.random(choices.shape)).argmax(axis=1)
+            for game, action in zip(alive, actions, strict=True):
+                played[game] = (*played[game], int(action))
+            kernels.play(states, np.zeros(len(states), np.int8), actions)
+            going_on = ~kernels.describe_all(states)[1]
+            states, alive = states[going_on], alive[going_on]
+
+
+def _pick_children(actions: np.ndarray, scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """`int8[n]`: for each position an action, picked at random, after which the game goes on; -1 if there is none."""
+    plies = (actions >= 0).sum(axis=1)
+    ends = (scores == ((43 - plies) // 2)[:, None]) | (plies == 41)[:, None]
+    choices = (scores != NO_SCORE) & ~ends
+    picked = (choices * rng.random(choices.shape)).argmax(axis=1)
+    return np.where(choices.any(axis=1), picked, -1).astype(np.int8)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

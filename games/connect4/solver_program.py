@@ -1,0 +1,118 @@
+"""A second opinion: another solver program that speaks the line protocol of Pascal Pons' one.
+
+The program reads positions from its standard input, one a line, as the columns played ("4453"), and answers each, in
+order, with a line that begins with the position and its score.
+"""
+
+from __future__ import annotations
+
+import queue
+import shlex
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+
+from alphazero.command import Progress
+from alphazero.errors import InputError
+from games.connect4.labelled import Labelled
+from games.connect4.notation import score_limits
+from games.connect4.solver import NO_SCORE
+
+PATIENCE = 300.0
+"""Seconds to wait for one answer."""
+
+
+def confirm(labelled: Labelled, command: str) -> int:
+    """Asks the program about every position that one action leads to; returns how many it was asked.
+
+    Raises InputError when it fails, answers something else than a score, or another score.
+    """
+    questions = list(_questions(labelled))
+    with Progress("asking the solver program") as progress:
+        for i, ((moves, score), answer) in enumerate(
+            zip(questions, _ask(command, [moves for moves, _ in questions]), strict=True)
+        ):
+            _check_answer(command, moves, score, answer)
+            progress.show((i + 1) / len(questions), f"{i + 1} of {len(questions)} positions")
+    return len(questions)
+
+
+def _questions(labelled: Labelled) -> Iterator[tuple[str, int]]:
+    """`(moves, score)` of every child that is not the end of the game, each once."""
+    asked: dict[str, int] = {}
+    for moves, scores in zip(labelled.moves, labelled.column_scores, strict=True):
+        wins_now, last = score_limits(len(moves))[1], len(moves) == 41
+        for action in np.flatnonzero((scores != NO_SCORE) & (scores != wins_now)):
+            if not last:
+                asked.setdefault(f"{moves}{action + 1}", -int(scores[action]))
+    yield from asked.items()
+
+
+def _check_answer(command: str, moves: str, score: int, answer: str) -> None:
+    words = answer.split()
+    try:
+        said = int(words[1]) if words[0] == moves and len(words[1]) < 8 else None
+    except (IndexError, ValueError):
+        said = None
+    if said is None:
+        raise InputError(
+            f"{command} answered {answer.strip()!r:.80} to {moves}; it should begin with {moves} and the score"
+        )
+    low, high = score_limits(len(moves))
+    if not low <= said <= high:
+        raise InputError(f"{command} gives {moves} the score {said}, but it must lie between {low} and {high}")
+    if said != score:
+        raise InputError(f"{command} gives {moves} the score {said}, but its label is {score}")
+
+
+def _ask(command: str, questions: list[str]) -> Iterator[str]:
+    """The program's answers, one line for each question."""
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            program = subprocess.Popen(
+                shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
+                text=True, errors="replace",
+            )  # fmt: skip
+        except (OSError, ValueError, IndexError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot start the solver program {command!r}: {reason}; give a command line") from None
+        answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=_write, args=(program, questions), daemon=True).start()
+        threading.Thread(target=_read, args=(program, answers), daemon=True).start()
+        try:
+            for question in questions:
+                try:
+                    answer = answers.get(timeout=PATIENCE)
+                except queue.Empty:
+                    raise InputError(f"{command} has not answered to {question} for {PATIENCE:.0f} s") from None
+                if answer is None:
+                    code = program.wait()
+                    complaints.seek(0)
+                    said = complaints.read().decode(errors="replace").strip().splitlines()
+                    what = f", saying {said[-1]!r:.200}" if said else ""
+                    raise InputError(f"{command} ended (exit code {code}{what}) without an answer to {question}")
+                yield answer
+        finally:
+            program.kill()
+            program.wait()
+
+
+def _write(program: subprocess.Popen[str], questions: list[str]) -> None:
+    assert program.stdin is not None
+    try:
+        with program.stdin as pipe:
+            for question in questions:
+                pipe.write(f"{question}\n")
+    except (OSError, ValueError):
+        pass  # the program is gone; who reads its answers will see that
+
+
+def _read(program: subprocess.Popen[str], answers: queue.SimpleQueue[str | None]) -> None:
+    assert program.stdout is not None
+    for line in program.stdout:
+        if line.strip():
+            answers.put(line)
+    answers.put(None)
