@@ -20,7 +20,7 @@ import torch
 import tyro
 
 import games
-from alphazero.coach import Coach, RunConfig, Stopped, config_from_dict
+from alphazero.coach import Coach, RunConfig, Stopped, config_from_dict, show_figures
 from alphazero.command import count_cores, parse, run_command
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.package import GamePackage
@@ -174,15 +174,17 @@ def _stopping_in_order(stop: threading.Event) -> Iterator[list[int]]:
 
 
 def _conclude(coach: Coach, run: RunFolder, game: str, command: str) -> None:
-    results = coach.evaluate()
+    evaluation = coach.evaluate()
     simulations = coach.config.evaluation.simulations
     print(f"\nThe best net is that of generation {coach.best_generation}. With {simulations} simulations it scores")
-    for match in results:
+    for match in evaluation["matches"]:
         low, high = match["score_interval"]
         print(
             f"  {match['score']:6.1%} against {match['opponent']:<12} (95% interval {low:.1%} to {high:.1%}; "
             f"{match['wins']} wins, {match['draws']} draws, {match['losses']} losses in {match['games']} games)"
         )
+    if evaluation["benchmark"]:
+        print(f"Without a search: {show_figures(evaluation['benchmark'])}.")
     print(f"Everything lies in {run.path}. Next:")
     chosen = [] if game in games.NAMES else ["--game", game]
     config, more = coach.config, ["--generations", str(2 * coach.config.generations)]

@@ -31,7 +31,8 @@ class PitConfig:
     """Play two contestants against each other and say who is stronger.
 
     A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a checkpoint file, a run folder (its best
-    net) or folder:GENERATION. Those that search take settings, as in runs/c4@simulations=200,temperature=0.2.
+    net), folder:GENERATION, or what the game adds (solver in Connect Four). Those that search take settings, as in
+    runs/c4@simulations=200,temperature=0.2.
     """
 
     first: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")]

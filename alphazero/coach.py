@@ -315,7 +315,7 @@ class Coach:
 
     def _say(self, figures: dict[str, Any], benchmark: dict[str, float]) -> None:
         gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.2f}"
-        shown = "".join(f", {name.replace('_', ' ')} {x:.3f}" for name, x in benchmark.items())
+        shown = f", {show_figures(benchmark)}" if benchmark else ""
         logger.info(
             "generation %d/%d after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
             self.generation, self.config.generations, _duration(self.seconds), figures["games"], figures["positions"],
@@ -405,8 +405,11 @@ class Coach:
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
-    def evaluate(self) -> list[dict[str, Any]]:
-        """Plays the best network against the configured opponents; kept in `evaluation.json` too."""
+    def evaluate(self) -> dict[str, Any]:
+        """The best network's `benchmark` figures and `matches` against the configured opponents.
+
+        Kept in `evaluation.json` too.
+        """
         settings = self.config.evaluation
         results = []
         for name, opponent in zip(settings.opponents, self.opponents, strict=True):
@@ -428,8 +431,18 @@ class Coach:
                     "score": match.score, "score_interval": list(interval), "simulations": settings.simulations,
                 }
             )  # fmt: skip
-        write_json(self.folder.path / "evaluation.json", {"generation": self.best_generation, "matches": results})
-        return results
+        evaluation = {
+            "generation": self.best_generation,
+            "benchmark": self.benchmark(self.best) if self.benchmark else {},
+            "matches": results,
+        }
+        write_json(self.folder.path / "evaluation.json", evaluation)
+        return evaluation
+
+
+def show_figures(figures: dict[str, float]) -> str:
+    """A benchmark's figures for people."""
+    return ", ".join(f"{name.replace('_', ' ')} {figure:.3f}" for name, figure in figures.items())
 
 
 def _duration(seconds: float) -> str:

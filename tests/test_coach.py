@@ -216,11 +216,14 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
     with RunFolder.create(path, {}) as folder:
         coach = make_coach(folder, replace(TINY, generations=1))
         coach.run()
-        (match,) = coach.evaluate()
+        coach.benchmark = lambda net: {"planted": float(net is coach.best)}
+        evaluation = coach.evaluate()
+    (match,) = evaluation["matches"]
+    assert evaluation["benchmark"] == {"planted": 1.0}
     assert match["opponent"] == "random" and match["wins"] + match["draws"] + match["losses"] == 4
     low, high = match["score_interval"]
     assert 0 <= low <= match["score"] <= high <= 1
-    assert json.loads((path / "evaluation.json").read_text())["matches"] == [match]
+    assert json.loads((path / "evaluation.json").read_text()) == evaluation
 
 
 def test_another_seed_or_thread_count_is_refused_on_resume(undisturbed):
