@@ -192,7 +192,7 @@ class Coach:
             raise Stopped
 
     def _play_generation(self) -> None:
-        begin = time.monotonic()
+        begin, cpu_begin = time.monotonic(), time.process_time()
         generation = self.generation + 1
         samples, play_figures = self._self_play(generation)
         self.replay.add(generation, samples)
@@ -211,7 +211,10 @@ class Coach:
             evaluator.clear()
         benchmark = self.benchmark(self.net) if self.benchmark else {}
         self.seconds += time.monotonic() - begin
-        figures = {"generation": generation, "seconds": round(self.seconds, 3), **play_figures}
+        cpu_seconds = round(time.process_time() - cpu_begin, 3)
+        figures = {
+            "generation": generation, "seconds": round(self.seconds, 3), "cpu_seconds": cpu_seconds, **play_figures
+        }  # fmt: skip
         self._commit(figures | learn_figures | gate_figures | benchmark)
         self._say(figures | learn_figures | gate_figures, benchmark)
 

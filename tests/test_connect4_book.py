@@ -205,6 +205,10 @@ def test_the_shipped_book_says_what_another_solver_does(shipped):
 # --- collecting scores ---
 
 
+class Interrupted(Exception):
+    pass
+
+
 class Scorer:
     """Says scores made up from the states; refuses the call of that number; remembers what it was asked."""
 
@@ -214,7 +218,7 @@ class Scorer:
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
         if len(self.asked) == self.fails_at:
-            raise KeyboardInterrupt
+            raise Interrupted
         self.asked.append(states[:, 0].tolist())
         return (states[:, 0] % 30).astype(np.int8) - 15
 
@@ -229,7 +233,7 @@ def test_collecting_goes_on_where_it_was_interrupted(fails_at, small_pieces, som
     states = some_states[:47]
     whole = collect_scores(states, Scorer(), tmp_path / "whole")
     first, second, third = Scorer(fails_at), Scorer(), Scorer(0)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         collect_scores(states, first, tmp_path / "deep" / "broken")
     scores = collect_scores(states, second, tmp_path / "deep" / "broken")
     assert scores.dtype == np.int8

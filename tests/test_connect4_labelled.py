@@ -306,7 +306,7 @@ WRONG_LINES = {
     "not a number": (json_line(scores=[18, -2, float("nan"), -2, -2, -2, -2]), "", "7 whole numbers or null"),
     "true": (json_line(scores=[18, True, -2, -2, -2, -2, -2]), "", "7 whole numbers or null"),
     "a text": (json_line(scores=[18, "-2", -2, -2, -2, -2, -2]), "", "7 whole numbers or null"),
-    "null for an open column": (json_line(scores=[18, -2, -3, None, -5, -6, -7]), "null", "column 4 of the board is not"),
+    "null for an open column": (json_line(scores=[18, -2, -3, None, -5, -6, -7]), "null", "column 4 of the board"),
     "null for the first column": (json_line(scores=[None, -2, -2, -2, -2, -2, -2]), "null", "column 1 of the board"),
     "a number for a full column": (
         json_line(MOVES, [None, None, 2, None, None, -1, -2]), "2, null", "column 3 of the board is full",

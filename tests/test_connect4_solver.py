@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from alphazero.command import run_command
+from alphazero.errors import StorageError
 from alphazero.game import Position
+from alphazero.storage import write_npz
 from games.connect4 import solver as module
-from games.connect4.notation import GAME, format_moves, parse_moves
-from games.connect4.solver import NO_SCORE, Solver, main
+from games.connect4.notation import GAME, format_moves, parse_moves, parse_score, parse_scored_line, read_lines
+from games.connect4.solver import NO_SCORE, Solver, main, read_book
 
 ROOT = Path(__file__).parent.parent
 
@@ -490,7 +492,7 @@ def test_a_finished_game_is_shown_with_its_result(moves, last_line, capsys):
         ("44553", "O", "loses in 1", "     2    -18  loses in 1"),
         ("144553", "X", "loses in 1", "     6    -18  loses in 1"),
         (GAME_WON_BY_THE_LAST_STONE[:-1], "O", "wins in 1", "     3      1  wins in 1"),
-        (GAME_WON_BY_THE_LAST_STONE[:-2], "X", "draw", "     1     -1  loses in 1"),
+        (GAME_WON_BY_THE_LAST_STONE[:-2], "X", "it is a draw", "     1     -1  loses in 1"),
     ],
 )
 def test_the_words_count_the_winners_stones_from_now_on(moves, to_move, words, line, capsys):
@@ -540,7 +542,7 @@ def test_a_wrong_score_is_named_with_its_place_and_the_right_one(tmp_path, capsy
     wrong, summary = out.splitlines()
     assert wrong == f"{file}, line 3: the score is -2, not -1"
     assert SUMMARY.fullmatch(summary).groups() == ("2", "3")
-    assert err == f"error: 1 of 3 scores in {file} are wrong\n"
+    assert err == f"error: wrong scores in {file}: 1 of 3; mend the lines named above\n"
 
 
 def test_wrong_scores_are_found_all_over_a_long_file(tmp_path, capsys):
@@ -556,7 +558,7 @@ def test_wrong_scores_are_found_all_over_a_long_file(tmp_path, capsys):
         f"{file}, line {i + 1}: the score is {scores[i]}, not {given[i]}" for i in (1, 30, 69)
     ]
     assert SUMMARY.fullmatch(out.splitlines()[-1]).groups() == ("67", "70")
-    assert err == f"error: 3 of 70 scores in {file} are wrong\n"
+    assert err == f"error: wrong scores in {file}: 3 of 70; mend the lines named above\n"
 
 
 # --- what is refused ---
@@ -589,7 +591,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         ("  48 1", 4, "'8' is no column"),
         ("44-3 1", 3, "'-' is no column"),
         ("44\u0663 1", 3, "is no column"),
-        ("4453", 1, "a line holds moves and a score, as in '4453 -1', not '4453'"),
+        ("4453", 1, "a line holds moves and a score, as in '4453 -2', not '4453'"),
         ("4453 -2 1", 1, "a line holds moves and a score"),
         ("4453 two", 6, "a score is a whole number, not 'two'"),
         ("4453 -1.5", 6, "a score is a whole number, not '-1.5'"),
@@ -597,10 +599,11 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         ("4 4x", 3, "a score is a whole number, not '4x'"),
         ("4453 20", 6, "20 is an impossible score; after 4 moves it lies between -19 and 19"),
         ("4453 -20", 6, "-20 is an impossible score; after 4 moves it lies between -19 and 19"),
+        ("  4453 44", 8, "44 is an impossible score; after 4 moves it lies between -19 and 19"),
         ("  44535  -19", 10, "-19 is an impossible score; after 5 moves it lies between -18 and 19"),
         (f"{DRAWN_GAME[:-1]} -1", 43, "-1 is an impossible score; after 41 moves it lies between 0 and 1"),
-        ("4453 " + 5000 * "9", 6, "a score is a whole number, not '999"),
-        ("4453 -" + 1_000_000 * "9", 6, "a score is a whole number, not '-999"),
+        ("4453 " + 4000 * "9", 6, "is an impossible score; after 4 moves it lies between -19 and 19"),
+        ("4453 -" + 1_000_000 * "9", 6, "is an impossible score; after 4 moves it lies between -19 and 19"),
     ],
 )
 @pytest.mark.parametrize("lines_before", [0, 3])
@@ -621,26 +624,26 @@ def test_the_utmost_scores_are_possible_though_wrong(limit, tmp_path, capsys):
     assert run_solver("--file", file) == 2
     out, err = capsys.readouterr()
     assert out.startswith(f"{file}, line 1: the score is -2, not {limit}\n")
-    assert err == f"error: 1 of 1 scores in {file} are wrong\n"
+    assert err == f"error: wrong scores in {file}: 1 of 1; mend the lines named above\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "line", "words"),
     [
-        (b"", "the file is empty"),
-        (b"\n \r\n\t\n\n", "the file is empty"),
-        (b"\xff\xfe4\x004\x00", "this is not a text file"),
-        (bytes(range(256)), "this is not a text file"),
-        (b"4453 -2\n\x80\n", "this is not a text file"),
-        (bytes(1000), "a line holds moves and a score"),
-        (b"\x7fELF 1", r"'\x7f' is no column of the board"),
+        (b"", 1, "the file is empty"),
+        (b"\n \r\n\t\n\n", 1, "the file is empty"),
+        (b"\xff\xfe4\x004\x00", 1, "this is not a text file"),
+        (bytes(range(256)), 2, "this is not a text file"),
+        (b"4453 -2\n\x80\n", 2, "this is not a text file"),
+        (bytes(1000), 1, "a line holds moves and a score"),
+        (b"\x7fELF 1", 1, r"'\x7f' is no column of the board"),
     ],
 )
-def test_a_file_without_a_text_of_positions_is_refused(content, words, tmp_path, monkeypatch, capsys):
+def test_a_file_without_a_text_of_positions_is_refused(content, line, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("FILE").write_bytes(content)
     message = refusal(capsys, "--file", "FILE")
-    assert message.startswith("FILE, line 1, column 1: ") and words in message
+    assert message.startswith(f"FILE, line {line}, column ") and words in message
     assert message.isprintable() and len(message) < 250
 
 
@@ -680,3 +683,36 @@ def test_malformed_moves_are_refused_with_the_number_of_the_move(moves, message,
 )
 def test_a_wrong_command_line_is_refused(arguments, words, capsys):
     assert words in refusal(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [("0", 0), ("-0", 0), ("-2", -2), ("007", 7), ("-" + 5000 * "9", -1_000_000), ("1_0", None), ("-٢", None),
+     ("", None), ("+3", None), ("2.0", None)],
+)  # fmt: skip
+def test_a_score_is_plain_digits_with_perhaps_a_minus(text, score):
+    assert parse_score(text) == score
+
+
+def test_only_newlines_part_lines_and_a_byte_order_mark_is_passed_over(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes("\ufeff4453 -2\r\n4453\x0c-2\n\n1 2".encode())
+    assert [place.rpartition(" ")[2] for place, _ in read_lines(path)] == ["1", "2", "4"]
+    assert parse_scored_line(next(iter(read_lines(path)))[1], "here")[1] == -2
+
+
+@pytest.mark.parametrize("change", ["short", "long", "segments", "size", "kind"])
+def test_what_is_no_opening_book_is_refused(change, tmp_path):
+    book = read_book()
+    if change == "short":
+        book = book[:-1]
+    elif change == "long":
+        book = np.append(book, np.uint8(0))
+    elif change == "kind":
+        book = book.astype(np.int16)
+    else:
+        book = book.copy()
+        book[{"segments": 8, "size": 16}[change]] ^= 1
+    write_npz(tmp_path / "book.npz", {"book": book})
+    with pytest.raises(StorageError, match="not an opening book"):
+        read_book(tmp_path / "book.npz")

@@ -46,6 +46,7 @@ from games.connect4.solver import (
     canonical_key,
     look_up,
     open_squares,
+    read_book,
     safe_squares,
 )
 
@@ -96,7 +97,7 @@ def main(argv: list[str]) -> None:
 
 def check(states: np.ndarray, config: BookConfig) -> None:
     """Compares the book with our own solver without a book; raises InputError where they differ."""
-    book = read_npz(BOOK_FILE, 1 << 23)["book"]
+    book = read_book(BOOK_FILE)
     picked = states[np.random.default_rng(config.seed).choice(len(states), config.check, replace=False)]
     solver = Solver(config.threads, book=False)
     with Progress("checking the book") as progress:

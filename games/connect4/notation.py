@@ -5,6 +5,7 @@ What is wrong is said with its line and column in the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def parse_moves(text: str, where: str = "", offset: int = 0) -> Position:
     """
     position = GAME.start()
     for i, character in enumerate(text):
-        place = f"{where}, column {offset + i + 1}" if where else f"move {i + 1} of {text!r}"
+        place = f"{where}, column {offset + i + 1}" if where else f"move {i + 1} of {text!r:.80}"
         if character not in "1234567":
             raise InputError(f"{place}: {character!r} is no column of the board; moves are digits from 1 to {COLUMNS}")
         if position.terminal:
@@ -63,11 +64,16 @@ def score_limits(ply: int) -> tuple[int, int]:
 
 def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
     """`(place, text)` of every line of a text file that is not blank; the place is "PATH, line N"."""
+    content = read_bytes(path, MAX_FILE_BYTES)
     try:
-        text = read_bytes(path, MAX_FILE_BYTES).decode()
-    except UnicodeDecodeError:
-        raise InputError(f"{path}, line 1, column 1: this is not a text file; give one position a line") from None
-    lines = [(f"{path}, line {number}", line) for number, line in enumerate(text.splitlines(), 1)]
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        raise InputError(
+            f"{path}, line {line}, column {column}: this is not a text file; give one position a line"
+        ) from None
+    lines = [(f"{path}, line {number}", line) for number, line in enumerate(text.split("\n"), 1)]
     if not text.strip():
         raise InputError(f"{path}, line 1, column 1: the file is empty; give one position a line")
     return iter([(place, line) for place, line in lines if line.strip()])
@@ -76,19 +82,25 @@ def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
 def parse_scored_line(line: str, place: str) -> tuple[Position, int]:
     """A line of Pascal Pons' test files, `moves score`; raises InputError."""
     words = line.split()
+    start = line.index(words[0])
     if len(words) != 2:
         raise InputError(
-            f"{place}, column 1: a line holds moves and a score, as in '4453 -1', not {line.strip()!r:.80}"
+            f"{place}, column {start + 1}: a line holds moves and a score, as in '4453 -2', not {line.strip()!r:.80}"
         )
-    start = line.index(words[0])
     position = parse_moves(words[0], place, start)
     if position.terminal:
         raise InputError(f"{place}, column {start + len(words[0])}: this move ends the game; there is nothing to solve")
     place = f"{place}, column {line.index(words[1], start + len(words[0])) + 1}"
-    try:
-        score = int(words[1]) if len(words[1]) < 8 else None
-    except ValueError:
-        score = None
+    score = parse_score(words[1])
     if score is None:
         raise InputError(f"{place}: a score is a whole number, not {words[1]!r:.80}")
     return position, check_score(score, position, place)
+
+
+def parse_score(text: str) -> int | None:
+    """The whole number that `text` is; None if it is none. More than six digits count as a million."""
+    match = re.fullmatch(r"(-?)0*([0-9]+)", text)
+    if match is None:
+        return None
+    size = int(match[2]) if len(match[2]) <= 6 else 1_000_000
+    return -size if match[1] else size

@@ -29,7 +29,7 @@ import tyro
 from numba import njit
 
 from alphazero.command import Progress, count_cores, parse, run_command
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError, InvalidSetting, StorageError
 from alphazero.game import Position
 from alphazero.kernels import Kernels
 from alphazero.storage import read_npz
@@ -311,11 +311,11 @@ class Solver:
     """
 
     def __init__(self, threads: int | None = None, book: bool = True):
-        self._pool = ThreadPoolExecutor(threads or count_cores())
-        self._threads = threads or count_cores()
+        self._threads = count_cores() if threads is None else threads
+        self._pool = ThreadPoolExecutor(self._threads)
         self._own = threading.local()
         self._memories: list[np.ndarray] = []
-        self._book = _read_book() if book else np.zeros(0, np.uint8)
+        self._book = read_book() if book else np.zeros(0, np.uint8)
         self._kernels = Kernels(GAME)
 
     @property
@@ -385,8 +385,15 @@ class Solver:
         return self._own.memory
 
 
-def _read_book() -> np.ndarray:
-    return read_npz(BOOK_FILE, 1 << 23)["book"]
+def read_book(path: Path = BOOK_FILE) -> np.ndarray:
+    """The book `uint8[...]` in a file; raises StorageError if it is none."""
+    book = read_npz(path, 1 << 23).get("book", np.zeros(0))
+    if book.dtype == np.uint8 and book.ndim == 1 and len(book) > BOOK_HEADER:
+        _, num_segments, segment_size = (int(word) for word in book[:BOOK_HEADER].view("<u8"))
+        num_bits = (num_segments + 2) * segment_size * BOOK_BITS
+        if segment_size & (segment_size - 1) == 0 and len(book) == BOOK_HEADER + -(-num_bits // 8) + 1:
+            return book
+    raise StorageError(f"{path} is not an opening book; make it anew by python -m games.connect4.book --make")
 
 
 @cache
@@ -457,9 +464,8 @@ def show_position(position: Position, solver: Solver) -> None:
         return
     scores = solver.column_scores(position)
     best = max(score for score in scores if score is not None)
-    print(
-        f"{'XO'[position.to_play]} to move after {position.ply} moves; with perfect play {describe(best, position)}\n"
-    )
+    outcome = describe(best, position) if best else "it is a draw"
+    print(f"{'XO'[position.to_play]} to move after {position.ply} moves; with perfect play {outcome}\n")
     print("column  score")
     for action, score in enumerate(scores):
         if score is None:
@@ -502,7 +508,7 @@ def check_file(path: Path, solver: Solver) -> None:
         f"{num_nodes / sum(seconds) / 1e6:.2f} million nodes/s"
     )
     if num_wrong:
-        raise InputError(f"{num_wrong} of {len(lines)} scores in {path} are wrong")
+        raise InputError(f"wrong scores in {path}: {num_wrong} of {len(lines)}; mend the lines named above")
 
 
 if __name__ == "__main__":

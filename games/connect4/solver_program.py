@@ -18,7 +18,7 @@ import numpy as np
 from alphazero.command import Progress
 from alphazero.errors import InputError
 from games.connect4.labelled import Labelled
-from games.connect4.notation import score_limits
+from games.connect4.notation import parse_score, score_limits
 from games.connect4.solver import NO_SCORE
 
 PATIENCE = 300.0
@@ -53,10 +53,7 @@ def _questions(labelled: Labelled) -> Iterator[tuple[str, int]]:
 
 def _check_answer(command: str, moves: str, score: int, answer: str) -> None:
     words = answer.split()
-    try:
-        said = int(words[1]) if words[0] == moves and len(words[1]) < 8 else None
-    except (IndexError, ValueError):
-        said = None
+    said = parse_score(words[1]) if len(words) > 1 and words[0] == moves else None
     if said is None:
         raise InputError(
             f"{command} answered {answer.strip()!r:.80} to {moves}; it should begin with {moves} and the score"
