@@ -12,7 +12,7 @@ import tyro
 
 import games
 from alphazero.arena import MatchResult, play_match
-from alphazero.command import Progress, count_cores, parse, run_command
+from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
 from alphazero.contestants import game_of, open_contestant
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
@@ -61,8 +61,8 @@ class PitConfig:
         ):
             if value is not None and not low <= value <= high:
                 raise InvalidSetting(f"{name} must lie between {low:,} and {high:,}, not {value:,}")
-        if self.json is not None and (self.json.is_dir() or not self.json.absolute().parent.is_dir()):
-            raise InvalidSetting(f"--json takes a file in a folder that exists, not {str(self.json)!r}")
+        if self.json is not None:
+            check_output_file("--json", self.json)
 
 
 def main(argv: list[str]) -> None:

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ import coloredlogs  # type: ignore[import-untyped]
 import tyro
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from alphazero.errors import InputError
+from alphazero.errors import InputError, InvalidSetting
 
 Config = TypeVar("Config")
 
@@ -136,6 +137,14 @@ class Progress:
                 seconds = (time.monotonic() - self._begin) * (1 - fraction) / fraction
                 left = f", about {tqdm.format_interval(seconds)} left"
             print(f"{self._title}: {note}{left}", file=sys.stderr, flush=True)
+
+
+def check_output_file(option: str, path: Path) -> None:
+    """Raises InvalidSetting if no file can be written at `path`."""
+    with contextlib.suppress(OSError):  # as of a name that is too long
+        if path.absolute().parent.is_dir() and not path.is_dir():
+            return
+    raise InvalidSetting(f"{option} takes a file in a folder that exists, not {str(path)!r:.200}")
 
 
 def count_cores() -> int:

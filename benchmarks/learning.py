@@ -25,8 +25,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alphazero.command import Progress, parse, run_command
+from alphazero.command import Progress, check_output_file, parse, run_command
 from alphazero.errors import InputError, InvalidSetting
+from alphazero.picture import check_picture_file, new_figure, save_figure
 from alphazero.storage import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,7 +54,7 @@ class LearningBenchmark:
     vary: str = ""
     """Flags of main.py to vary, as in "search.num-simulations=16,32;gate.enabled=on,off"."""
     flags: str = ""
-    """More flags for every run, as on the command line."""
+    """More flags for every run, as in --flags="--learner.batch-size 512"."""
     json: Path | None = None
     """Write all curves into this file as well."""
     plot: Path | None = None
@@ -63,8 +64,10 @@ class LearningBenchmark:
         if not 1 <= self.seeds <= 1000 or not 0 < self.minutes <= 1e5:
             raise InvalidSetting("--seeds takes 1 to 1,000 runs and --minutes more than 0")
         for name, path in (("--json", self.json), ("--plot", self.plot)):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise InvalidSetting(f"{name} takes a file in a folder that exists, not {str(path)!r}")
+            if path is not None:
+                check_output_file(name, path)
+        if self.plot is not None:
+            check_picture_file("--plot", self.plot)
         self.targets()
         list(self.variants())
 
@@ -239,11 +242,7 @@ def as_json(config: LearningBenchmark, curves: Sequence[Curve]) -> dict[str, Any
 
 def draw(path: Path, config: LearningBenchmark, curves: Sequence[Curve]) -> None:
     """The figure against time, one line a seed, one colour a variant."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("--plot needs matplotlib: pip install matplotlib, or leave --plot out") from None
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = new_figure()
     axes = figure.add_subplot()
     names = list(dict.fromkeys(name_of(curve.variant) for curve in curves))
     for curve in curves:
@@ -255,7 +254,7 @@ def draw(path: Path, config: LearningBenchmark, curves: Sequence[Curve]) -> None
     axes.set(title=f"{config.game}, preset {config.preset}", xlabel="minutes", ylabel=config.figure.replace("_", " "))
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(path)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

@@ -543,7 +543,7 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
         (["random", "--simulations", "1.5"], "--simulations takes whole numbers"),
         (["random", "--simulations", "-1"], "--simulations must lie between 0 and 1,000,000"),
         (["random", "--simulations", "5,1000001"], "--simulations must lie between 0 and 1,000,000"),
-        (["random", "--plot", "result.txt"], "--plot takes a file that ends in .png, .svg or .pdf, not 'result.txt'"),
+        (["random", "--plot", "result.txt"], "--plot takes a file that ends in .png, .svg, .pdf, not 'result.txt'"),
         (["random", "--plot", "missing/result.png"], "--plot takes a file in a folder that exists"),
         (["random", "--json", "missing/result.json"], "--json takes a file in a folder that exists"),
         (["random", "--json", "."], "--json takes a file in a folder that exists"),

@@ -106,9 +106,9 @@ for line in sys.stdin:
 for line in sys.stdin.read().split():
     print(line, scores[line])
 """,
-    "with blank lines, spaces and a sign": """
+    "with blank lines and spaces": """
 for line in sys.stdin:
-    print(f"\\n  {line.strip()}\\t{scores[line.strip()]:+d}  \\n", flush=True)
+    print(f"\\n  {line.strip()}\\t{scores[line.strip()]}  \\n", flush=True)
 """,
     "and says more on its standard error": """
 print("thinking " * 20000, file=sys.stderr)
@@ -209,7 +209,7 @@ def test_an_impossible_score_is_refused(score, limits, program, labelled, expect
         "scores[line]",
         "line, 'five'",
         "line, 1.0",
-        "line, '9' * 5000",
+        "line, '+' + str(scores[line])",
         "line + '1', scores[line]",
         "'Connect Four solver, version 2.0'",
         "'x' * 100000",
@@ -221,6 +221,12 @@ def test_what_is_no_answer_is_refused_with_the_position(answer, program, labelle
     said, first = refusal(labelled, command), next(iter(expected))
     assert f" to {first}; it should begin with {first} and the score" in said
     assert len(said) < len(command) + 250 and said.isprintable()
+
+
+def test_a_score_of_thousands_of_digits_is_refused_in_one_short_line(program, labelled, expected):
+    command = program("for line in sys.stdin: print(line.strip(), '9' * 5000, flush=True)")
+    said = refusal(labelled, command)
+    assert next(iter(expected)) in said and len(said) < len(command) + 250
 
 
 def test_answers_that_are_no_text_are_refused(program, labelled, expected):

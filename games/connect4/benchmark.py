@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from alphazero.contestants import CACHE_SIZE
 from alphazero.evaluator import Evaluator
 from alphazero.game import Game
 from alphazero.kernels import Kernels
@@ -18,7 +19,7 @@ def make_benchmark(game: Game, threads: int) -> Callable[[NeuralNet], dict[str, 
     kernels, labelled = Kernels(game), load_frozen()
 
     def benchmark(net: NeuralNet) -> dict[str, float]:
-        evaluates = [Evaluator(kernels, net, cache_size=0) for _ in range(threads)]
+        evaluates = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
         player = PolicyPlayer("", kernels, evaluates, seed=0, use_threads=net.use_threads)
         figures = judge(player, labelled).figures()
         return {f"pons_{name}": round(figures[name], 5) for name in FIGURES}

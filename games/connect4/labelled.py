@@ -11,6 +11,7 @@ a second set: one random child of each position, with wins, draws and losses as 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from alphazero.command import Progress, count_cores, parse, run_command
+from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position
 from alphazero.kernels import Kernels
@@ -130,19 +131,20 @@ def _parse_json_line(line: str, place: str) -> tuple[Position, list[int]]:
     if not isinstance(value, dict) or not isinstance(value.get("moves"), str) or not _is_scores(value.get("scores")):
         raise InputError(f"{place}, column 1: a line holds moves and 7 whole numbers or null, as in {form}")
     moves, scores = value["moves"], value["scores"]
-    position = parse_moves(moves, place, line.find(f'"{moves}"') + 1)
+    # where they stand in the line; at its start if that cannot be seen, for JSON may spell "moves" with escapes
+    found = [re.search(pattern, line) for pattern in (r'"moves"\s*:\s*"', r'"scores"\s*:\s*\[')]
+    first_move, first_score = (match.end() if match else 0 for match in found)
+    position = parse_moves(moves, place, first_move)
     if position.terminal:
-        raise InputError(
-            f"{place}, column {line.find(moves) + len(moves)}: this move ends the game; nothing can be played"
-        )
-    start = line.index("[", line.index('"scores"')) + 1
-    for action, score in enumerate(scores):
-        where = f"{place}, column {start + 1}"
+        last = first_move + len(moves)
+        raise InputError(f"{place}, column {last}: this move ends the game, so nothing can be played")
+    for action, (item, score) in enumerate(zip(line[first_score:].split(","), scores, strict=False)):
+        where = f"{place}, column {first_score + len(item) - len(item.lstrip()) + 1}"
         if (score is None) == bool(position.legal_mask[action]):
             raise InputError(f"{where}: column {action + 1} of the board is {'not ' * (score is None)}full")
         if score is not None:
             check_score(score, position, where)
-        start = line.find(",", start) + 1
+        first_score += len(item) + 1
     return position, [NO_SCORE if score is None else score for score in scores]
 
 
@@ -175,6 +177,7 @@ class LabelledConfig:
             raise InvalidSetting(
                 f"--positions must lie between 1 and {NUM_POSITIONS:,}, --threads between 1 and 1,024, --seed from 0 up"
             )
+        check_output_file("--output", self.output)
 
 
 def main(argv: list[str]) -> None:

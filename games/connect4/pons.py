@@ -25,9 +25,10 @@ import numpy as np
 import tyro
 
 import games
-from alphazero.command import Progress, count_cores, parse, run_command
+from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
 from alphazero.contestants import open_contestant
 from alphazero.errors import InputError, InvalidSetting
+from alphazero.picture import check_picture_file, new_figure, save_figure
 from alphazero.players import Assessment, Player, PolicyPlayer, SearchPlayer
 from alphazero.rating import Z_95, score_interval
 from alphazero.storage import write_json
@@ -157,7 +158,7 @@ class PonsConfig:
     """Simulations per position of a net, one or several as in 0,100,800; 0 = its policy without a search."""
     positions: Path | None = None
     """Score on the positions of this file (lines `moves score`, or JSON lines with moves and scores) instead."""
-    solver_command: str = ""
+    solver_command: str | None = None
     """A solver program that must confirm the labels: reads `moves` lines, answers `moves score` (as Pons' does)."""
     json: Path | None = None
     """Write the figures into this file as well."""
@@ -172,17 +173,17 @@ class PonsConfig:
         if not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 63:
             raise InvalidSetting("--threads must lie between 1 and 1,024, and --seed from 0 up")
         for name, path in (("--json", self.json), ("--plot", self.plot)):
-            if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-                raise InvalidSetting(f"{name} takes a file in a folder that exists, not {str(path)!r}")
-        if self.plot is not None and self.plot.suffix not in (".png", ".svg", ".pdf"):
-            raise InvalidSetting(f"--plot takes a file that ends in .png, .svg or .pdf, not {str(self.plot)!r}")
+            if path is not None:
+                check_output_file(name, path)
+        if self.plot is not None:
+            check_picture_file("--plot", self.plot)
 
 
 def main(argv: list[str]) -> None:
     config = parse(PonsConfig, argv)
     players = open_players(config)
     labelled = load_file(config.positions, Solver(config.threads)) if config.positions else load_frozen()
-    if config.solver_command:
+    if config.solver_command is not None:
         count = confirm(labelled, config.solver_command)
         print(f"{config.solver_command} confirms the labels ({count:,} answers)")
     judgements = []
@@ -279,11 +280,7 @@ def _number(figures: dict[str, Any], name: str) -> str:
 
 def draw(path: Path, contestant: str, players: Sequence[Player], judgements: Sequence[Judgement]) -> None:
     """Accuracy by ply with its intervals, one line for each number of simulations."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("--plot needs matplotlib: pip install matplotlib, or leave --plot out") from None
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure = new_figure()
     axes = figure.add_subplot()
     for player, judgement in zip(players, judgements, strict=True):
         by_ply = judgement.by_ply()
@@ -295,7 +292,7 @@ def draw(path: Path, contestant: str, players: Sequence[Player], judgements: Seq
     axes.set(title=contestant, xlabel="ply", ylabel="best outcome kept, %")
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(path)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

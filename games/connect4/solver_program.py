@@ -6,6 +6,7 @@ order, with a line that begins with the position and its score.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import shlex
 import subprocess
@@ -60,33 +61,42 @@ def _check_answer(command: str, moves: str, score: int, answer: str) -> None:
         )
     low, high = score_limits(len(moves))
     if not low <= said <= high:
-        raise InputError(f"{command} gives {moves} the score {said}, but it must lie between {low} and {high}")
+        raise InputError(f"{command} gives {moves} the score {words[1]:.20}, but it must lie between {low} and {high}")
     if said != score:
         raise InputError(f"{command} gives {moves} the score {said}, but its label is {score}")
 
 
 def _ask(command: str, questions: list[str]) -> Iterator[str]:
     """The program's answers, one line for each question."""
+    if not command.strip():
+        raise InputError(f"cannot start the solver program {command!r}: it is empty; give a command line")
     with tempfile.TemporaryFile() as complaints:
         try:
             program = subprocess.Popen(
                 shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
                 text=True, errors="replace",
             )  # fmt: skip
-        except (OSError, ValueError, IndexError) as error:
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"cannot start the solver program {command!r}: {reason}; give a command line") from None
         answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        threading.Thread(target=_write, args=(program, questions), daemon=True).start()
-        threading.Thread(target=_read, args=(program, answers), daemon=True).start()
+        threads = [
+            threading.Thread(target=_write, args=(program, questions), daemon=True),
+            threading.Thread(target=_read, args=(program, answers), daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
         try:
             for question in questions:
                 try:
                     answer = answers.get(timeout=PATIENCE)
                 except queue.Empty:
-                    raise InputError(f"{command} has not answered to {question} for {PATIENCE:.0f} s") from None
+                    raise InputError(f"{command} has not answered to {question} for {PATIENCE:g} s") from None
                 if answer is None:
-                    code = program.wait()
+                    try:
+                        code = program.wait(PATIENCE)
+                    except subprocess.TimeoutExpired:
+                        raise InputError(f"{command} closed its output without an answer to {question}") from None
                     complaints.seek(0)
                     said = complaints.read().decode(errors="replace").strip().splitlines()
                     what = f", saying {said[-1]!r:.200}" if said else ""
@@ -95,6 +105,12 @@ def _ask(command: str, questions: list[str]) -> Iterator[str]:
         finally:
             program.kill()
             program.wait()
+            for thread in threads:
+                thread.join(1.0)  # not for ever: a child of the program may hold its pipes open
+            for pipe in (program.stdin, program.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
 
 
 def _write(program: subprocess.Popen[str], questions: list[str]) -> None:
