@@ -221,39 +221,46 @@ class Coach:
     def _self_play(self, generation: int) -> tuple[Samples, dict[str, Any]]:
         wanted = self.config.self_play.games_per_generation
         begin = time.monotonic()
-        before = sum(worker.num_games for worker in self.workers), sum(worker.num_positions for worker in self.workers)
+        before = self._played()
         asked = sum(e.num_requests for e in self.evaluators), sum(e.num_evaluations for e in self.evaluators)
-        simulations = self.config.search.num_simulations
 
-        def counts() -> tuple[int, int, float]:
-            games = sum(worker.num_games for worker in self.workers) - before[0]
-            positions = sum(worker.num_positions for worker in self.workers) - before[1]
-            return games, positions, max(1e-9, time.monotonic() - begin)
+        def counts() -> tuple[int, int, int, float]:
+            games, positions, simulations = (now - then for now, then in zip(self._played(), before, strict=True))
+            return games, positions, simulations, max(1e-9, time.monotonic() - begin)
 
         with Progress(f"generation {generation}: self-play") as progress:
 
             def show() -> None:
-                games, positions, seconds = counts()
-                rate = positions / seconds
+                games, positions, simulations, seconds = counts()
                 progress.show(
                     min(1.0, games / wanted),
-                    f"{games} of {wanted} games, {rate:,.0f} positions/s, {rate * simulations:,.0f} simulations/s",
+                    f"{games} of {wanted} games, {positions / seconds:,.0f} positions/s, "
+                    f"{simulations / seconds:,.0f} simulations/s",
                 )
 
             samples = play_games(self.workers, wanted, self.stop, self.net.use_threads, show)
         self._leave_if_asked()
-        games, positions, seconds = counts()
+        games, positions, simulations, seconds = counts()
         requests = sum(e.num_requests for e in self.evaluators) - asked[0]
         evaluations = sum(e.num_evaluations for e in self.evaluators) - asked[1]
         return samples, {
             "games": games,
             "positions": len(samples),
-            "plies_per_game": round(len(samples) / games, 2),
+            "plies_per_game": round(positions / games, 2),
             "drawn_positions": round(float((samples.outcomes == 0).mean()), 4),
-            "simulations_per_s": round(positions * simulations / seconds),
+            "simulations_per_s": round(simulations / seconds),
             "cache_hits": round(1 - evaluations / max(1, requests), 4),
             "self_play_seconds": round(seconds, 3),
         }
+
+    def _played(self) -> tuple[int, int, int]:
+        """Games, positions and simulations of self-play so far."""
+        workers = self.workers
+        return (
+            sum(worker.num_games for worker in workers),
+            sum(worker.num_positions for worker in workers),
+            sum(worker.num_simulations for worker in workers),
+        )
 
     def _learn(self, generation: int, num_new: int) -> dict[str, Any]:
         begin = time.monotonic()

@@ -10,15 +10,23 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from alphazero.errors import GameError, InvalidSetting
 from alphazero.kernels import Kernels
 from alphazero.mcts import Evaluate, Search, SearchConfig
-from alphazero.noise import MOVE, make_key, uniform
+from alphazero.noise import MOVE, OPENING, PLAYOUT_CAP, make_key, uniform
 from alphazero.replay_buffer import Samples
 from alphazero.tree import kernel
+
+# Names that `Kernels.bind` replaces by one game's own.
+init: Any
+legal: Any
+step: Any
+is_terminal: Any
+mover: Any
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,13 @@ class SelfPlayConfig:
     """Plies played at `temperature`; later ones at `final_temperature`."""
     final_temperature: float = 0.25
     """0 plays the most visited action."""
+    random_plies: int = 0
+    """A game begins with up to so many plies at random, any number equally likely; they give no samples."""
+    full_search_share: float = 1.0
+    """Share of plies with a full search; the others have `fast_simulations`, no noise, and give no samples (playout-cap
+    randomisation, Wu 2019)."""
+    fast_simulations: int = 8
+    """Simulations of the other plies."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -43,6 +58,9 @@ class SelfPlayConfig:
             ("temperature", 0.0, 100.0),
             ("temperature_plies", 0, 1 << 16),
             ("final_temperature", 0.0, 100.0),
+            ("random_plies", 0, 1 << 16),
+            ("full_search_share", 1e-3, 1.0),
+            ("fast_simulations", 1, 1_000_000),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
@@ -88,6 +106,39 @@ def draw_actions(policies, temperatures, seed, games, plies, actions):
                         break
 
 
+@kernel
+def draw_full_searches(share, seed, games, plies, full):
+    """Writes which plies get a full search into `full bool[n]`."""
+    for i in range(len(full)):
+        full[i] = share >= 1.0 or uniform(make_key(seed, games[i], plies[i], PLAYOUT_CAP), 0) < share
+
+
+def _open_games(states, to_play, seed, games, max_plies, legal_mask, plies):
+    """Plays up to `max_plies` random plies from every start position; `plies int64[n]` says how many.
+
+    A game that would be over by then begins without any. `legal_mask bool[A]` is scratch space.
+    """
+    for i in range(len(states)):
+        key = make_key(seed, games[i], 0, OPENING)
+        plies[i] = int(uniform(key, 0) * (max_plies + 1))
+        for ply in range(plies[i]):
+            legal_mask[:] = False
+            legal(states[i], legal_mask)
+            choice = int(uniform(key, ply + 1) * legal_mask.sum())
+            for action in range(len(legal_mask)):
+                if legal_mask[action]:
+                    if choice == 0:
+                        step(states[i], action)
+                        break
+                    choice -= 1
+            to_play[i] = mover(states[i], 1 - to_play[i])
+            if is_terminal(states[i]):
+                init(states[i])
+                to_play[i] = mover(states[i], 0)
+                plies[i] = 0
+                break
+
+
 class SelfPlay:
     """The slots of one thread."""
 
@@ -108,19 +159,22 @@ class SelfPlay:
         self.search = Search(kernels, search_config, evaluate, num_slots, seed)
         self.stride, self.next_game = game_stride, first_game + num_slots * game_stride
         self.games = first_game + np.arange(num_slots) * game_stride
-        self.plies = np.zeros(num_slots, np.int64)
-        self.states = kernels.start_states(num_slots)
-        self.to_play = np.zeros(num_slots, np.int8)
-        kernels.find_movers(self.states, self.to_play)
+        self._open_games = kernels.bind(_open_games)
+        self.states, self.to_play, self.plies = self._new_games(self.games)
+        self.first_plies = self.plies.copy()
         history = num_slots, game.max_plies
         self.past_states = np.zeros((*history, game.state_words), np.uint64)
         self.past_policies = np.zeros((*history, game.num_actions), np.float32)
         self.past_values = np.zeros(history, np.float32)
         self.past_to_play = np.zeros(history, np.int8)
-        self.num_games = self.num_positions = 0
+        self.past_full = np.zeros(history, bool)
+        self.num_games = self.num_positions = self.num_simulations = 0
         """Played so far; other threads may read them to show progress."""
 
-    STATE = "games", "plies", "states", "to_play", "past_states", "past_policies", "past_values", "past_to_play"
+    STATE = (
+        "games", "plies", "first_plies", "states", "to_play",
+        "past_states", "past_policies", "past_values", "past_to_play", "past_full",
+    )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:
         """The games that are going on, for `restore`."""
@@ -138,7 +192,7 @@ class SelfPlay:
         count = 0
         everyone = np.arange(len(self.games))
         # the weights may be new, so nothing of the trees before is kept
-        self.search.start(everyone, self.states, self.games, self.plies)
+        self._start(everyone)
         while count < num_games and not (stop is not None and stop.is_set()):
             self.search.step()
             slots = self.search.finished()
@@ -147,6 +201,28 @@ class SelfPlay:
                 count += len(samples)
                 finished += samples
         return Samples.join(finished) if finished else self._samples(0, 0, 0.0)
+
+    def _new_games(self, games: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """States, movers and plies at which the games of those numbers begin."""
+        states, to_play = self.kernels.start_states(len(games)), np.zeros(len(games), np.int8)
+        self.kernels.find_movers(states, to_play)
+        plies, mask = np.zeros(len(games), np.int64), np.zeros(self.kernels.game.num_actions, bool)
+        if self.config.random_plies:
+            self._open_games(states, to_play, self.seed, games, self.config.random_plies, mask, plies)
+        return states, to_play, plies
+
+    def _start(self, slots: np.ndarray, actions: np.ndarray | None = None) -> None:
+        """Begins the searches of `slots`; `actions` as for `Search.start`."""
+        config, search = self.config, self.search.config
+        games, plies, full = self.games[slots], self.plies[slots], np.empty(len(slots), bool)
+        draw_full_searches(config.full_search_share, self.seed, games, plies, full)
+        self.past_full[slots, plies] = full
+        budgets = np.where(full, search.num_simulations, min(config.fast_simulations, search.num_simulations))
+        noise = np.where(full & (search.gumbel_actions == 0), search.noise_fraction, 0.0)
+        self.num_simulations += int(budgets.sum())
+        self.search.start(
+            slots, self.states[slots], games, plies, actions, budgets.astype(np.int32), noise.astype(np.float32)
+        )
 
     def _play_ply(self, slots: np.ndarray) -> list[Samples]:
         """Plays one action in each of `slots`, starts the next searches, and returns the samples of games now over."""
@@ -177,27 +253,23 @@ class SelfPlay:
         if (plies[~terminal] + 1 >= game.max_plies).any():
             raise GameError(f"{game.name}: a game went on after its max_plies = {game.max_plies}")
         self.num_games += len(over)
-        fresh = np.flatnonzero(terminal)
-        states[fresh] = self.kernels.start_states(len(fresh))
-        to_play[fresh] = 0
-        self.kernels.find_movers(states, to_play)
-        self.states[slots], self.to_play[slots] = states, to_play
-        self.plies[slots] = np.where(terminal, 0, plies + 1)
-        kept = np.where(terminal, -1, actions)
-        self.search.start(slots, states, self.games[slots], self.plies[slots], kept)
+        self.states[slots], self.to_play[slots], self.plies[slots] = states, to_play, plies + 1
+        fresh = slots[terminal]
+        if len(fresh):
+            self.states[fresh], self.to_play[fresh], self.plies[fresh] = self._new_games(self.games[fresh])
+            self.first_plies[fresh] = self.plies[fresh]
+        self._start(slots, np.where(terminal, -1, actions))
         return over
 
     def _samples(self, slot: int, num_plies: int, reward: float) -> Samples:
         """The samples of a slot's game, which ended with `reward` for the player of its last ply."""
-        to_play = self.past_to_play[slot, :num_plies]
         done, rewards = np.zeros((1, num_plies), bool), np.zeros((1, num_plies), np.float32)
         done[:, -1:], rewards[:, -1:] = True, reward
-        z, _ = value_targets(to_play[None], done, rewards)
+        z, _ = value_targets(self.past_to_play[None, slot, :num_plies], done, rewards)
+        rows = np.flatnonzero(self.past_full[slot, :num_plies])
+        rows = rows[rows >= self.first_plies[slot]]
         return Samples(
-            self.past_states[slot, :num_plies].copy(),
-            self.past_policies[slot, :num_plies].copy(),
-            z[0],
-            self.past_values[slot, :num_plies].copy(),
+            self.past_states[slot, rows], self.past_policies[slot, rows], z[0, rows], self.past_values[slot, rows]
         )
 
 

@@ -277,7 +277,29 @@ def test_the_network_sees_own_and_other_stones_with_the_top_row_first():
     own, other = np.zeros((6, 7)), np.zeros((6, 7))
     own[4, 3] = 1  # O's stone, on top of X's; O is to move
     other[5, 3] = other[5, 4] = 1
-    np.testing.assert_array_equal(planes, [own, other])
+    np.testing.assert_array_equal(planes, [own, other, np.zeros((6, 7)), np.zeros((6, 7))])
+
+
+def test_the_network_sees_the_empty_squares_that_would_complete_four():
+    """Against the geometry of the board, on random positions of every ply."""
+    rng = np.random.default_rng(0)
+    lines = lines_of_four()
+    num_seen = 0
+    for _ in range(60):
+        position = GAME.start()
+        while not position.terminal:
+            own, other = (position.observation[i].astype(bool) for i in range(2))
+            for stones, plane in ((own, position.observation[2]), (other, position.observation[3])):
+                expected = np.zeros((6, 7))
+                for line in lines:
+                    filled = [stones[5 - row, column] for column, row in line]
+                    if sum(filled) == 3:
+                        column, row = line[filled.index(False)]
+                        expected[5 - row, column] = not (own[5 - row, column] or other[5 - row, column])
+                np.testing.assert_array_equal(plane, expected)
+                num_seen += int(expected.sum())
+            position = position.play(int(rng.choice(position.legal_actions)))
+    assert num_seen > 100
 
 
 def lines_of_four() -> list[tuple[tuple[int, int], ...]]:

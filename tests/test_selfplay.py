@@ -6,9 +6,11 @@ import threading
 
 import numpy as np
 import pytest
+from double_move_game import DoubleMove
 
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
+from alphazero.replay_buffer import Samples
 from alphazero.selfplay import SelfPlay, SelfPlayConfig, draw_actions, play_games, value_targets
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
@@ -19,8 +21,10 @@ def uniform_priors(states, legal_masks):
     return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
 
 
-def make_worker(game, slots: int, *, seed: int = 0, first: int = 0, stride: int = 1, simulations: int = 8, **search):
-    config = SelfPlayConfig(games_per_generation=10, num_slots=slots, temperature_plies=4)
+def make_worker(
+    game, slots: int, *, seed: int = 0, first: int = 0, stride: int = 1, simulations: int = 8, settings=None, **search
+):
+    config = SelfPlayConfig(games_per_generation=10, num_slots=slots, temperature_plies=4, **(settings or {}))
     search_config = SearchConfig(num_simulations=simulations, **search)
     return SelfPlay(Kernels(game), config, search_config, uniform_priors, slots, seed, first, stride)
 
@@ -173,3 +177,72 @@ def test_temperature_zero_keeps_the_best_action():
     policies = np.array([[0.5, 0.5], [0.1, 0.9]], np.float32)
     draw_actions(policies, np.zeros(2), 0, np.arange(2), np.zeros(2, np.int64), actions)
     assert actions.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("game", [Connect4(), DoubleMove()], ids=lambda game: game.name)
+def test_games_begin_with_a_random_number_of_random_plies_that_give_no_samples(game):
+    worker = make_worker(game, 300, settings={"random_plies": 3}, simulations=2)
+    counts = np.bincount(worker.plies, minlength=4)
+    assert len(counts) == 4 and counts.min() > 40  # each number is drawn 75 times of 300 on average
+    positions = set()
+    for state, to_play, ply in zip(worker.states, worker.to_play, worker.plies, strict=True):
+        reached = {tuple(game.start().state): game.start()}
+        for _ in range(ply):
+            reached = {
+                tuple(child.state): child for position in reached.values() for child in
+                (position.play(action) for action in position.legal_actions)
+            }  # fmt: skip
+        assert reached[tuple(state)].to_play == to_play and not reached[tuple(state)].terminal
+        positions.add(tuple(state))
+    assert len(positions) > 20
+    begun = worker.first_plies.copy()
+    samples = worker.play(200)
+    assert worker.num_games >= 200
+    assert (begun != worker.first_plies).any(), "new games begin anew"
+    # a slot's record from its first ply on is what the samples hold: none is of a position that was not searched
+    assert (samples.policies.sum(axis=1) > 0.99).all()
+    assert (samples.states == 0).all(axis=1).sum() < worker.num_games / 2
+
+
+def test_a_game_that_random_plies_would_end_begins_without_any():
+    worker = make_worker(TicTacToe(), 400, settings={"random_plies": 9}, simulations=2)
+    assert not worker.kernels.describe_all(worker.states)[1].any()
+    assert (np.bincount(worker.plies, minlength=10)[[0, 1, 8]] > [40, 10, 0]).all() and worker.plies.max() < 9
+
+
+def test_only_plies_with_a_full_search_give_samples():
+    settings = {"full_search_share": 0.3, "fast_simulations": 3}
+    worker = make_worker(Connect4(), 40, settings=settings, simulations=20)
+    counts = []
+    read = worker.search.read
+
+    def count(slots):
+        result = read(slots)
+        counts.extend(
+            zip(
+                result.visit_counts.sum(axis=1).tolist(),
+                worker.past_full[slots, worker.plies[slots]].tolist(),
+                strict=True,
+            )
+        )
+        return result
+
+    worker.search.read = count
+    samples = worker.play(200)
+    assert set(counts) == {(20, True), (3, False)}
+    share = sum(full for _, full in counts) / len(counts)
+    assert 0.25 < share < 0.35 and len(samples) == pytest.approx(0.3 * worker.num_positions, rel=0.3)
+    assert worker.num_simulations == pytest.approx(len(counts) * (20 * share + 3 * (1 - share)), rel=0.1)
+
+
+def test_which_plies_are_searched_in_full_depends_on_game_and_ply_alone():
+    settings = {"full_search_share": 0.5, "fast_simulations": 2, "random_plies": 2}
+    alone = make_worker(TicTacToe(), 1, settings=settings).play(6)
+    among = make_worker(TicTacToe(), 6, settings=settings)
+    games = {}
+    original = among._samples
+    among._samples = lambda slot, plies, reward: games.setdefault(int(among.games[slot]), original(slot, plies, reward))
+    among.play(20)
+    first_six = Samples.join([games[number] for number in range(6)])
+    for name, array in alone.arrays().items():
+        np.testing.assert_array_equal(array[: len(first_six)], first_six.arrays()[name])

@@ -71,13 +71,30 @@ def terminal_value(state):
 
 
 @njit
+def completing_squares(stones):
+    """Squares that a fourth stone in a line of `stones` would take, be they empty or not."""
+    squares = (stones << np.uint64(1)) & (stones << np.uint64(2)) & (stones << np.uint64(3))
+    for line in (7, 6, 8):
+        one, two, three = np.uint64(line), np.uint64(2 * line), np.uint64(3 * line)
+        pairs = (stones << one) & (stones << two)
+        squares |= pairs & ((stones << three) | (stones >> one))
+        pairs = (stones >> one) & (stones >> two)
+        squares |= pairs & ((stones >> three) | (stones << one))
+    return squares
+
+
+@njit
 def observe(state, planes):
-    """Own stones, opponent's stones; row 0 of a plane is the top of the board."""
+    """Own stones, opponent's stones, empty squares that would complete four for either; row 0 is the top."""
+    empty = BOARD & ~(state[0] | state[1])
+    own_wins, opponent_wins = completing_squares(state[0]) & empty, completing_squares(state[1]) & empty
     for column in range(COLUMNS):
         for row in range(ROWS):
             square = np.uint64(7 * column + row)
             planes[0, ROWS - 1 - row, column] = (state[0] >> square) & ONE
             planes[1, ROWS - 1 - row, column] = (state[1] >> square) & ONE
+            planes[2, ROWS - 1 - row, column] = (own_wins >> square) & ONE
+            planes[3, ROWS - 1 - row, column] = (opponent_wins >> square) & ONE
 
 
 @njit
@@ -96,7 +113,7 @@ class Connect4(Game):
 
     name = "connect4"
     num_actions, state_words, max_plies = COLUMNS, 2, COLUMNS * ROWS
-    observation_shape = (2, ROWS, COLUMNS)
+    observation_shape = (4, ROWS, COLUMNS)
     rules = Rules(init, legal, step, is_terminal, terminal_value, observe, transform=transform)
 
     @cached_property

@@ -18,26 +18,25 @@ def presets(game: Game) -> dict[str, RunConfig]:
     quick = RunConfig(
         generations=30,
         net=NetConfig(blocks=4, channels=32),
-        search=SearchConfig(num_simulations=32, c_puct=1.25),
-        self_play=SelfPlayConfig(games_per_generation=512, num_slots=256, temperature_plies=10),
-        replay=ReplayConfig(),
-        learner=LearnerConfig(batch_size=256, sample_reuse=2.5),
-        gate=GateConfig(games=60, simulations=16),
+        search=SearchConfig(num_simulations=24, gumbel_actions=7),
+        self_play=SelfPlayConfig(games_per_generation=1024, num_slots=512),
+        replay=ReplayConfig(q_share=0.25),
+        learner=LearnerConfig(batch_size=256, sample_reuse=1.2),
+        gate=GateConfig(games=40, simulations=8),
     )
     standard = replace(
         quick,
         generations=80,
         net=NetConfig(blocks=5, channels=64),
-        search=SearchConfig(num_simulations=64, c_puct=1.25),
-        self_play=replace(quick.self_play, games_per_generation=1024),
-        learner=LearnerConfig(batch_size=512),
-        gate=GateConfig(games=100, simulations=32),
+        search=SearchConfig(num_simulations=32, gumbel_actions=7),
+        learner=LearnerConfig(batch_size=512, sample_reuse=2.0),
+        gate=GateConfig(games=100, simulations=16),
     )
     strong = replace(
         standard,
         generations=200,
         net=NetConfig(blocks=8, channels=96, head_channels=32, value_hidden=128),
-        search=SearchConfig(num_simulations=160, c_puct=1.25),
+        search=SearchConfig(num_simulations=64, gumbel_actions=7),
         self_play=replace(standard.self_play, games_per_generation=2048),
     )
     return {"quick": quick, "standard": standard, "strong": strong}
