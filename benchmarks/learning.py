@@ -235,9 +235,30 @@ def describe(curves: Sequence[Curve], variants: Sequence[dict[str, str]], target
 
 
 def as_json(config: LearningBenchmark, curves: Sequence[Curve]) -> dict[str, Any]:
-    """Everything that was measured."""
+    """Everything that was measured; what stands beside `variants` is of the first one."""
     settings = {name: value for name, value in asdict(config).items() if name not in ("json", "plot")}
-    return {"settings": settings, "curves": [asdict(curve) for curve in curves]}
+    variants = [
+        {"variant": variant, **_until([curve for curve in curves if curve.variant == variant], config)}
+        for variant in config.variants()
+    ]
+    return {
+        "settings": settings, **variants[0], "variants": variants, "curves": [asdict(curve) for curve in curves],
+    }  # fmt: skip
+
+
+def _until(curves: Sequence[Curve], config: LearningBenchmark) -> dict[str, Any]:
+    """For each target, as text, what it took every seed to reach it (None if it did not) and the median of those."""
+    found: dict[str, Any] = {}
+    for name in ("seconds", "cpu_seconds", "games", "simulations"):
+        found[f"{name}_until"] = {}
+        for target in config.targets():
+            reached = [(curve, curve.reached(target)) for curve in curves]
+            values = [None if i is None else getattr(curve, name)[i] for curve, i in reached]
+            known = [value for value in values if value is not None]
+            # the median of all runs is known only where more than half of them got there
+            median = statistics.median(known) if 2 * len(known) > len(values) else None
+            found[f"{name}_until"][f"{target:g}"] = {"median": median, "values": values}
+    return found
 
 
 def draw(path: Path, config: LearningBenchmark, curves: Sequence[Curve]) -> None:

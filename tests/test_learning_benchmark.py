@@ -71,7 +71,13 @@ def test_a_whole_small_benchmark(tmp_path, capsys):
     assert run_command(main, [*command, f"--flags={flags}", "--json", str(file), "--plot", str(plot)]) == 0
     table = capsys.readouterr().out.splitlines()
     assert len(table) == 5 and table[1].startswith("gate.enabled=on") and " 1/1 " in table[1] and " 0/1 " in table[2]
-    curves = json.loads(file.read_text())["curves"]
+    written = json.loads(file.read_text())
+    assert [x["variant"] for x in written["variants"]] == [{"gate.enabled": "on"}, {"gate.enabled": "off"}]
+    for name in ("seconds_until", "cpu_seconds_until", "games_until", "simulations_until"):
+        assert written[name] == written["variants"][0][name] and set(written[name]) == {"0.01", "0.999"}
+        assert written[name]["0.999"] == {"median": None, "values": [None]}
+        assert written[name]["0.01"]["median"] == written[name]["0.01"]["values"][0] > 0
+    curves = written["curves"]
     assert [made["variant"] for made in curves] == [{"gate.enabled": "on"}, {"gate.enabled": "off"}]
     for made in curves:
         assert made["generations"] == [1, 2, 3] and made["seconds"] == sorted(made["seconds"])
