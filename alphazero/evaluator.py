@@ -10,10 +10,9 @@ import numpy as np
 
 from alphazero.errors import EvaluationError, InvalidSetting
 from alphazero.game import Position
-from alphazero.kernels import Kernels
+from alphazero.kernels import Kernels, kernel
 from alphazero.neural_net import NeuralNet
 from alphazero.noise import combine
-from alphazero.tree import kernel
 
 BUCKET = 4
 

@@ -19,8 +19,21 @@ is_terminal: Any
 terminal_value: Any
 mover: Any
 heuristic: Any
+play_at_random: Any
 search_alpha_beta: Any
 perft: Any
+
+
+def _play_at_random(state, mark, legal_mask):
+    """Plays a legal action, all equally likely if `mark` is uniform in (0, 1); `legal_mask bool[A]` is scratch space."""
+    legal(state, legal_mask)
+    choice = int(mark * legal_mask.sum())
+    for action in range(len(legal_mask)):
+        if legal_mask[action]:
+            if choice == 0:
+                step(state, action)
+                break
+            choice -= 1
 
 
 def _roll_out(states, seed, legal_mask, values):
@@ -36,14 +49,7 @@ def _roll_out(states, seed, legal_mask, values):
         player = first = mover(state, 0)
         ply = 0
         while not is_terminal(state):
-            legal(state, legal_mask)
-            choice = int(uniform(key, ply) * legal_mask.sum())
-            for action in range(len(legal_mask)):
-                if legal_mask[action]:
-                    if choice == 0:
-                        step(state, action)
-                        break
-                    choice -= 1
+            play_at_random(state, uniform(key, ply), legal_mask)
             player = mover(state, 1 - player)
             ply += 1
         value = terminal_value(state)
@@ -135,7 +141,7 @@ def action_values(kernels: Kernels, depth: int):
 
 def playouts(kernels: Kernels, seed: int):
     """An `evaluate` for the search: equal priors, and the result of one random game as the value."""
-    kernel = kernels.bind(_roll_out)
+    kernel = kernels.bind(_roll_out, _play_at_random)
 
     def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = np.empty(len(states), np.float32)

@@ -15,18 +15,17 @@ from typing import Any
 import numpy as np
 
 from alphazero.errors import GameError, InvalidSetting
-from alphazero.kernels import Kernels
+from alphazero.kernels import Kernels, kernel
 from alphazero.mcts import Evaluate, Search, SearchConfig
 from alphazero.noise import MOVE, OPENING, PLAYOUT_CAP, make_key, uniform
+from alphazero.playouts import _play_at_random
 from alphazero.replay_buffer import Samples
-from alphazero.tree import kernel
 
 # Names that `Kernels.bind` replaces by one game's own.
 init: Any
-legal: Any
-step: Any
 is_terminal: Any
 mover: Any
+play_at_random: Any
 
 
 @dataclass(frozen=True)
@@ -122,15 +121,7 @@ def _open_games(states, to_play, seed, games, max_plies, legal_mask, plies):
         key = make_key(seed, games[i], 0, OPENING)
         plies[i] = int(uniform(key, 0) * (max_plies + 1))
         for ply in range(plies[i]):
-            legal_mask[:] = False
-            legal(states[i], legal_mask)
-            choice = int(uniform(key, ply + 1) * legal_mask.sum())
-            for action in range(len(legal_mask)):
-                if legal_mask[action]:
-                    if choice == 0:
-                        step(states[i], action)
-                        break
-                    choice -= 1
+            play_at_random(states[i], uniform(key, ply + 1), legal_mask)
             to_play[i] = mover(states[i], 1 - to_play[i])
             if is_terminal(states[i]):
                 init(states[i])
@@ -159,7 +150,7 @@ class SelfPlay:
         self.search = Search(kernels, search_config, evaluate, num_slots, seed)
         self.stride, self.next_game = game_stride, first_game + num_slots * game_stride
         self.games = first_game + np.arange(num_slots) * game_stride
-        self._open_games = kernels.bind(_open_games)
+        self._open_games = kernels.bind(_open_games, _play_at_random)
         self.states, self.to_play, self.plies = self._new_games(self.games)
         self.first_plies = self.plies.copy()
         history = num_slots, game.max_plies

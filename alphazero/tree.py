@@ -13,11 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from alphazero.kernels import kernel
 from alphazero.noise import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
 
-# The arrays belong to the caller, so kernels need not count references to them, which costs more than the search itself
-# (2.5 times slower); numba's own name for that is `_nrt`. Division by zero gives inf or nan instead of a branch.
-kernel = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 inlined = njit(forceinline=True, error_model="numpy", _nrt=False)
 
 ROOT = 0

@@ -17,7 +17,7 @@ import pytest
 from numba import njit
 
 from alphazero.game import Game
-from alphazero.kernels import Kernels
+from alphazero.kernels import Kernels, kernel
 from alphazero.playouts import action_values, count_games, playouts
 from alphazero.rules import Rules, fingerprint, plain, rule_functions
 
@@ -543,3 +543,19 @@ def test_two_games_of_one_factory_do_not_share_compiled_code():
         kernels.play(states, np.zeros(1, np.int8), np.array([0]))
         left.append(int(states[0, 0]))
     assert left == [4, 3]
+
+
+def test_a_kernel_is_kept_on_disk_under_what_it_calls_not_only_its_own_text():
+    """numba looks at the date of one file alone: a helper changed elsewhere would go on in its old form."""
+
+    def make(amount):
+        @njit
+        def helper(x):
+            return x + amount
+
+        def twice(x):
+            return helper(helper(x))
+
+        return kernel(twice).py_func.__qualname__
+
+    assert make(1) == make(1) != make(2)

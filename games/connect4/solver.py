@@ -31,8 +31,9 @@ from numba import njit
 from alphazero.command import Progress, count_cores, parse, run_command
 from alphazero.errors import InputError, InvalidSetting, StorageError
 from alphazero.game import Position
-from alphazero.kernels import Kernels
+from alphazero.kernels import Kernels, kernel
 from alphazero.storage import read_npz
+from games.connect4.game import completing_squares
 from games.connect4.notation import GAME, parse_moves, parse_scored_line, read_lines
 
 BOOK_PLY = 12
@@ -45,9 +46,8 @@ TABLE_ENTRIES = 1 << 20
 POSITIONS_PER_CALL = 64
 """Positions that a thread takes at once, at most."""
 
-# What follows is compiled, and cached on disk by this file's date: it must not use compiled code of other files.
-# `own` and `stones` are uint64: the mover's stones, and those of both. Seven bits a column, the lowest at the bottom,
-# the highest always 0.
+# What follows is compiled. `own` and `stones` are uint64: the mover's stones, and those of both. Seven bits a column,
+# the lowest at the bottom, the highest always 0.
 
 ONE = np.uint64(1)
 SIX = np.uint64(0b111111)
@@ -68,21 +68,6 @@ BOOK_BITS = 5
 BOOK_OFFSET = 15
 """A score in the book is stored as a number of 5 bits, less this."""
 
-_kernel = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-
-
-@njit
-def winning_squares(stones):
-    """Squares that would complete four of `stones`, wherever they are: filled, empty or off the board."""
-    squares = (stones << np.uint64(1)) & (stones << np.uint64(2)) & (stones << np.uint64(3))
-    for line in (7, 6, 8):  # across, down-right, up-right
-        one, two, three = np.uint64(line), np.uint64(2 * line), np.uint64(3 * line)
-        pairs = (stones << one) & (stones << two)
-        squares |= pairs & ((stones << three) | (stones >> one))
-        pairs = (stones >> one) & (stones >> two)
-        squares |= pairs & ((stones >> three) | (stones << one))
-    return squares
-
 
 @njit
 def count_bits(word):
@@ -102,13 +87,13 @@ def open_squares(stones):
 @njit
 def can_win(own, stones):
     """The mover has a stone to play that makes four."""
-    return winning_squares(own) & open_squares(stones) != np.uint64(0)
+    return completing_squares(own) & open_squares(stones) != np.uint64(0)
 
 
 @njit
 def safe_squares(own, stones):
     """Squares to play on after which the opponent cannot win at once, if the mover cannot win now."""
-    threats = winning_squares(own ^ stones) & (BOARD ^ stones)
+    threats = completing_squares(own ^ stones) & (BOARD ^ stones)
     squares = open_squares(stones)
     forced = squares & threats
     if forced:
@@ -205,7 +190,7 @@ def slot_of(key, table):
     return (key * GOLDEN) >> np.uint64(64 - count_bits(np.uint64(len(table) - 1)))
 
 
-@_kernel
+@kernel
 def negamax(own, stones, ply, alpha, beta, table, moves, book):
     """The score, if it lies between alpha and beta; else a bound of it on the same side.
 
@@ -253,7 +238,7 @@ def negamax(own, stones, ply, alpha, beta, table, moves, book):
                     bound = SCORE_OFFSET - np.int64((entry & np.uint64(0xFF)) >> ONE)
                     if bound >= beta:
                         return bound
-            num_threats = np.uint64(count_bits(winning_squares(own | square) & empty))
+            num_threats = np.uint64(count_bits(completing_squares(own | square) & empty))
             place = end
             while place > first and moves[place - 1] >> np.uint64(56) < num_threats:
                 moves[place] = moves[place - 1]
@@ -271,7 +256,7 @@ def negamax(own, stones, ply, alpha, beta, table, moves, book):
     return alpha
 
 
-@_kernel
+@kernel
 def solve_one(own, stones, weak, table, moves, book):
     """The score of a position that is not over; its sign alone if `weak`."""
     ply = count_bits(stones)
@@ -294,7 +279,7 @@ def solve_one(own, stones, weak, table, moves, book):
     return min(max(low, -1), 1) if weak else low
 
 
-@_kernel
+@kernel
 def solve_many(states, weak, table, moves, book, scores):
     """Writes `scores int8[n]` of `states uint64[n, 2]`, none of them over."""
     for i in range(len(states)):
