@@ -25,7 +25,7 @@ perft: Any
 
 
 def _play_at_random(state, mark, legal_mask):
-    """Plays a legal action, all equally likely if `mark` is uniform in (0, 1); `legal_mask bool[A]` is scratch space."""
+    """Plays a legal action, all equally likely if `mark` is uniform in (0, 1); `legal_mask bool[A]`: scratch space."""
     legal(state, legal_mask)
     choice = int(mark * legal_mask.sum())
     for action in range(len(legal_mask)):
