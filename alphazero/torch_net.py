@@ -23,6 +23,11 @@ CHUNK = 64
 """Positions per network call on a processor core, about: more do not fit its cache, fewer leave it idle."""
 GRAIN = 4
 """Calls are filled up to a multiple of this, so that the library's kernels meet few different shapes."""
+MUON_RATE = 3.0
+"""Muon's learning rate in units of AdamW's, beyond the factor that makes their updates equally long (Liu et al. 2025);
+the best of 1, 3, 6 and 10 in docs/ablations.md."""
+MOMENTS = "momentum_buffer", "exp_avg", "exp_avg_sq"
+"""What the optimizers remember of each parameter."""
 MASKED = -1e9
 """The logit of an illegal action."""
 
@@ -98,13 +103,23 @@ class TorchNet(NeuralNet):
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     @functools.cached_property
-    def optimizer(self) -> torch.optim.AdamW:
-        """Made when first needed: torch takes a second to import what it needs, and players do not need it."""
-        # decay pulls weights to zero, which is meant for matrices and filters, not for offsets and scales
-        matrices = [p for p in self.module.parameters() if p.ndim > 1]
-        vectors = [p for p in self.module.parameters() if p.ndim <= 1]
-        decayed: dict[str, Any] = {"params": matrices, "weight_decay": self.weight_decay}
-        return torch.optim.AdamW([decayed, {"params": vectors, "weight_decay": 0.0}])
+    def optimizers(self) -> tuple[torch.optim.Muon, torch.optim.AdamW]:
+        """Muon (Jordan et al. 2024) for matrices and filters, AdamW for all else.
+
+        Made when first needed: torch takes a second to import what it needs, and players do not need it.
+        """
+        matrices: list[nn.Parameter] = []
+        others: list[nn.Parameter] = []
+        for parameter in self.module.parameters():
+            (matrices if _is_matrix(parameter) else others).append(parameter)
+        # Muon takes matrices only: it gets the filters as such, in the same memory
+        self.flat = {parameter: nn.Parameter(_as_matrix(parameter.detach())) for parameter in matrices}
+        assert all(flat.data_ptr() == parameter.data_ptr() for parameter, flat in self.flat.items())
+        # decay pulls weights to zero, which is meant for matrices, not for offsets and scales
+        muon = torch.optim.Muon(
+            list(self.flat.values()), weight_decay=self.weight_decay, adjust_lr_fn="match_rms_adamw"
+        )
+        return muon, torch.optim.AdamW(others, weight_decay=0.0)
 
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
         count, parts = len(batch.value_targets), len(self.replicas) if self.device.type == "cpu" else 1
@@ -116,9 +131,13 @@ class TorchNet(NeuralNet):
             parameter.grad = functools.reduce(torch.add, gradients)
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.max_gradient_norm)
         if math.isfinite(policy_loss + value_loss) and math.isfinite(float(norm)):
-            for group in self.optimizer.param_groups:
-                group["lr"] = learning_rate
-            self.optimizer.step()
+            muon, adam = self.optimizers
+            for parameter, flat in self.flat.items():
+                flat.grad = _as_matrix(parameter.grad)
+            for optimizer, rate in ((muon, MUON_RATE * learning_rate), (adam, learning_rate)):
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
+                optimizer.step()
             self.num_updates += 1
             self._take_buffers(parts)
             self._average()
@@ -182,14 +201,12 @@ class TorchNet(NeuralNet):
         return card
 
     def _training_tensors(self) -> dict[str, Tensor]:
-        names = [name for name, _ in self.module.named_parameters()]
-        order = {id(parameter): name for name, parameter in self.module.named_parameters()}
+        muon, adam = self.optimizers
         tensors = {f"module.{name}": tensor for name, tensor in self.module.state_dict().items()}
         tensors |= {f"averaged.{name}": tensor for name, tensor in self.averaged.state_dict().items()}
-        for parameter, state in self.optimizer.state.items():
-            for moment in ("exp_avg", "exp_avg_sq"):
-                tensors[f"{moment}.{order[id(parameter)]}"] = state[moment]
-        assert len(order) == len(names)
+        for name, parameter in self.module.named_parameters():
+            state = muon.state[self.flat[parameter]] if parameter in self.flat else adam.state[parameter]
+            tensors |= {f"{moment}.{name}": state[moment] for moment in MOMENTS if moment in state}
         return tensors
 
     def save_training(self, path: Path) -> dict[str, Any]:
@@ -199,10 +216,15 @@ class TorchNet(NeuralNet):
         tensors, card = load_checkpoint(path)
         self.num_updates = int(card["num_updates"])
         if self.num_updates:
+            muon, adam = self.optimizers
             for parameter in self.module.parameters():
-                step = torch.tensor(float(self.num_updates))
-                moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
-                self.optimizer.state[parameter] = {"step": step, **moments}
+                if parameter in self.flat:
+                    flat = self.flat[parameter]
+                    muon.state[flat] = {"momentum_buffer": torch.zeros_like(flat)}
+                else:
+                    step = torch.tensor(float(self.num_updates))
+                    moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+                    adam.state[parameter] = {"step": step, **moments}
         expected = self._training_tensors()
         check_tensors(tensors, _shapes(expected), path)
         with torch.no_grad():
@@ -223,6 +245,16 @@ def losses(
     log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, MASKED), dim=1)
     policy_loss = -(policy_target * log_policy).sum(dim=1).mean()
     return policy_loss, nn.functional.mse_loss(value, value_target)
+
+
+def _is_matrix(parameter: Tensor) -> bool:
+    """Muon makes the rows of an update orthogonal, which means nothing for a single one."""
+    return parameter.ndim > 1 and len(parameter) > 1
+
+
+def _as_matrix(tensor: Tensor) -> Tensor:
+    """One row for each output; filters keep the order that they have in memory, so that no copy is made of them."""
+    return (tensor.permute(0, 2, 3, 1) if tensor.ndim == 4 else tensor).reshape(len(tensor), -1)
 
 
 def _share(module: nn.Module) -> nn.Module:
