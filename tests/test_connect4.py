@@ -277,7 +277,19 @@ def test_the_network_sees_own_and_other_stones_with_the_top_row_first():
     own, other = np.zeros((6, 7)), np.zeros((6, 7))
     own[4, 3] = 1  # O's stone, on top of X's; O is to move
     other[5, 3] = other[5, 4] = 1
-    np.testing.assert_array_equal(planes, [own, other, np.zeros((6, 7)), np.zeros((6, 7))])
+    np.testing.assert_array_equal(planes[:4], [own, other, np.zeros((6, 7)), np.zeros((6, 7))])
+    np.testing.assert_array_equal(planes[5], np.ones((6, 7)))
+
+
+@pytest.mark.parametrize(
+    ("moves", "rows"),
+    [("", [1, 3, 5]), ("4", [2, 4, 6]), ("44", [1, 3, 5]), ("1122334", [2, 4, 6]), ("12345671", [1, 3, 5])],
+)
+def test_the_network_sees_the_rows_that_are_the_movers_when_columns_fill_up_in_turns(moves, rows):
+    """The first player gets the odd rows, counted from below, the second the even ones (Allis 1988)."""
+    plane = play(moves).observation[4]
+    for row in range(1, 7):
+        np.testing.assert_array_equal(plane[6 - row], np.full(7, row in rows))
 
 
 def test_the_network_sees_the_empty_squares_that_would_complete_four():

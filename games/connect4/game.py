@@ -84,9 +84,24 @@ def completing_squares(stones):
 
 
 @njit
+def is_odd(word):
+    """The number of bits that are 1 is odd."""
+    for shift in (32, 16, 8, 4, 2, 1):
+        word ^= word >> np.uint64(shift)
+    return word & ONE == ONE
+
+
+@njit
 def observe(state, planes):
-    """Own stones, opponent's stones, empty squares that would complete four for either; row 0 is the top."""
-    empty = BOARD & ~(state[0] | state[1])
+    """What the network sees; row 0 is the top.
+
+    Own stones; the opponent's; empty squares that would complete four for the mover, and for the opponent; the rows that
+    are the mover's when columns fill up in turns (the first, third and fifth from below for the first player, V. Allis
+    1988); the board, as against what convolutions see around it.
+    """
+    stones = state[0] | state[1]
+    empty = BOARD & ~stones
+    own_row = 1 if is_odd(stones) else 0
     own_wins, opponent_wins = completing_squares(state[0]) & empty, completing_squares(state[1]) & empty
     for column in range(COLUMNS):
         for row in range(ROWS):
@@ -95,6 +110,8 @@ def observe(state, planes):
             planes[1, ROWS - 1 - row, column] = (state[1] >> square) & ONE
             planes[2, ROWS - 1 - row, column] = (own_wins >> square) & ONE
             planes[3, ROWS - 1 - row, column] = (opponent_wins >> square) & ONE
+            planes[4, ROWS - 1 - row, column] = 1.0 if row % 2 == own_row else 0.0
+            planes[5, ROWS - 1 - row, column] = 1.0
 
 
 @njit
@@ -113,7 +130,7 @@ class Connect4(Game):
 
     name = "connect4"
     num_actions, state_words, max_plies = COLUMNS, 2, COLUMNS * ROWS
-    observation_shape = (4, ROWS, COLUMNS)
+    observation_shape = (6, ROWS, COLUMNS)
     rules = Rules(init, legal, step, is_terminal, terminal_value, observe, transform=transform)
 
     @cached_property

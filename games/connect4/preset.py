@@ -17,11 +17,11 @@ def presets(game: Game) -> dict[str, RunConfig]:
     """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
     quick = RunConfig(
         generations=30,
-        net=NetConfig(blocks=4, channels=32),
+        net=NetConfig(blocks=2, channels=32),
         search=SearchConfig(num_simulations=24, gumbel_actions=7),
         self_play=SelfPlayConfig(games_per_generation=1024, num_slots=512),
         replay=ReplayConfig(q_share=0.25),
-        learner=LearnerConfig(batch_size=256, sample_reuse=1.2),
+        learner=LearnerConfig(batch_size=512, sample_reuse=1.2),
         gate=GateConfig(games=40, simulations=8),
     )
     standard = replace(
