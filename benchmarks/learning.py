@@ -6,13 +6,15 @@ positions). Runs come one after the other, since two at once would share the mac
 
 `--vary "search.num-simulations=16,32"` repeats all of it for each value of a flag of main.py, in turns over the seeds;
 several flags are separated by a semicolon, and every combination is run. Flags without a value are given as
-`gate.enabled=on,off`.
+`gate.enabled=on,off`; `gate=on,off` and `gumbel=on,off` are short for the flags that turn the gate and Gumbel's
+sequential halving on and off.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import shlex
 import signal
 import statistics
@@ -31,6 +33,12 @@ from alphazero.picture import check_picture_file, new_figure, save_figure
 from alphazero.storage import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
+SHORT = {
+    "gate": {"on": ["--gate.enabled"], "off": ["--gate.no-enabled"]},
+    # all actions but the most unlikely ones of a large game, as in mctx, the authors' library
+    "gumbel": {"on": ["--search.gumbel-actions", "16"], "off": ["--search.gumbel-actions", "0"]},
+}
+"""Flags of main.py that have a shorter name in --vary."""
 PATIENCE = 60.0
 """Seconds that a run has to leave when it is asked to."""
 
@@ -85,6 +93,8 @@ class LearningBenchmark:
             name, equals, choices = part.partition("=")
             if not equals or not choices:
                 raise InvalidSetting(f"--vary takes FLAG=VALUE,VALUE, not {part!r}")
+            if not set(choices.split(",")) <= set(SHORT.get(name.strip(), choices.split(","))):
+                raise InvalidSetting(f"--vary takes {name.strip()}=on,off, not {part!r}")
             names.append(name.strip())
             values.append(choices.split(","))
         for combination in itertools.product(*values):
@@ -198,7 +208,9 @@ def flags_of(variant: dict[str, str]) -> list[str]:
     """The command-line flags of a variant; on and off are those of a switch."""
     words = []
     for name, value in variant.items():
-        if value in ("on", "off"):
+        if name in SHORT:
+            words += SHORT[name][value]
+        elif value in ("on", "off"):
             group, _, last = name.rpartition(".")
             prefix = f"{group}." if group else ""
             words.append(f"--{prefix}{'no-' * (value == 'off')}{last}")
@@ -220,18 +232,29 @@ def describe(curves: Sequence[Curve], variants: Sequence[dict[str, str]], target
         own = [curve for curve in curves if curve.variant == variant]
         best = statistics.median(max(curve.figures, default=0.0) for curve in own)
         for target in targets:
-            found = [(curve, i) for curve in own if (i := curve.reached(target)) is not None]
-            row = f"{name_of(variant):<44}{target:>8.3f}{f'{len(found)}/{len(own)}':>7}"
-            if found:
-                seconds = [curve.seconds[i] for curve, i in found]
-                row += f"{statistics.median(seconds):>9.0f}{max(seconds):>7.0f}"
-                row += f"{statistics.median(curve.cpu_seconds[i] for curve, i in found):>8.0f}"
-                row += f"{statistics.median(curve.games[i] for curve, i in found):>9,.0f}"
-                row += f"{statistics.median(curve.simulations[i] for curve, i in found):>13,.0f}"
-            else:
-                row += f"{'-':>9}{'-':>7}{'-':>8}{'-':>9}{'-':>13}"
+            seconds = values_at(own, "seconds", target)
+            known = [value for value in seconds if value is not None]
+            row = f"{name_of(variant):<44}{target:>8.3f}{f'{len(known)}/{len(own)}':>7}"
+            row += f"{_show(median_of(seconds)):>9}{_show(max(known, default=None)):>7}"
+            for name, width in (("cpu_seconds", 8), ("games", 9), ("simulations", 13)):
+                row += f"{_show(median_of(values_at(own, name, target))):>{width}}"
             lines.append(f"{row}{best:>8.3f}")
     return "\n".join(lines)
+
+
+def _show(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def values_at(curves: Sequence[Curve], name: str, target: float) -> list[float | None]:
+    """What each run had spent when it reached the target; None if it did not."""
+    return [None if (i := curve.reached(target)) is None else getattr(curve, name)[i] for curve in curves]
+
+
+def median_of(values: Sequence[float | None]) -> float | None:
+    """The median where a run that did not get there took longer than all others; None if it is such a run's."""
+    median = statistics.median([math.inf if value is None else value for value in values])
+    return None if math.isinf(median) else median
 
 
 def as_json(config: LearningBenchmark, curves: Sequence[Curve]) -> dict[str, Any]:
@@ -247,17 +270,13 @@ def as_json(config: LearningBenchmark, curves: Sequence[Curve]) -> dict[str, Any
 
 
 def _until(curves: Sequence[Curve], config: LearningBenchmark) -> dict[str, Any]:
-    """For each target, as text, what it took every seed to reach it (None if it did not) and the median of those."""
+    """For each target, as text, what it took every seed to reach it (None if it did not) and the median."""
     found: dict[str, Any] = {}
     for name in ("seconds", "cpu_seconds", "games", "simulations"):
         found[f"{name}_until"] = {}
         for target in config.targets():
-            reached = [(curve, curve.reached(target)) for curve in curves]
-            values = [None if i is None else getattr(curve, name)[i] for curve, i in reached]
-            known = [value for value in values if value is not None]
-            # the median of all runs is known only where more than half of them got there
-            median = statistics.median(known) if 2 * len(known) > len(values) else None
-            found[f"{name}_until"][f"{target:g}"] = {"median": median, "values": values}
+            values = values_at(curves, name, target)
+            found[f"{name}_until"][f"{target:g}"] = {"median": median_of(values), "values": values}
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from alphazero.command import run_command
 from alphazero.errors import InputError, InvalidSetting
-from benchmarks.learning import Curve, LearningBenchmark, describe, flags_of, main, name_of
+from benchmarks.learning import Curve, LearningBenchmark, describe, flags_of, main, median_of, name_of
 
 LINE = {
     "generation": 1, "cpu_seconds": 10.0, "games": 500, "simulations_per_s": 1000, "self_play_seconds": 8.0,
@@ -48,12 +48,22 @@ def test_flags_are_varied_in_every_combination():
     assert flags_of(variants[1]) == ["--search.num-simulations", "16", "--gate.no-enabled"]
     assert flags_of(variants[2]) == ["--search.num-simulations", "32", "--gate.enabled"]
     assert flags_of({"resume": "off"}) == ["--no-resume"]
+    assert flags_of({"gumbel": "off", "gate": "on"}) == ["--search.gumbel-actions", "0", "--gate.enabled"]
+    assert flags_of({"gumbel": "on", "gate": "off"}) == ["--search.gumbel-actions", "16", "--gate.no-enabled"]
     assert name_of(variants[3]) == "search.num-simulations=32 gate.enabled=off" and name_of({}) == "as it is"
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"seeds": 0}, {"minutes": 0}, {"until": "high"}, {"vary": "gate"}, {"vary": "gate="}, {"until": ""}],
+    [
+        {"seeds": 0},
+        {"minutes": 0},
+        {"until": "high"},
+        {"vary": "gate"},
+        {"vary": "gate="},
+        {"vary": "gumbel=7"},
+        {"until": ""},
+    ],
 )
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(InvalidSetting):
@@ -88,3 +98,11 @@ def test_a_whole_small_benchmark(tmp_path, capsys):
 def test_a_run_that_fails_says_why(tmp_path, capsys):
     assert run_command(main, ["--seeds", "1", "--flags=--net.blocks 0"]) == 2
     assert "net setting blocks must lie between 1 and 4096" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "median"),
+    [([3, 1, 2], 2), ([1, None, 5], 5), ([None, None, 5], None), ([None], None), ([4, 2], 3), ([4, None], None)],
+)
+def test_a_run_that_does_not_get_there_counts_as_the_slowest(values, median):
+    assert median_of(values) == median
