@@ -18,7 +18,7 @@ from alphazero.errors import InvalidSetting
 from alphazero.game import Game
 from alphazero.kernels import Kernels
 from alphazero.players import HumanLeft, Player
-from alphazero.rating import elo_difference, score_interval
+from alphazero.rating import elo_difference
 from alphazero.storage import write_json
 
 
@@ -115,7 +115,7 @@ def play_with_human(game: Game, first: Player, second: Player, config: PitConfig
 
 def describe(game_name: str, contestants: tuple[str, str], result: MatchResult) -> str:
     """The report of a match, seen by the first contestant."""
-    low, high = score_interval(result.wins, result.draws, result.losses)
+    low, high = result.score_interval
     elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
     ms_first, ms_second = result.ms_per_move
     return (
@@ -132,7 +132,7 @@ def describe(game_name: str, contestants: tuple[str, str], result: MatchResult) 
 
 def as_json(contestants: tuple[str, str], result: MatchResult) -> dict[str, Any]:
     """What `--json` writes."""
-    low, high = score_interval(result.wins, result.draws, result.losses)
+    low, high = result.score_interval
     sides = (
         (result.wins, result.losses, result.score, [low, high]),
         (result.losses, result.wins, 1 - result.score, [1 - high, 1 - low]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from alphazero.game import Game, Position
 from alphazero.kernels import Kernels
 from alphazero.noise import OPENING, make_key, uniform
 from alphazero.players import Player
+from alphazero.rating import score_interval
 
 SIDE_BY_SIDE = 256
 """Games in progress at once."""
@@ -67,6 +69,11 @@ class MatchResult:
         return self.points / self.num_games if self.num_games else 0.5
 
     @property
+    def score_interval(self) -> tuple[float, float]:
+        """95% interval on the score."""
+        return score_interval(self.wins, self.draws, self.losses)
+
+    @property
     def distinct_games(self) -> int:
         """Different sequences of actions among the games."""
         return len(set(self.actions))
@@ -76,6 +83,14 @@ class MatchResult:
         """Milliseconds that each contestant took for an action, on average over its batches."""
         first, second = (1000 * t / max(1, n) for t, n in zip(self.seconds, self.moves, strict=True))
         return first, second
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a run and a card keep of the match, seen by the first contestant."""
+        return {
+            "games": self.num_games, "distinct_games": self.distinct_games,
+            "wins": self.wins, "draws": self.draws, "losses": self.losses,
+            "score": self.score, "score_interval": list(self.score_interval),
+        }  # fmt: skip
 
 
 def play_match(

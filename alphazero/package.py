@@ -11,6 +11,7 @@ from alphazero.game import Game
 if TYPE_CHECKING:
     from alphazero.coach import RunConfig
     from alphazero.neural_net import NeuralNet
+    from alphazero.players import Player
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class GamePackage:
     """The settings of a run by preset name: `quick`, `standard`, `strong`."""
     make_net: Callable[[Game, Mapping[str, Any]], NeuralNet]
     """A fresh network from the settings that a preset and a checkpoint's card hold under `net`."""
-    make_benchmark: Callable[[Game, int], Callable[[NeuralNet], dict[str, float]]] | None = None
-    """From the game and a number of threads to what scores a network, without a search, on the game's own truth; the
-    figures join every line of `metrics.jsonl`."""
+    make_benchmark: Callable[[Game], Callable[[Player], dict[str, float]]] | None = None
+    """What scores a player on the game's own truth, made when it is needed. The first figure is the one that counts,
+    and higher is better; in a run, the network's figures without a search join every line of `metrics.jsonl`."""
     contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Players of the game's own by name, as `solver`: `(kernels, argument, settings, *, seed, threads) -> Player`."""

@@ -133,7 +133,7 @@ class TorchNet(NeuralNet):
         if math.isfinite(policy_loss + value_loss) and math.isfinite(float(norm)):
             muon, adam = self.optimizers
             for parameter, flat in self.flat.items():
-                flat.grad = _as_matrix(parameter.grad)
+                flat.grad = None if parameter.grad is None else _as_matrix(parameter.grad)
             for optimizer, rate in ((muon, MUON_RATE * learning_rate), (adam, learning_rate)):
                 for group in optimizer.param_groups:
                     group["lr"] = rate

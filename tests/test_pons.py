@@ -15,6 +15,7 @@ import pit
 from alphazero.command import run_command
 from alphazero.contestants import open_contestant
 from alphazero.errors import InputError
+from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
 from alphazero.players import Assessment, Player, PolicyPlayer, RandomPlayer, SearchPlayer
@@ -386,10 +387,15 @@ def load_net(path: Path):
     return net
 
 
+def policy_of(net, threads: int = 1) -> PolicyPlayer:
+    kernels = Kernels(GAME)
+    return PolicyPlayer("", kernels, [Evaluator(kernels, net) for _ in range(threads)], 0, use_threads=net.use_threads)
+
+
 @pytest.mark.parametrize("perturbed", [False, True])
 def test_a_generations_figures_do_not_depend_on_threads(perturbed, nets):
     net = load_net(nets[perturbed])
-    figures = [CONNECT_4.make_benchmark(GAME, threads)(net) for threads in (1, 2)]
+    figures = [CONNECT_4.make_benchmark(GAME)(policy_of(net, threads)) for threads in (1, 2)]
     assert figures[0] == figures[1]
     assert list(figures[0]) == [
         "pons_accuracy", "pons_strict_accuracy", "pons_cross_entropy", "pons_value_sign_accuracy"
@@ -400,7 +406,7 @@ def test_a_generations_figures_do_not_depend_on_threads(perturbed, nets):
 
 @pytest.mark.parametrize("perturbed", [False, True])
 def test_a_generations_figures_are_those_of_the_command(perturbed, nets, tmp_path):
-    figures = CONNECT_4.make_benchmark(GAME, 1)(load_net(nets[perturbed]))
+    figures = CONNECT_4.make_benchmark(GAME)(policy_of(load_net(nets[perturbed])))
     [entry] = run_json(tmp_path, nets[perturbed], "--simulations", "0")
     assert entry["positions"] == 7000
     assert figures == {f"pons_{name}": round(entry[name], 5) for name in FIGURES}
@@ -408,11 +414,16 @@ def test_a_generations_figures_are_those_of_the_command(perturbed, nets, tmp_pat
 
 def test_a_benchmark_follows_the_net_as_it_learns(nets):
     net, other = load_net(nets[False]), load_net(nets[True])
-    benchmark = CONNECT_4.make_benchmark(GAME, 1)
-    before = benchmark(net)
+    benchmark = CONNECT_4.make_benchmark(GAME)
+    before = benchmark(policy_of(net))
     net.load(nets[True])
-    assert benchmark(net) == benchmark(other) != before
-    assert copy.copy(before) == benchmark(load_net(nets[False]))
+    assert benchmark(policy_of(net)) == benchmark(policy_of(other)) != before
+    assert copy.copy(before) == benchmark(policy_of(load_net(nets[False])))
+
+
+def test_a_figure_that_a_player_has_no_opinion_on_is_left_out():
+    figures = CONNECT_4.make_benchmark(GAME)(open_contestant("greedy", CONNECT_4, seed=0, threads=2))
+    assert list(figures) == ["pons_accuracy", "pons_strict_accuracy"]
 
 
 def test_other_games_have_no_benchmark():

@@ -95,9 +95,9 @@ def is_odd(word):
 def observe(state, planes):
     """What the network sees; row 0 is the top.
 
-    Own stones; the opponent's; empty squares that would complete four for the mover, and for the opponent; the rows that
-    are the mover's when columns fill up in turns (the first, third and fifth from below for the first player, V. Allis
-    1988); the board, as against what convolutions see around it.
+    Own stones; the opponent's; empty squares that would complete four for the mover, and for the opponent; the rows
+    that are the mover's when columns fill up in turns (the first, third and fifth from below for the first player,
+    V. Allis 1988); the board, as against what convolutions see around it.
     """
     stones = state[0] | state[1]
     empty = BOARD & ~stones
