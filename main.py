@@ -193,6 +193,7 @@ def _conclude(coach: Coach, run: RunFolder, game: str, command: str) -> None:
         ("play against it", ["python", "pit.py", str(run.path), "human", *chosen]),
         ("pit it against another player", ["python", "pit.py", str(run.path), "mcts:400", *chosen]),
         ("train on", [*shlex.split(command), *more]),
+        ("see how it went, in a browser", ["python", "-m", "alphazero.report", str(run.path)]),
     ):
         print(f"  {shlex.join(words):<60}  # {what}")
 

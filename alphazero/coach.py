@@ -13,15 +13,15 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 from alphazero.arena import MatchResult, gate_decided, play_match
 from alphazero.command import Progress
 from alphazero.contestants import open_contestant
-from alphazero.errors import InvalidSetting, RunFolderError
+from alphazero.errors import InvalidSetting, RunFolderError, TrainingError
 from alphazero.evaluator import Evaluator
+from alphazero.health import Watch, describe_samples, oscillation
 from alphazero.kernels import Kernels
 from alphazero.learner import Learner, LearnerConfig
 from alphazero.mcts import SearchConfig
 from alphazero.neural_net import NeuralNet
 from alphazero.package import GamePackage
-from alphazero.players import Player, SearchPlayer
-from alphazero.rating import score_interval
+from alphazero.players import Player, PolicyPlayer, SearchPlayer
 from alphazero.replay_buffer import ReplayBuffer, ReplayConfig, Samples
 from alphazero.resnet import NetConfig
 from alphazero.run_folder import Manifest, RunFolder
@@ -143,7 +143,7 @@ class Coach:
             SelfPlay(self.kernels, config.self_play, config.search, evaluator, slots, seed, i, threads)
             for i, evaluator in enumerate(self.evaluators)
         ]
-        self.benchmark = package.make_benchmark(package.game, threads) if package.make_benchmark else None
+        self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
         self.opponents = [self._open_opponent(name) for name in config.evaluation.opponents]
         self.generation = 0
         self.saved_generation = 0
@@ -151,6 +151,8 @@ class Coach:
         self.best_generation = 0
         self.seconds = 0.0
         self.replay_files: dict[str, str] = {}
+        self.watch = Watch()
+        self.benchmark_history: list[float] = []
         self.stop = threading.Event()
         """Set it, and the run raises Stopped where it can be left: within a second."""
 
@@ -195,6 +197,7 @@ class Coach:
         begin, cpu_begin = time.monotonic(), time.process_time()
         generation = self.generation + 1
         samples, play_figures = self._self_play(generation)
+        play_figures |= describe_samples(self.kernels, samples, self.net)
         self.replay.add(generation, samples)
         name = f"replay_{generation:04d}.npz"
         self.replay_files[name] = write_npz(self.folder.path / name, samples.arrays())
@@ -209,14 +212,27 @@ class Coach:
             self.best.load(self._checkpoint(generation))
         for evaluator in self.evaluators:  # also of a net that stays, so that a resumed run meets the same cache
             evaluator.clear()
-        benchmark = self.benchmark(self.net) if self.benchmark else {}
+        benchmark = self.benchmark(self._player("candidate", self.net, 0)) if self.benchmark else {}
+        progress_figures = self._describe_progress(benchmark)
         self.seconds += time.monotonic() - begin
         cpu_seconds = round(time.process_time() - cpu_begin, 3)
         figures = {
             "generation": generation, "seconds": round(self.seconds, 3), "cpu_seconds": cpu_seconds, **play_figures
         }  # fmt: skip
-        self._commit(figures | learn_figures | gate_figures | benchmark)
-        self._say(figures | learn_figures | gate_figures, benchmark)
+        figures |= learn_figures | gate_figures
+        self._commit(figures | benchmark | progress_figures)
+        self._say(figures, benchmark)
+        for warning in self.watch.new_warnings(figures | progress_figures):
+            logger.warning("%s", warning)
+
+    def _describe_progress(self, benchmark: dict[str, float]) -> dict[str, Any]:
+        """Figures of the run as a whole, after the benchmark of a generation."""
+        figures: dict[str, Any] = {"generations_since_promotion": self.generation - self.best_generation}
+        if benchmark:
+            self.benchmark_history.append(next(iter(benchmark.values())))
+            figures["benchmark_oscillation"] = oscillation(self.benchmark_history)
+            figures["benchmark_figures"] = list(benchmark)
+        return figures
 
     def _self_play(self, generation: int) -> tuple[Samples, dict[str, Any]]:
         wanted = self.config.self_play.games_per_generation
@@ -240,6 +256,11 @@ class Coach:
 
             samples = play_games(self.workers, wanted, self.stop, self.net.use_threads, show)
         self._leave_if_asked()
+        if not len(samples):
+            raise TrainingError(
+                f"generation {generation} gave nothing to learn from: raise --self-play.games-per-generation or "
+                "--self-play.full-search-share"
+            )
         games, positions, simulations, seconds = counts()
         requests = sum(e.num_requests for e in self.evaluators) - asked[0]
         evaluations = sum(e.num_evaluations for e in self.evaluators) - asked[1]
@@ -280,6 +301,7 @@ class Coach:
             losses = self.learner.learn(training_set, num_updates, generation, self.progress(), show)
         return {name: round(loss, 5) for name, loss in losses.items()} | {
             "updates": num_updates,
+            "sample_reuse": round(num_updates * min(self.config.learner.batch_size, len(training_set)) / num_new, 3),
             "draws_per_position": round(num_updates * self.config.learner.batch_size / len(training_set), 3),
             "window_generations": len(self.replay.generations),
             "window_positions": len(training_set),
@@ -318,9 +340,12 @@ class Coach:
             "gate_seconds": round(time.monotonic() - begin, 3),
         }
 
-    def _player(self, name: str, net: NeuralNet, simulations: int) -> SearchPlayer:
-        config = replace(self.config.search, num_simulations=simulations, noise_fraction=0.0)
+    def _player(self, name: str, net: NeuralNet, simulations: int) -> Player:
+        """The network with a search of so many simulations; its policy alone for 0."""
         evaluates = [Evaluator(self.kernels, net, 1 << 16) for _ in range(self.threads)]
+        if simulations == 0:
+            return PolicyPlayer(name, self.kernels, evaluates, self.seed, use_threads=net.use_threads)
+        config = replace(self.config.search, num_simulations=simulations, noise_fraction=0.0)
         return SearchPlayer(name, self.kernels, evaluates, config, self.seed, use_threads=net.use_threads)
 
     def _say(self, figures: dict[str, Any], benchmark: dict[str, float]) -> None:
@@ -395,6 +420,10 @@ class Coach:
             )
         self.folder.truncate_metrics(manifest.generation)
         self.generation = self.saved_generation = manifest.generation
+        for metrics in self.folder.metrics():
+            if names := metrics.get("benchmark_figures"):
+                self.benchmark_history.append(metrics[names[0]])
+            self.watch.new_warnings(metrics)  # have been given
         self.best_generation = state["best"]
         self.seconds = state["seconds"]
         self.net.load_training(path / f"learner_{self.generation:04d}.safetensors")
@@ -433,17 +462,10 @@ class Coach:
                 match = play_match(
                     self.kernels, player, opponent, settings.games, self.seed, on_progress=show
                 )  # fmt: skip
-            interval = score_interval(match.wins, match.draws, match.losses)
-            results.append(
-                {
-                    "opponent": name, "games": match.num_games, "distinct_games": match.distinct_games,
-                    "wins": match.wins, "draws": match.draws, "losses": match.losses,
-                    "score": match.score, "score_interval": list(interval), "simulations": settings.simulations,
-                }
-            )  # fmt: skip
+            results.append({"opponent": name, "simulations": settings.simulations, **match.as_dict()})
         evaluation = {
             "generation": self.best_generation,
-            "benchmark": self.benchmark(self.best) if self.benchmark else {},
+            "benchmark": self.benchmark(self._player("best", self.best, 0)) if self.benchmark else {},
             "matches": results,
         }
         write_json(self.folder.path / "evaluation.json", evaluation)

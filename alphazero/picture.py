@@ -20,7 +20,7 @@ def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("a picture needs matplotlib: pip install matplotlib, or leave --plot out") from None
+        raise InputError("a picture needs matplotlib: pip install matplotlib") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 

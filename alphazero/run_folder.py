@@ -235,7 +235,7 @@ def resolve_checkpoint(text: str) -> Path:
 
 def settings_changed(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Lines such as `search.num_simulations: 64 -> 32`, one for each setting that differs."""
-    before, after = _flat(json.loads(to_json(dict(saved)))), _flat(json.loads(to_json(dict(now))))
+    before, after = flat_settings(json.loads(to_json(dict(saved)))), flat_settings(json.loads(to_json(dict(now))))
     return [
         f"{name}: {before.get(name, '(none)')} -> {after.get(name, '(none)')}"
         for name in sorted(before.keys() | after.keys())
@@ -243,11 +243,12 @@ def settings_changed(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[s
     ]
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested settings as `search.num_simulations` and the like, values as JSON."""
     flat: dict[str, str] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
+            flat |= flat_settings(value, f"{prefix}{name}.")
         else:
             flat[prefix + name] = json.dumps(value)
     return flat

@@ -17,7 +17,7 @@ import torch
 import games
 from alphazero.checkpoint import load_checkpoint, read_card
 from alphazero.coach import Coach, EvaluationConfig, GateConfig, RunConfig, config_from_dict
-from alphazero.errors import InputError, InvalidSetting, RunFolderError
+from alphazero.errors import InputError, InvalidSetting, RunFolderError, TrainingError
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
 from alphazero.package import GamePackage
@@ -195,11 +195,17 @@ def test_a_candidate_below_the_threshold_does_not_take_over(tmp_path, monkeypatc
 
 def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, caplog):
     package = games.load("tictactoe")
-    scored = replace(package, make_benchmark=lambda game, threads: lambda net: {"planted_accuracy": 0.25})
+    scored = replace(package, make_benchmark=lambda game: lambda player: {"planted_accuracy": 0.25})
     with caplog.at_level("INFO"):
         run_all(tmp_path / "run", replace(TINY, generations=1), scored)
     assert figures(tmp_path / "run")[0]["planted_accuracy"] == 0.25
     assert "planted accuracy 0.250; 0:00:00 left" in caplog.text
+
+
+def test_a_generation_without_samples_says_what_to_change(tmp_path):
+    few = replace(TINY.self_play, games_per_generation=1, full_search_share=0.001)
+    with pytest.raises(TrainingError, match="nothing to learn from: raise --self-play"):
+        run_all(tmp_path / "run", replace(TINY, self_play=few))
 
 
 def test_the_time_left_follows_the_generations_so_far_and_the_minutes(tmp_path):
@@ -216,7 +222,7 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
     with RunFolder.create(path, {}) as folder:
         coach = make_coach(folder, replace(TINY, generations=1))
         coach.run()
-        coach.benchmark = lambda net: {"planted": float(net is coach.best)}
+        coach.benchmark = lambda player: {"planted": float(player.name == "best")}
         evaluation = coach.evaluate()
     (match,) = evaluation["matches"]
     assert evaluation["benchmark"] == {"planted": 1.0}
