@@ -51,7 +51,7 @@ def main(argv: list[str]) -> None:
     config = parse(ReportConfig, argv)
     output = config.output or config.run / "report.html"
     if not os.path.isfile(config.run / "config.json"):  # also where a name is too long
-        raise RunFolderError(f"{config.run} is not a run folder; name one, as in runs/connect4-1")
+        raise RunFolderError(f"{config.run} is not a run folder; name one, as in runs/NAME")
     if output.suffix not in (".html", ".htm"):
         raise InvalidSetting(f"--output takes a file that ends in .html, not {str(output)!r:.200}")
     check_output_file("--output", output)

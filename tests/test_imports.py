@@ -12,8 +12,9 @@ import pytest
 import games
 
 ROOT = Path(__file__).resolve().parents[1]
-LIBRARY = sorted((ROOT / "alphazero").rglob("*.py"))
-COMMANDS = [ROOT / "main.py", ROOT / "pit.py"]
+RUN_AS_MODULES = [ROOT / "alphazero" / f"{name}.py" for name in ("publish", "report")]
+LIBRARY = sorted(set((ROOT / "alphazero").rglob("*.py")) - set(RUN_AS_MODULES))
+COMMANDS = [ROOT / "main.py", ROOT / "pit.py", *RUN_AS_MODULES]
 PROGRAM = [*LIBRARY, *sorted((ROOT / "games").rglob("*.py")), *COMMANDS, *sorted((ROOT / "benchmarks").rglob("*.py"))]
 
 each_file = pytest.mark.parametrize("path", PROGRAM, ids=lambda path: str(path.relative_to(ROOT)))
@@ -83,8 +84,15 @@ def test_the_package_itself_imports_nothing():
 @each_library_file
 def test_the_library_imports_no_game_and_no_command(path: Path):
     names = imports_of(path)
-    for forbidden in ("games", "main", "pit", "tests", "benchmarks"):
+    for forbidden in ("games", "main", "pit", "tests", "benchmarks", "alphazero.publish", "alphazero.report"):
         assert not begins_with(names, forbidden)
+
+
+@pytest.mark.parametrize("path", RUN_AS_MODULES, ids=lambda path: path.name)
+def test_commands_know_games_by_their_registry_alone(path: Path):
+    names = imports_of(path)
+    assert begins_with(names, "games") <= {"games"} and not begins_with(names, "main")
+    assert not [string for string in strings_in_code(path.read_text()) if string in games.NAMES]
 
 
 @pytest.mark.parametrize("name", games.NAMES)
