@@ -253,7 +253,7 @@ def values_at(curves: Sequence[Curve], name: str, target: float) -> list[float |
 
 def median_of(values: Sequence[float | None]) -> float | None:
     """The median where a run that did not get there took longer than all others; None if it is such a run's."""
-    median = statistics.median([math.inf if value is None else value for value in values])
+    median = statistics.median([math.inf if value is None else value for value in values] or [math.inf])
     return None if math.isinf(median) else median
 
 

@@ -102,7 +102,15 @@ def test_a_run_that_fails_says_why(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("values", "median"),
-    [([3, 1, 2], 2), ([1, None, 5], 5), ([None, None, 5], None), ([None], None), ([4, 2], 3), ([4, None], None)],
+    [
+        ([3, 1, 2], 2),
+        ([1, None, 5], 5),
+        ([None, None, 5], None),
+        ([None], None),
+        ([4, 2], 3),
+        ([4, None], None),
+        ([], None),
+    ],
 )
 def test_a_run_that_does_not_get_there_counts_as_the_slowest(values, median):
     assert median_of(values) == median
