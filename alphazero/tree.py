@@ -574,6 +574,16 @@ def gumbel_policy(prior, visits, q, noise, visit_offset, value_scale, policy):
     return best
 
 
+@inlined
+def improved_value(policy, q):
+    """The sum of policy(a) Q(s, a) over the actions with a share in the policy."""
+    value = 0.0
+    for action in range(len(policy)):
+        if policy[action] > ZERO:
+            value += np.float64(policy[action]) * np.float64(q[action])
+    return np.float32(value)
+
+
 @kernel
 def read_roots(
     tree, trees, use_gumbel, visit_offset, value_scale, visit_counts, policies, qs, values, actions,
@@ -582,6 +592,9 @@ def read_roots(
 
     `visit_counts int32[n, A]`; `policies float32[n, A]` the policy targets; `qs float32[n, A]` completed;
     `values float32[n]` of the roots for their movers, exact if proven; `actions int64[n]` the best ones.
+
+    Sequential halving visits the actions it considers evenly, the bad ones too, so the mean of all visits says little
+    about the position: its value is that of the improved policy, the sum of policy(a) Q(s, a).
     """
     for i in range(len(trees)):
         b = trees[i]
@@ -596,5 +609,7 @@ def read_roots(
         if use_gumbel:
             noise = tree.root_gumbel[b]
             actions[i] = gumbel_policy(prior, visits, qs[i], noise, visit_offset, value_scale, policies[i])
+            if not exact:
+                values[i] = improved_value(policies[i], qs[i])
         else:
             actions[i] = visit_policy(prior, visits, policies[i])

@@ -297,6 +297,9 @@ class ReferenceSearch:
     def value(self) -> float:
         if self.root.proven is not None:
             return float(self.root.proven)
+        if self.config.gumbel_actions:
+            policy = self.policy()
+            return float(sum(policy[action] * float(q) for action, q in self.completed_q().items()))
         return float(self.root.value_sum / self.root.visits)
 
     def visit_counts(self) -> np.ndarray:

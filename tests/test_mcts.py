@@ -729,6 +729,23 @@ def test_halving_counts_by_hand(considered, simulations, visits, noise):
     assert (np.sort(result.visit_counts, axis=1)[:, ::-1] == visits).all()
 
 
+def test_a_gumbel_roots_value_is_not_spoilt_by_the_bad_actions_it_tries():
+    center = np.uint64(CONNECT4.start().play(3).state.max())  # the stone on d1
+
+    def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Good for the first player as soon as somebody has taken d1, else bad."""
+        stones = states[:, 0] | states[:, 1]
+        first_to_move = np.array([int(word).bit_count() % 2 == 0 for word in stones])
+        first = np.where(stones & center, 0.8, -0.8)
+        return legal_masks.astype(np.float32), np.where(first_to_move, first, -first).astype(np.float32)
+
+    config = replace(BASE, num_simulations=32, gumbel_actions=7)
+    search, result = run([CONNECT4.start()] * 10, config, evaluate)
+    assert (result.actions == 3).all()
+    assert (search.tree.node_value[:, 0] / search.tree.node_visits[:, 0] < 0.2).all()  # the mean of all visits
+    assert result.values == pytest.approx(0.8, abs=0.01)
+
+
 def softmax_target(search: Search, b: int, config: SearchConfig, most_visits: int) -> np.ndarray:
     """softmax(logits + sigma(completed q)) in float64 (Danihelka et al. 2022, equations 11 and 33), nothing proven."""
     tree = search.tree
