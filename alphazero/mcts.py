@@ -80,8 +80,8 @@ class SearchResult:
     q: np.ndarray
     """`float32[n, A]`: Q(s, a) for the player to move; where nothing was visited, the mix of what is known."""
     values: np.ndarray
-    """`float32[n]`: the position's value for the player to move: exact if it was proven, else the mean of all visits, or
-    with sequential halving the value of `policy`."""
+    """`float32[n]`: the position's value for the player to move: exact if it was proven, else the mean of all visits,
+    or with sequential halving the value of `policy`."""
     actions: np.ndarray
     """`int64[n]`: the best action: most visited, or the winner of sequential halving."""
 

@@ -24,7 +24,7 @@ class Samples:
     outcomes: np.ndarray
     """`float32[n]`: z, the game's result for the player to move."""
     values: np.ndarray
-    """`float32[n]`: the search's value of the position (root q) for the player to move."""
+    """`float32[n]`: the value target for the player to move."""
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -51,8 +51,6 @@ class ReplayConfig:
     """Generations in the window at most."""
     merge: bool = True
     """Average the targets of equal positions (mirror images count as equal) and keep one sample of them."""
-    q_share: float = 0.5
-    """Share of the search's value in the value target; the rest is the game's outcome."""
 
     def __post_init__(self) -> None:
         if self.window_start < 1 or self.window_max < self.window_start or self.window_growth < 0:
@@ -60,8 +58,6 @@ class ReplayConfig:
                 "the replay window must hold at least 1 generation at the start, not shrink, and end no smaller, "
                 f"not start {self.window_start}, growth {self.window_growth}, max {self.window_max}"
             )
-        if not 0 <= self.q_share <= 1:
-            raise InvalidSetting(f"replay setting q_share must lie between 0 and 1, not {self.q_share}")
 
 
 class ReplayBuffer:
@@ -85,11 +81,10 @@ class ReplayBuffer:
     def training_set(self) -> TrainingSet:
         """All samples of the window, equal positions merged if so configured."""
         samples = Samples.join([samples for _, samples in self.generations])
-        targets = (1 - self.config.q_share) * samples.outcomes + self.config.q_share * samples.values
-        states, policies = samples.states, samples.policies
+        states, policies, values = samples.states, samples.policies, samples.values
         if self.config.merge:
-            states, policies, targets = merge_equal(self.kernels, states, policies, targets)
-        return TrainingSet(self.kernels, states, policies, targets.astype(np.float32))
+            states, policies, values = merge_equal(self.kernels, states, policies, values)
+        return TrainingSet(self.kernels, states, policies, values.astype(np.float32))
 
 
 def merge_equal(

@@ -44,6 +44,9 @@ class SelfPlayConfig:
     """0 plays the most visited action."""
     random_plies: int = 0
     """A game begins with up to so many plies at random, any number equally likely; they give no samples."""
+    td_lambda: float = 0.9
+    """The value target is the lambda-return (Sutton 1988) of the search's values and the game's outcome: 1 is the outcome
+    alone, 0 the search's value of the position alone."""
     full_search_share: float = 1.0
     """Share of plies with a full search; the others have `fast_simulations`, no noise, and give no samples (playout-cap
     randomisation, Wu 2019)."""
@@ -58,6 +61,7 @@ class SelfPlayConfig:
             ("temperature_plies", 0, 1 << 16),
             ("final_temperature", 0.0, 100.0),
             ("random_plies", 0, 1 << 16),
+            ("td_lambda", 0.0, 1.0),
             ("full_search_share", 1e-3, 1.0),
             ("fast_simulations", 1, 1_000_000),
         ):
@@ -66,23 +70,29 @@ class SelfPlayConfig:
                 raise InvalidSetting(f"self-play setting {name} must lie between {low:g} and {high:g}, not {value}")
 
 
-def value_targets(to_play: np.ndarray, done: np.ndarray, rewards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """z and whether it is known, `float32[n, T]` and `bool[n, T]`, of n recordings of T plies, game after game.
+def value_targets(
+    to_play: np.ndarray, done: np.ndarray, rewards: np.ndarray, values: np.ndarray, td_lambda: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Value targets, z, and whether they are known, `[n, T]`, of n recordings of T plies, game after game.
 
     `done bool[n, T]`: the ply ended its game; `rewards float32[n, T]`: the result there for the player who made it
-    (`to_play int8[n, T]`). A ply after the last finished game has no z: it gets 0 and is not known.
+    (`to_play int8[n, T]`); `values float32[n, T]`: the search's, for that player. The target of a ply is the
+    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988), each
+    seen by the player of the ply. A ply after the last finished game has neither: 0, and not known.
     """
-    z, known = np.zeros(done.shape, np.float32), np.zeros(done.shape, bool)
-    winner_view, player = np.zeros(len(done), np.float32), np.zeros(len(done), np.int8)
-    finished = np.zeros(len(done), bool)
+    targets, z = np.zeros(done.shape, np.float32), np.zeros(done.shape, np.float32)
+    known = np.logical_or.accumulate(done[:, ::-1], axis=1)[:, ::-1]
+    # what is handed back from ply to ply, seen by `player`
+    target, outcome = np.zeros(len(done), np.float32), np.zeros(len(done), np.float32)
+    player = np.zeros(len(done), np.int8)
     for ply in reversed(range(done.shape[1])):
-        ends = done[:, ply]
-        winner_view[ends], player[ends] = rewards[ends, ply], to_play[ends, ply]
-        finished |= ends
-        known[:, ply] = finished
-        same = to_play[:, ply] == player
-        z[:, ply] = np.where(finished, np.where(same, winner_view, -winner_view), 0.0)
-    return z, known
+        ends, mover = done[:, ply], to_play[:, ply]
+        sign = np.where(mover == player, 1, -1)
+        target, outcome = (np.where(ends, rewards[:, ply], sign * x) for x in (target, outcome))
+        target = np.where(known[:, ply], (1 - td_lambda) * values[:, ply] + td_lambda * target, 0.0)
+        player = mover
+        targets[:, ply], z[:, ply] = target, outcome
+    return targets, z, known
 
 
 @kernel
@@ -256,12 +266,13 @@ class SelfPlay:
         """The samples of a slot's game, which ended with `reward` for the player of its last ply."""
         done, rewards = np.zeros((1, num_plies), bool), np.zeros((1, num_plies), np.float32)
         done[:, -1:], rewards[:, -1:] = True, reward
-        z, _ = value_targets(self.past_to_play[None, slot, :num_plies], done, rewards)
+        past = slice(slot, slot + 1), slice(num_plies)
+        targets, z, _ = value_targets(
+            self.past_to_play[past], done, rewards, self.past_values[past], self.config.td_lambda
+        )
         rows = np.flatnonzero(self.past_full[slot, :num_plies])
         rows = rows[rows >= self.first_plies[slot]]
-        return Samples(
-            self.past_states[slot, rows], self.past_policies[slot, rows], z[0, rows], self.past_values[slot, rows]
-        )
+        return Samples(self.past_states[slot, rows], self.past_policies[slot, rows], z[0, rows], targets[0, rows])
 
 
 def play_games(

@@ -26,17 +26,11 @@ def test_the_window_grows_by_half_a_generation_up_to_its_end(generation, size):
 
 
 def test_the_oldest_generations_leave():
-    buffer = ReplayBuffer(KERNELS, ReplayConfig(window_start=2, window_growth=0, merge=False, q_share=0))
+    buffer = ReplayBuffer(KERNELS, ReplayConfig(window_start=2, window_growth=0, merge=False))
     for generation in range(1, 5):
-        buffer.add(generation, samples([""], [0], [generation / 10], [0]))
+        buffer.add(generation, samples([""], [0], [0], [generation / 10]))
     assert [number for number, _ in buffer.generations] == [3, 4]
     np.testing.assert_allclose(buffer.training_set().values, [0.3, 0.4])
-
-
-def test_value_targets_mix_outcome_and_search():
-    buffer = ReplayBuffer(KERNELS, ReplayConfig(q_share=0.25, merge=False))
-    buffer.add(1, samples(["", "a1"], [0, 1], [1, -1], [0.2, 0.6]))
-    np.testing.assert_allclose(buffer.training_set().values, [0.8, -0.6], atol=1e-7)
 
 
 def test_equal_positions_are_averaged_mirror_images_included():
@@ -76,7 +70,7 @@ def test_batches_go_round_all_positions_and_turn_them_consistently():
     positions = [game.position_from_text(text) for text in texts]
     actions = [int(rng.choice(position.legal_actions)) for position in positions]
     buffer = ReplayBuffer(KERNELS, ReplayConfig(merge=False))
-    buffer.add(1, samples(texts, actions, [0.1 * i for i in range(6)], [0.1 * i for i in range(6)]))
+    buffer.add(1, samples(texts, actions, [0.0] * 6, [0.1 * i for i in range(6)]))
     training_set = buffer.training_set()
     seen = []
     for batch in training_set.batches(3, 4, np.random.default_rng(2)):
@@ -102,7 +96,7 @@ def test_a_symmetry_turns_observation_mask_and_policy_alike():
         assert game.symmetries[1][symmetry][int(batch.policy_targets.argmax())] == 2
 
 
-@pytest.mark.parametrize("settings", [{"window_start": 0}, {"window_max": 2}, {"q_share": 1.5}, {"window_growth": -1}])
+@pytest.mark.parametrize("settings", [{"window_start": 0}, {"window_max": 2}, {"window_growth": -1}])
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(InvalidSetting):
         ReplayConfig(**settings)

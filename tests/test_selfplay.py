@@ -41,17 +41,49 @@ def make_worker(
 def test_outcomes_are_handed_back_to_the_start_of_each_game(done, rewards, z, known):
     ends, results = np.zeros((1, 6), bool), np.zeros((1, 6), np.float32)
     ends[0, list(done)], results[0, list(done)] = True, rewards
-    found, is_known = value_targets(np.array([[0, 1, 0, 1, 0, 1]], np.int8), ends, results)
-    assert found[0].tolist() == z
+    targets, found, is_known = value_targets(
+        np.array([[0, 1, 0, 1, 0, 1]], np.int8), ends, results, np.full((1, 6), 0.5, np.float32), 1.0
+    )
+    assert found[0].tolist() == targets[0].tolist() == z
     assert is_known[0].tolist() == [True] * known + [False] * (6 - known)
 
 
 def test_outcomes_where_a_player_moves_twice():
     """Plies of players 0, 1, 1, 0; the last one wins: both of player 1's plies were lost."""
-    z, _ = value_targets(
-        np.array([[0, 1, 1, 0]], np.int8), np.array([[False] * 3 + [True]]), np.array([[0, 0, 0, 1.0]], np.float32)
+    targets, z, _ = value_targets(
+        np.array([[0, 1, 1, 0]], np.int8),
+        np.array([[False] * 3 + [True]]),
+        np.array([[0, 0, 0, 1.0]], np.float32),
+        np.array([[0.5, 0.25, -0.5, 0.0]], np.float32),
+        0.5,
     )
     assert z[0].tolist() == [1, -1, -1, 1]
+    # from the end: (0 + 1) / 2; (-0.5 - 0.5) / 2; (0.25 - 0.5) / 2, the same player; (0.5 + 0.125) / 2
+    assert targets[0].tolist() == [0.3125, -0.125, -0.5, 0.5]
+
+
+@pytest.mark.parametrize("td_lambda", [0.0, 0.3, 0.9, 1.0])
+def test_lambda_returns_are_sums_over_all_steps_ahead(td_lambda):
+    """(1 - lambda) sum of lambda^k value k plies ahead + lambda^K outcome, K plies to the end (Sutton 1988)."""
+    rng = np.random.default_rng(0)
+    to_play = rng.integers(0, 2, (20, 12)).astype(np.int8)
+    done, rewards = rng.random((20, 12)) < 0.2, rng.integers(-1, 2, (20, 12)).astype(np.float32)
+    values = rng.uniform(-1, 1, (20, 12)).astype(np.float32)
+    targets, z, known = value_targets(to_play, done, rewards, values, td_lambda)
+    for row in range(20):
+        ends = np.flatnonzero(done[row])
+        for ply in range(12):
+            assert known[row, ply] == (len(ends) > 0 and ply <= ends[-1])
+            if not known[row, ply]:
+                assert targets[row, ply] == z[row, ply] == 0
+                continue
+            last = ends[ends >= ply][0]
+            sign = np.where(to_play[row, ply : last + 1] == to_play[row, ply], 1.0, -1.0)
+            weights = (1 - td_lambda) * td_lambda ** np.arange(last + 1 - ply)
+            outcome = sign[-1] * rewards[row, last]
+            expected = (weights * sign * values[row, ply : last + 1]).sum() + td_lambda ** (last + 1 - ply) * outcome
+            assert z[row, ply] == outcome
+            assert targets[row, ply] == pytest.approx(expected, abs=1e-6)
 
 
 def test_recordings_side_by_side_do_not_mix():
@@ -59,7 +91,7 @@ def test_recordings_side_by_side_do_not_mix():
     done, rewards = np.zeros((3, 6), bool), np.zeros((3, 6), np.float32)
     done[0, [2, 3, 4, 5]] = done[1, 4] = done[2, 5] = True
     rewards[0, 2] = rewards[1, 4] = 1
-    z, _ = value_targets(to_play, done, rewards)
+    _, z, _ = value_targets(to_play, done, rewards, np.zeros((3, 6), np.float32), 0.9)
     assert z.tolist() == [[1, -1, 1, 0, 0, 0], [1, -1, 1, -1, 1, 0], [0] * 6]
 
 

@@ -8,7 +8,6 @@ from alphazero.coach import GateConfig, RunConfig
 from alphazero.game import Game
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
-from alphazero.replay_buffer import ReplayConfig
 from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlayConfig
 
@@ -20,7 +19,6 @@ def presets(game: Game) -> dict[str, RunConfig]:
         net=NetConfig(blocks=2, channels=32),
         search=SearchConfig(num_simulations=24, gumbel_actions=7),
         self_play=SelfPlayConfig(games_per_generation=1024, num_slots=512),
-        replay=ReplayConfig(q_share=0.25),
         learner=LearnerConfig(batch_size=512, sample_reuse=1.2),
         gate=GateConfig(games=40, simulations=4),
     )
