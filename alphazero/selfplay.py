@@ -45,8 +45,8 @@ class SelfPlayConfig:
     random_plies: int = 0
     """A game begins with up to so many plies at random, any number equally likely; they give no samples."""
     td_lambda: float = 0.9
-    """The value target is the lambda-return (Sutton 1988) of the search's values and the game's outcome: 1 is the outcome
-    alone, 0 the search's value of the position alone."""
+    """The value target is the lambda-return (Sutton 1988) of the search's values and the game's outcome: 1 is the
+    outcome alone, 0 the search's value of the position alone."""
     full_search_share: float = 1.0
     """Share of plies with a full search; the others have `fast_simulations`, no noise, and give no samples (playout-cap
     randomisation, Wu 2019)."""
@@ -77,8 +77,8 @@ def value_targets(
 
     `done bool[n, T]`: the ply ended its game; `rewards float32[n, T]`: the result there for the player who made it
     (`to_play int8[n, T]`); `values float32[n, T]`: the search's, for that player. The target of a ply is the
-    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988), each
-    seen by the player of the ply. A ply after the last finished game has neither: 0, and not known.
+    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988),
+    each seen by the player of the ply. A ply after the last finished game has neither: 0, and not known.
     """
     targets, z = np.zeros(done.shape, np.float32), np.zeros(done.shape, np.float32)
     known = np.logical_or.accumulate(done[:, ::-1], axis=1)[:, ::-1]
