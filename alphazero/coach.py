@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 from alphazero.arena import MatchResult, gate_decided, play_match
 from alphazero.command import Progress
-from alphazero.contestants import open_contestant
+from alphazero.contestants import open_opponents
 from alphazero.errors import InvalidSetting, RunFolderError, TrainingError
 from alphazero.evaluator import Evaluator
 from alphazero.health import Watch, describe_samples, oscillation
@@ -144,7 +144,9 @@ class Coach:
             for i, evaluator in enumerate(self.evaluators)
         ]
         self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
-        self.opponents = [self._open_opponent(name) for name in config.evaluation.opponents]
+        self.opponents = open_opponents(
+            config.evaluation.opponents, "--evaluation.opponents", package, seed=seed, threads=threads
+        )
         self.generation = 0
         self.saved_generation = 0
         """The last one that is wholly on disk."""
@@ -160,12 +162,6 @@ class Coach:
         net = self.package.make_net(self.package.game, asdict(self.config.net))
         net.use_device(device)
         return net
-
-    def _open_opponent(self, name: str) -> Player:
-        player = open_contestant(name, self.package, seed=self.seed, threads=self.threads)
-        if player.one_at_a_time:
-            raise InvalidSetting(f"{name} cannot be an opponent of --evaluation.opponents: it plays one game at a time")
-        return player
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -92,6 +92,15 @@ def open_contestant(
         raise UnknownName("contestant", parts.head, [*NAMES, *package.contestants], HINT)
     player.name = text
     return player
+
+
+def open_opponents(names: Sequence[str], flag: str, package: GamePackage, *, seed: int, threads: int) -> list[Player]:
+    """The contestants that the option `flag` lists, for matches that nobody watches."""
+    players = [open_contestant(name, package, seed=seed, threads=threads) for name in names]
+    for player in players:
+        if player.one_at_a_time:
+            raise InvalidSetting(f"{player.name} cannot be one of {flag}: it plays one game at a time")
+    return players
 
 
 def game_of(text: str) -> str | None:

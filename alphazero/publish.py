@@ -25,7 +25,7 @@ from alphazero.arena import MatchResult, play_match
 from alphazero.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.coach import show_figures
 from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
-from alphazero.contestants import open_contestant
+from alphazero.contestants import open_contestant, open_opponents
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
 from alphazero.kernels import Kernels
 from alphazero.package import GamePackage
@@ -135,7 +135,7 @@ def measure(config: PublishConfig, path: Path, package: GamePackage) -> dict[str
     def player(simulations: int) -> Player:
         return open_contestant(str(path), package, seed=config.seed, threads=config.threads, simulations=simulations)
 
-    opponents = [open_contestant(name, package, seed=config.seed, threads=config.threads) for name in config.opponents]
+    opponents = open_opponents(config.opponents, "--opponents", package, seed=config.seed, threads=config.threads)
     if package.make_benchmark is not None:
         benchmark = package.make_benchmark(package.game)
         for simulations in config.simulations:

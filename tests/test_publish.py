@@ -112,6 +112,7 @@ def test_the_command_on_the_card_gives_the_same_settings(game, flags):
         (["{run}", "{tmp}/no/net.safetensors"], "folder that exists"),
         (["{run}", "{tmp}/net.safetensors", "--games", "0"], "--games takes 2 or more"),
         (["{run}", "{tmp}/net.safetensors", "--opponents", "nobody"], "unknown contestant"),
+        (["{run}", "{tmp}/net.safetensors", "--opponents", "human"], "human cannot be one of --opponents"),
         (["{run}"], "missing"),
     ],
 )
