@@ -15,27 +15,26 @@ from alphazero.selfplay import SelfPlayConfig
 def presets(game: Game) -> dict[str, RunConfig]:
     """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
     quick = RunConfig(
-        generations=24,
+        generations=26,
         net=NetConfig(blocks=2, channels=32),
-        search=SearchConfig(num_simulations=24, gumbel_actions=7),
-        self_play=SelfPlayConfig(games_per_generation=1024, num_slots=512),
-        learner=LearnerConfig(batch_size=512, sample_reuse=1.2),
+        search=SearchConfig(num_simulations=16, gumbel_actions=7),
+        self_play=SelfPlayConfig(games_per_generation=1024, num_slots=512, random_plies=4, td_lambda=0.95),
+        learner=LearnerConfig(batch_size=512, learning_rate=4e-3, sample_reuse=1.6),
         gate=GateConfig(games=40, simulations=4),
     )
     standard = replace(
         quick,
         generations=400,
         net=NetConfig(blocks=4, channels=64),
-        search=SearchConfig(num_simulations=32, gumbel_actions=7),
-        self_play=replace(quick.self_play, games_per_generation=1280, random_plies=12),
-        learner=LearnerConfig(batch_size=512, sample_reuse=1.6),
+        self_play=replace(quick.self_play, random_plies=8, td_lambda=0.9),
+        learner=replace(quick.learner, sample_reuse=2.5),
         gate=GateConfig(games=40, simulations=8),
     )
     strong = replace(
         standard,
         generations=800,
         net=NetConfig(blocks=8, channels=96, head_channels=32, value_hidden=128),
-        search=SearchConfig(num_simulations=64, gumbel_actions=7),
+        search=SearchConfig(num_simulations=32, gumbel_actions=7),
         self_play=replace(standard.self_play, games_per_generation=2048),
     )
     return {"quick": quick, "standard": standard, "strong": strong}
