@@ -95,7 +95,10 @@ def open_contestant(
 
 
 def open_opponents(names: Sequence[str], flag: str, package: GamePackage, *, seed: int, threads: int) -> list[Player]:
-    """The contestants that the option `flag` lists, for matches that nobody watches."""
+    """The contestants that the option `flag` lists, for matches that nobody watches.
+
+    Raises as `open_contestant` does, and InvalidSetting for one who plays one game at a time.
+    """
     players = [open_contestant(name, package, seed=seed, threads=threads) for name in names]
     for player in players:
         if player.one_at_a_time:

@@ -29,7 +29,7 @@ class LearnerConfig:
     warmup_updates: int = 50
     """Updates over which the rate rises from 0 in the first generation."""
     weight_decay: float = 1e-4
-    """AdamW's decay of matrices and filters (Loshchilov and Hutter 2019)."""
+    """Decoupled decay of matrices and filters (Loshchilov and Hutter 2019)."""
     max_gradient_norm: float = 1.0
     """Longer gradients are shortened to this."""
     ema_decay: float = 0.99

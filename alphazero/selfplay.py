@@ -73,12 +73,14 @@ class SelfPlayConfig:
 def value_targets(
     to_play: np.ndarray, done: np.ndarray, rewards: np.ndarray, values: np.ndarray, td_lambda: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Value targets, z, and whether they are known, `[n, T]`, of n recordings of T plies, game after game.
+    """Value targets and z, `float32[n, T]`, and whether they are known, `bool[n, T]`, for the player of each ply.
+
+    The n recordings have T plies each, game after game.
 
     `done bool[n, T]`: the ply ended its game; `rewards float32[n, T]`: the result there for the player who made it
     (`to_play int8[n, T]`); `values float32[n, T]`: the search's, for that player. The target of a ply is the
-    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988),
-    each seen by the player of the ply. A ply after the last finished game has neither: 0, and not known.
+    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988). A
+    ply after the last finished game has neither: 0, and not known.
     """
     targets, z = np.zeros(done.shape, np.float32), np.zeros(done.shape, np.float32)
     known = np.logical_or.accumulate(done[:, ::-1], axis=1)[:, ::-1]

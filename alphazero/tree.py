@@ -576,7 +576,10 @@ def gumbel_policy(prior, visits, q, noise, visit_offset, value_scale, policy):
 
 @inlined
 def improved_value(policy, q):
-    """The sum of policy(a) Q(s, a) over the actions with a share in the policy."""
+    """The value of the improved policy (Danihelka et al. 2022): sum of policy(a) Q(s, a), for the player to move.
+
+    `policy float32[A]` sums to 1, `q float32[A]` is completed; actions without a share may have any q.
+    """
     value = 0.0
     for action in range(len(policy)):
         if policy[action] > ZERO:
@@ -592,9 +595,6 @@ def read_roots(
 
     `visit_counts int32[n, A]`; `policies float32[n, A]` the policy targets; `qs float32[n, A]` completed;
     `values float32[n]` of the roots for their movers, exact if proven; `actions int64[n]` the best ones.
-
-    Sequential halving visits the actions it considers evenly, the bad ones too, so the mean of all visits says little
-    about the position: its value is that of the improved policy, the sum of policy(a) Q(s, a).
     """
     for i in range(len(trees)):
         b = trees[i]
@@ -609,7 +609,7 @@ def read_roots(
         if use_gumbel:
             noise = tree.root_gumbel[b]
             actions[i] = gumbel_policy(prior, visits, qs[i], noise, visit_offset, value_scale, policies[i])
-            if not exact:
+            if not exact:  # halving visits bad actions as often as good ones at first: the mean of all visits misleads
                 values[i] = improved_value(policies[i], qs[i])
         else:
             actions[i] = visit_policy(prior, visits, policies[i])
