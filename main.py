@@ -22,8 +22,10 @@ import tyro
 import games
 from alphazero.coach import Coach, RunConfig, Stopped, config_from_dict, show_figures
 from alphazero.command import count_cores, parse, run_command
+from alphazero.contestants import open_opponents
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.package import GamePackage
+from alphazero.players import Player
 from alphazero.run_folder import RunFolder, settings_changed
 from alphazero.storage import read_json, write_json
 
@@ -128,6 +130,11 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
     device = options.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    # what nobody can play against is refused before there is a run
+    opponents = open_opponents(
+        options.config.evaluation.opponents, "--evaluation.opponents", package,
+        seed=options.seed, threads=options.threads,
+    )  # fmt: skip
     open_folder = RunFolder.open(folder) if saved else RunFolder.create(folder, settings)
     with open_folder as run:
         changed = settings_changed(saved, settings) if saved else []
@@ -147,7 +154,7 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         with _stopping_in_order(coach.stop) as received:
             try:
                 coach.run()
-                _conclude(coach, run, options.game, command)
+                _conclude(coach, opponents, run, options.game, command)
             except Stopped:
                 done = coach.saved_generation
                 print(f"\nstopped; all up to generation {done} is saved. Go on with:\n  {command}", file=sys.stderr)
@@ -173,8 +180,8 @@ def _stopping_in_order(stop: threading.Event) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _conclude(coach: Coach, run: RunFolder, game: str, command: str) -> None:
-    evaluation = coach.evaluate()
+def _conclude(coach: Coach, opponents: list[Player], run: RunFolder, game: str, command: str) -> None:
+    evaluation = coach.evaluate(opponents)
     simulations = coach.config.evaluation.simulations
     print(f"\nThe best net is that of generation {coach.best_generation}. With {simulations} simulations it scores")
     for match in evaluation["matches"]:

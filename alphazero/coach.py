@@ -6,13 +6,13 @@ import importlib.util
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from alphazero.arena import MatchResult, gate_decided, play_match
 from alphazero.command import Progress
-from alphazero.contestants import open_opponents
 from alphazero.errors import InvalidSetting, RunFolderError, TrainingError
 from alphazero.evaluator import Evaluator
 from alphazero.health import Watch, describe_samples, oscillation
@@ -144,9 +144,6 @@ class Coach:
             for i, evaluator in enumerate(self.evaluators)
         ]
         self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
-        self.opponents = open_opponents(
-            config.evaluation.opponents, "--evaluation.opponents", package, seed=seed, threads=threads
-        )
         self.generation = 0
         self.saved_generation = 0
         """The last one that is wholly on disk."""
@@ -440,15 +437,15 @@ class Coach:
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
-    def evaluate(self) -> dict[str, Any]:
-        """The best network's `benchmark` figures and `matches` against the configured opponents.
+    def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:
+        """The best network's `benchmark` figures and `matches` against `opponents`, as many games as configured.
 
         Kept in `evaluation.json` too.
         """
         settings = self.config.evaluation
         results = []
-        for name, opponent in zip(settings.opponents, self.opponents, strict=True):
-            with Progress(f"evaluation against {name}") as progress:
+        for opponent in opponents:
+            with Progress(f"evaluation against {opponent.name}") as progress:
 
                 def show(result: MatchResult, progress: Progress = progress) -> None:
                     self._leave_if_asked()
@@ -458,7 +455,7 @@ class Coach:
                 match = play_match(
                     self.kernels, player, opponent, settings.games, self.seed, on_progress=show
                 )  # fmt: skip
-            results.append({"opponent": name, "simulations": settings.simulations, **match.as_dict()})
+            results.append({"opponent": opponent.name, "simulations": settings.simulations, **match.as_dict()})
         evaluation = {
             "generation": self.best_generation,
             "benchmark": self.benchmark(self._player("best", self.best, 0)) if self.benchmark else {},

@@ -17,7 +17,8 @@ import torch
 import games
 from alphazero.checkpoint import load_checkpoint, read_card
 from alphazero.coach import Coach, EvaluationConfig, GateConfig, RunConfig, config_from_dict
-from alphazero.errors import InputError, InvalidSetting, RunFolderError, TrainingError
+from alphazero.contestants import open_opponents
+from alphazero.errors import InvalidSetting, RunFolderError, TrainingError
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
 from alphazero.package import GamePackage
@@ -36,7 +37,7 @@ TINY = RunConfig(
     replay=ReplayConfig(window_start=2, window_growth=0.0),
     learner=LearnerConfig(batch_size=16, sample_reuse=2),
     gate=GateConfig(games=6, simulations=2),
-    evaluation=EvaluationConfig(opponents=("random",), games=4, simulations=2),
+    evaluation=EvaluationConfig(games=4, simulations=2),
 )
 FLAGS = [
     "--generations", "3", "--cache-size", "1024", "--net.blocks", "1", "--net.channels", "8",
@@ -100,13 +101,6 @@ def test_the_window_lets_old_replay_files_go(tmp_path):
     assert [file.name for file in sorted(path.glob("replay_*"))] == [f"replay_000{n}.npz" for n in (2, 3, 4)]
     with RunFolder.open(path) as folder:
         assert folder.newest_valid().state["replay"] == [3, 4]
-
-
-def test_opponents_are_checked_before_training(tmp_path):
-    for name in ("randon", "human"):
-        evaluation = replace(TINY.evaluation, opponents=(name,))
-        with RunFolder.create(tmp_path / name, {}) as folder, pytest.raises(InputError, match=name):
-            make_coach(folder, replace(TINY, evaluation=evaluation))
 
 
 def test_another_number_of_slots_is_refused_on_resume(undisturbed):
@@ -223,7 +217,8 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
         coach = make_coach(folder, replace(TINY, generations=1))
         coach.run()
         coach.benchmark = lambda player: {"planted": float(player.name == "best")}
-        evaluation = coach.evaluate()
+        (opponent,) = open_opponents(["random"], "--opponents", coach.package, seed=0, threads=1)
+        evaluation = coach.evaluate([opponent])
     (match,) = evaluation["matches"]
     assert evaluation["benchmark"] == {"planted": 1.0}
     assert match["opponent"] == "random" and match["wins"] + match["draws"] + match["losses"] == 4

@@ -34,6 +34,8 @@ def fails(capsys, *argv: str) -> str:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
+        (["--evaluation.opponents", "nobody"], ["unknown contestant 'nobody'"]),
+        (["--evaluation.opponents", "random", "human"], ["human cannot be one of --evaluation.opponents"]),
         (["--game", "conect4"], ["conect4", "connect4", "tictactoe"]),
         (["--game", "my_game.py"], ["my_game.py"]),
         (["--game"], ["--game"]),
