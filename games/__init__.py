@@ -1,12 +1,13 @@
 """The registry: from a name on the command line to a game with its presets and network.
 
-A name is one of the folders here, a path to a Python file (`my/game.py`, or `my/game.py:ClassName`), a dotted module
-name (`my_package.my_game`, with `:ClassName` if it holds several), or a name that an installed package offers under the
-entry point group `alphazero.games`.
+A name is that of a class in one of the folders here, a path to a Python file (`my/game.py`, or
+`my/game.py:ClassName`), a dotted module name (`my_package.my_game`, with `:ClassName` if it holds several), or a name
+that an installed package offers under the entry point group `alphazero.games`.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import importlib.metadata
@@ -23,7 +24,23 @@ from alphazero.game import Game
 from alphazero.package import GamePackage
 
 FOLDER = Path(__file__).parent
-NAMES = sorted(path.parent.name for path in FOLDER.glob("*/game.py"))
+
+
+def _classes() -> dict[str, tuple[str, str]]:
+    """The module and the class of every game in the folders here, found without importing them."""
+    found = {}
+    for path in FOLDER.glob("*/game.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in [node for node in tree.body if isinstance(node, ast.ClassDef)]:
+            for item in node.body:
+                match item:
+                    case ast.Assign(targets=[ast.Name(id="name")], value=ast.Constant(value=str(name))):
+                        found[name] = f"games.{path.parent.name}.game", node.name
+    return found
+
+
+_CLASSES = _classes()
+NAMES = sorted(_CLASSES)
 """The games that come with the framework."""
 
 
@@ -31,7 +48,8 @@ def load(name: str) -> GamePackage:
     """The game called `name`; raises UnknownName, or GameError if its module fails or does not hold one game."""
     module_name, _, class_name = name.partition(":")
     if module_name in NAMES:
-        return _package(importlib.import_module(f"games.{module_name}.game"), class_name, module_name)
+        path, its_class = _CLASSES[module_name]
+        return _package(importlib.import_module(path), class_name or its_class, module_name)
     if module_name.endswith(".py"):
         return _package(_import_file(Path(module_name)), class_name, module_name)
     entries = {entry.name: entry for entry in importlib.metadata.entry_points(group="alphazero.games")}
