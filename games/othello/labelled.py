@@ -1,0 +1,205 @@
+"""Othello endgames with the exact score of every move: what moves and values are measured against.
+
+The frozen sets, `data/endgames_8.npz` and `data/endgames_6.npz`, have 2,000 positions each with 10 to 14 empty squares,
+one from a game between players who look two plies ahead and now and then play at random. All are distinct, also up to
+symmetry, and in each some move is better than another.
+
+    python -m games.othello.labelled                makes both anew: a minute, and the same files every time
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import games
+from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
+from alphazero.errors import InputError, InvalidSetting
+from alphazero.kernels import Kernels
+from alphazero.players import MinimaxPlayer, RandomPlayer
+from alphazero.storage import read_bytes, read_npz, write_npz
+from games.othello.game import Othello
+from games.othello.solver import NO_SCORE, Solver
+
+FOLDER = Path(__file__).parent / "data"
+NUM_POSITIONS = 2000
+EMPTY_SQUARES = range(10, 15)
+MOST_EMPTY_SQUARES = 20
+"""Positions of files may have so many at most; more take minutes each."""
+EPSILONS = (0.05, 0.1, 0.2, 0.4)
+"""How often a player of the games plays at random: each game has one of these."""
+GAMES_PER_ROUND = 500
+MAX_FILE_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Positions with their truth."""
+
+    names: list[str]
+    """What each of the n positions is called."""
+    states: np.ndarray
+    """`uint64[n, 2]`."""
+    scores: np.ndarray
+    """`int8[n, A]`, the final disc difference for the player to move; NO_SCORE where a move is not allowed."""
+
+
+def frozen_file(size: int) -> Path:
+    return FOLDER / f"endgames_{size}.npz"
+
+
+def load_frozen(size: int) -> Labelled:
+    """The frozen set of a board size."""
+    arrays = read_npz(frozen_file(size), 1 << 24)
+    names = [f"{size}x{size} {number}" for number in range(1, len(arrays["states"]) + 1)]
+    return Labelled(names, arrays["states"], arrays["scores"])
+
+
+def load_file(path: Path, solver: Solver, game: Othello, most_empty: int = MOST_EMPTY_SQUARES) -> Labelled:
+    """The positions of a JSON file that have at most `most_empty` empty squares, solved anew.
+
+    The file is `{"name": {"board": "--XO...", "to_move": "X", "score": 6}, ...}`, where `score` and all else may be
+    missing, or an object that holds such an object. Raises InputError, also where a score is not the true one.
+    """
+    problems = _find_problems(path)
+    states, names, given = [], [], []
+    for name, problem in problems.items():
+        state = _parse_board(f"{path}, position {name!r}", problem, game)
+        if solver.num_empty(state[None])[0] <= most_empty:
+            states.append(state)
+            names.append(name)
+            given.append(problem.get("score"))
+    if not states:
+        raise InputError(f"{path}: no position has at most {most_empty} empty squares; more take too long")
+    scores = solver.move_scores(np.array(states))
+    for name, score, row in zip(names, given, scores, strict=True):
+        if score is not None and score != int(row.max()):
+            raise InputError(
+                f"{path}, position {name!r}: the score is {row.max()}, not {score}; mend it or leave it out"
+            )
+    return Labelled(names, np.array(states), scores)
+
+
+def _find_problems(path: Path) -> dict[str, dict[str, Any]]:
+    form = '{"1": {"board": "--XXO...", "to_move": "X"}, ...}'
+    try:
+        value = json.loads(read_bytes(path, MAX_FILE_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON ({error}); it must look like {form}") from None
+    for found in (value, *(value.values() if isinstance(value, dict) else ())):
+        if isinstance(found, dict) and found and all(isinstance(x, dict) and "board" in x for x in found.values()):
+            return found
+    raise InputError(f"{path} holds no positions; it must look like {form}")
+
+
+def _parse_board(where: str, problem: dict[str, Any], game: Othello) -> np.ndarray:
+    """`uint64[2]` of a drawn board."""
+    board, mover = problem["board"], problem.get("to_move")
+    cells = game.size**2
+    if not isinstance(board, str) or not re.fullmatch(rf"[XO-]{{{cells}}}", board):
+        raise InputError(
+            f"{where}: a board is {cells} of the signs X, O and -, row by row from the top, not {board!r:.80}"
+        )
+    if mover not in ("X", "O"):
+        raise InputError(f'{where}: "to_move" must be "X" or "O", not {mover!r:.80}')
+    words = [0, 0]
+    for cell, mark in enumerate(board):
+        if mark != "-":
+            words[mark != mover] |= 1 << 8 * (cell // game.size) + cell % game.size
+    return np.array(words, np.uint64)
+
+
+# --- making the frozen sets ---
+
+
+@dataclass(frozen=True)
+class LabelledConfig:
+    """Makes the frozen sets of Othello endgames."""
+
+    folder: Path = FOLDER
+    """Where to write them."""
+    positions: int = NUM_POSITIONS
+    """How many positions of each board."""
+    seed: int = 0
+    """The same seed gives the same files."""
+    threads: int = field(default_factory=count_cores)
+    """Processor threads."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.positions <= 100_000 or not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 63:
+            raise InvalidSetting(
+                "--positions must lie between 1 and 100,000, --threads between 1 and 1,024, --seed from 0 up"
+            )
+        check_output_file("--folder", self.folder / "endgames_8.npz")
+
+
+def main(argv: list[str]) -> None:
+    config = parse(LabelledConfig, argv)
+    for name in ("othello", "othello6"):
+        game = games.load(name).game
+        assert isinstance(game, Othello)
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        with Progress(f"labelled positions of {name}") as progress:
+            for position in endgames(game, config.seed, Solver(game, config.threads), config.threads):
+                found.append(position)
+                progress.show(len(found) / config.positions, f"{len(found)} of {config.positions}")
+                if len(found) == config.positions:
+                    break
+        path = config.folder / frozen_file(game.size).name
+        write_npz(
+            path, {"states": np.array([state for state, _ in found]), "scores": np.array([row for _, row in found])}
+        )
+        print(f"{len(found)} positions in {path}, {path.stat().st_size:,} bytes")
+
+
+def endgames(game: Othello, seed: int, solver: Solver, threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Distinct positions `(uint64[2], scores int8[A])` in which some move is better than another."""
+    kernels = Kernels(game)
+    rng = np.random.default_rng(seed)
+    seen: set[tuple[int, ...]] = set()
+    for round_number in range(1_000_000):
+        states = play_until_endgame(game, kernels, rng, seed + round_number, threads)
+        keys = states.copy()
+        kernels.canonicalize(keys, np.zeros(len(keys), np.int64))  # type: ignore[misc]
+        scores = solver.move_scores(states)
+        worst = np.where(scores == NO_SCORE, 100, scores).min(axis=1)
+        for row in np.flatnonzero(worst < scores.max(axis=1)):
+            key = tuple(keys[row].tolist())
+            if key not in seen:
+                seen.add(key)
+                yield states[row], scores[row]
+
+
+def play_until_endgame(
+    game: Othello, kernels: Kernels, rng: np.random.Generator, seed: int, threads: int
+) -> np.ndarray:
+    """States `uint64[n, 2]`, each of a game of its own that goes on with 10 to 14 empty squares."""
+    states, to_play = kernels.start_states(GAMES_PER_ROUND), np.zeros(GAMES_PER_ROUND, np.int8)
+    wanted = rng.choice(EMPTY_SQUARES, GAMES_PER_ROUND)
+    epsilons = rng.choice(EPSILONS, GAMES_PER_ROUND)
+    careful, careless = MinimaxPlayer(kernels, 2, seed, threads), RandomPlayer(kernels, seed)
+    numbers = np.arange(GAMES_PER_ROUND)
+    for ply in range(game.max_plies):
+        _, terminal, _ = kernels.describe_all(states)
+        going_on = ~terminal & (game.size**2 - np.bitwise_count(states).sum(axis=1) > wanted)
+        if not going_on.any():
+            break
+        at_random = rng.random(GAMES_PER_ROUND) < epsilons
+        for player, rows in ((careful, going_on & ~at_random), (careless, going_on & at_random)):
+            if rows.any():
+                played, movers = states[rows], to_play[rows]
+                actions = player.select_actions(played, numbers[rows], np.full(len(played), ply))
+                kernels.play(played, movers, actions)
+                states[rows], to_play[rows] = played, movers
+    return states[~kernels.describe_all(states)[1]]
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
