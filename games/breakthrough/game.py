@@ -1,0 +1,152 @@
+"""Breakthrough on 6 x 6 squares (D. Troyka 2000): who first brings a pawn to the other side wins.
+
+`state` is (own, opponent, mover): pawns as bits of square 6 * row + column, row 0 being the mover's home row, and the
+mover, 0 or 1. After each ply the rows turn round, so that everybody moves upwards:
+
+     a  b  c  d  e  f
+    30 31 32 33 34 35      the opponent's home row
+     ...
+     6  7  8  9 10 11
+     0  1  2  3  4  5      the mover's home row
+
+A pawn goes one row forward, straight on or slanting; it takes an opponent's pawn on a slant only.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from alphazero.game import Game, Rules
+
+SIZE = 6
+ZERO, ONE, ROW = np.uint64(0), np.uint64(1), np.uint64(0b111111)
+HOME, FAR = np.uint64(0b111111_111111), np.uint64(0b111111_111111 << 24)
+NUM_ACTIONS = 3 * SIZE * SIZE
+
+
+@njit
+def has_pawn(pawns, row, column):
+    return (pawns >> np.uint64(SIZE * row + column)) & ONE == ONE
+
+
+@njit
+def turn_round(pawns):
+    """The rows in reverse order."""
+    turned = ZERO
+    for row in range(SIZE):
+        turned |= ((pawns >> np.uint64(SIZE * row)) & ROW) << np.uint64(SIZE * (SIZE - 1 - row))
+    return turned
+
+
+@njit
+def mirror(pawns):
+    """The columns in reverse order."""
+    mirrored = ZERO
+    for square in range(SIZE * SIZE):
+        image = square // SIZE * SIZE + SIZE - 1 - square % SIZE
+        mirrored |= ((pawns >> np.uint64(square)) & ONE) << np.uint64(image)
+    return mirrored
+
+
+@njit
+def init(state):
+    state[0], state[1], state[2] = HOME, FAR, ZERO
+
+
+@njit
+def legal(state, legal_mask):
+    own, opponent = state[0], state[1]
+    for action in range(NUM_ACTIONS):
+        row, column, target = action // 3 // SIZE, action // 3 % SIZE, action // 3 % SIZE + action % 3 - 1
+        allowed = has_pawn(own, row, column) and row < SIZE - 1 and 0 <= target < SIZE
+        if allowed:
+            blocked = own | opponent if target == column else own
+            allowed = not has_pawn(blocked, row + 1, target)
+        legal_mask[action] = allowed
+
+
+@njit
+def step(state, action):
+    origin = action // 3
+    before, after = ONE << np.uint64(origin), ONE << np.uint64(origin + SIZE + action % 3 - 1)
+    own = (state[0] & ~before) | after
+    state[0] = turn_round(state[1] & ~after)
+    state[1] = turn_round(own)
+    state[2] ^= ONE
+
+
+@njit
+def is_terminal(state):
+    return state[1] & ROW != ZERO or state[0] == ZERO
+
+
+@njit
+def terminal_value(state):
+    return -1.0  # the opponent has just arrived, or taken the last pawn
+
+
+@njit
+def observe(state, planes):
+    """Own pawns, the opponent's pawns, the board."""
+    for row in range(SIZE):
+        for column in range(SIZE):
+            planes[0, row, column] = has_pawn(state[0], row, column)
+            planes[1, row, column] = has_pawn(state[1], row, column)
+            planes[2, row, column] = 1.0
+
+
+@njit
+def transform(state, symmetry):
+    if symmetry == 1:  # left and right
+        state[0], state[1] = mirror(state[0]), mirror(state[1])
+
+
+class Breakthrough(Game):
+    """Action 3 * square + d: the pawn there goes a row forward, to the left, straight or to the right (d = 0, 1, 2).
+
+    People write both squares, a1 being at the first player's left hand: a2-b3, and a2xb3 if it takes a pawn.
+    """
+
+    name = "breakthrough"
+    num_actions, state_words = NUM_ACTIONS, 3
+    max_plies = 2 * (SIZE * (SIZE - 1) + SIZE * (SIZE - 2))  # the rows that all pawns have before them
+    observation_shape = (3, SIZE, SIZE)
+    rules = Rules(init, legal, step, is_terminal, terminal_value, observe, transform=transform)
+
+    @cached_property
+    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
+        cells, actions = np.arange(SIZE**2), np.arange(NUM_ACTIONS)
+        mirrored = actions.reshape(SIZE, SIZE, 3)[:, ::-1, ::-1].ravel()
+        return np.stack([cells, cells.reshape(SIZE, SIZE)[:, ::-1].ravel()]), np.stack([actions, mirrored])
+
+    def render(self, state: np.ndarray, to_play: int) -> str:
+        marks = "XO" if to_play == 0 else "OX"
+        lines = []
+        for row in range(SIZE):
+            squares = [SIZE * row + column for column in range(SIZE)]
+            cells = [
+                marks[0] if int(state[0]) >> i & 1 else marks[1] if int(state[1]) >> i & 1 else "." for i in squares
+            ]
+            lines.append(" ".join(cells))
+        lines = lines[::-1] if to_play == 0 else lines
+        return "\n".join([*(f"{SIZE - i} {line}" for i, line in enumerate(lines)), "  a b c d e f"])
+
+    def format_action(self, action: int, state: np.ndarray) -> str:
+        row, column = divmod(action // 3, SIZE)
+        target = column + action % 3 - 1
+        taken = int(state[1]) >> SIZE * (row + 1) + target & 1
+        ranks = (SIZE - row, SIZE - row - 1) if int(state[2]) else (row + 1, row + 2)
+        return f"{'abcdef'[column]}{ranks[0]}{'x' if taken else '-'}{'abcdef'[target % SIZE]}{ranks[1]}"
+
+    def parse_action(self, text: str, state: np.ndarray) -> int:
+        origin, target = text.lower().replace("x", "-").split("-")
+        (column, row), (to_column, to_row) = (("abcdef".index(word[0]), int(word[1:])) for word in (origin, target))
+        forward = to_row - row
+        if int(state[2]):
+            row, forward = SIZE + 1 - row, -forward
+        if forward != 1 or not 1 <= row < SIZE or abs(to_column - column) > 1:
+            raise ValueError(text)
+        return 3 * (SIZE * (row - 1) + column) + to_column - column + 1

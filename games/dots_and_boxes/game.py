@@ -1,0 +1,157 @@
+"""Dots and boxes, 3 x 3 boxes: who draws a box's fourth side owns it and moves again; most boxes win.
+
+`state` is (lines, own, opponent, mover): the lines drawn, one bit each, how many boxes each side owns, and who moves.
+
+    o  0  o  1  o  2  o        a line's number is its action: first those that lie, then those that stand
+    12    13    14    15
+    o  3  o  4  o  5  o
+    16    17    18    19
+    o  6  o  7  o  8  o
+    20    21    22    23
+    o  9  o 10  o 11  o
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from alphazero.game import Game, Rules
+
+SIZE = 3
+NUM_LYING = SIZE * (SIZE + 1)
+NUM_LINES = 2 * NUM_LYING
+NUM_BOXES = SIZE * SIZE
+ZERO, ONE = np.uint64(0), np.uint64(1)
+ALL_LINES = np.uint64((1 << NUM_LINES) - 1)
+BOXES = tuple(
+    (1 << SIZE * row + col) | (1 << SIZE * (row + 1) + col)
+    | (1 << NUM_LYING + (SIZE + 1) * row + col) | (1 << NUM_LYING + (SIZE + 1) * row + col + 1)
+    for row in range(SIZE) for col in range(SIZE)
+)  # fmt: skip
+"""The four sides of each box, row by row."""
+GRID = 2 * SIZE + 1
+"""Dots, lines and boxes as the network sees them: dots in even rows and columns, boxes in odd ones."""
+PLACES = np.array(
+    [(2 * (i // SIZE), 2 * (i % SIZE) + 1) for i in range(NUM_LYING)]
+    + [(2 * (i // (SIZE + 1)) + 1, 2 * (i % (SIZE + 1))) for i in range(NUM_LYING)]
+)
+"""Row and column of each line in that grid."""
+
+
+def find_symmetries() -> tuple[np.ndarray, np.ndarray]:
+    """The eight symmetries of the square, of the grid's cells and of the lines."""
+    grid = np.arange(GRID**2).reshape(GRID, GRID)
+    cells = np.stack([np.rot90(board, turns).ravel() for board in (grid, grid[:, ::-1]) for turns in range(4)])
+    line_at = {int(cell): line for line, cell in enumerate(PLACES @ (GRID, 1))}
+    return cells, np.array([[line_at[int(image[cell])] for cell in line_at] for image in cells])
+
+
+CELL_IMAGES, LINE_IMAGES = find_symmetries()
+
+
+@njit
+def init(state):
+    state[:] = ZERO
+
+
+@njit
+def legal(state, legal_mask):
+    for line in range(NUM_LINES):
+        legal_mask[line] = (state[0] >> np.uint64(line)) & ONE == ZERO
+
+
+@njit
+def step(state, action):
+    before = state[0]
+    state[0] |= ONE << np.uint64(action)
+    completed = ZERO
+    for sides in BOXES:
+        box = np.uint64(sides)
+        if state[0] & box == box and before & box != box:
+            completed += ONE
+    if completed:
+        state[1] += completed
+    else:
+        state[1], state[2] = state[2], state[1]
+        state[3] ^= ONE
+
+
+@njit
+def is_terminal(state):
+    return state[0] == ALL_LINES
+
+
+@njit
+def terminal_value(state):
+    return 1.0 if state[1] > state[2] else -1.0
+
+
+@njit
+def observe(state, planes):
+    """Lines drawn; boxes that a line would complete; the lead in boxes; the board."""
+    lead = (np.float32(state[1]) - np.float32(state[2])) / NUM_BOXES
+    for line in range(NUM_LINES):
+        planes[0, PLACES[line, 0], PLACES[line, 1]] = (state[0] >> np.uint64(line)) & ONE
+    for number in range(NUM_BOXES):
+        missing = np.uint64(BOXES[number]) & ~state[0]
+        planes[1, 2 * (number // SIZE) + 1, 2 * (number % SIZE) + 1] = (
+            missing != ZERO and missing & (missing - ONE) == ZERO
+        )
+    for row in range(GRID):
+        for column in range(GRID):
+            planes[2, row, column] = lead
+            planes[3, row, column] = 1.0
+
+
+@njit
+def to_play(state):
+    return np.int64(state[3])
+
+
+@njit
+def transform(state, symmetry):
+    turned = ZERO
+    for line in range(NUM_LINES):
+        turned |= ((state[0] >> np.uint64(LINE_IMAGES[symmetry, line])) & ONE) << np.uint64(line)
+    state[0] = turned
+
+
+class DotsAndBoxes(Game):
+    """Actions are the lines as numbered above; people write those numbers."""
+
+    name = "dots_and_boxes"
+    num_actions, state_words, max_plies = NUM_LINES, 4, NUM_LINES
+    observation_shape = (4, GRID, GRID)
+    rules = Rules(init, legal, step, is_terminal, terminal_value, observe, to_play=to_play, transform=transform)
+
+    @cached_property
+    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
+        return CELL_IMAGES, LINE_IMAGES
+
+    def render(self, state: np.ndarray, to_play: int) -> str:
+        """Lines that can still be drawn are shown by their numbers."""
+        line_at = {(int(row), int(column)): line for line, (row, column) in enumerate(PLACES)}
+        rows = []
+        for row in range(GRID):
+            text = ""
+            for column in range(GRID):
+                line = line_at.get((row, column))
+                if line is None:
+                    cell = "o" if row % 2 == 0 else ""
+                elif int(state[0]) >> line & 1:
+                    cell = "---" if row % 2 == 0 else "|"
+                else:
+                    cell = str(line)
+                text += cell.ljust(3) if column % 2 == 0 else cell.center(4)
+            rows.append(text.rstrip())
+        first, second = (int(state[1 + to_play]), int(state[2 - to_play]))
+        return "\n".join([*rows, f"player 1 owns {first} boxes, player 2 owns {second}"])
+
+    def parse_action(self, text: str, state: np.ndarray) -> int:
+        action = int(text)
+        if not 0 <= action < NUM_LINES:
+            raise ValueError(text)
+        return action

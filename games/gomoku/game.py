@@ -1,0 +1,143 @@
+"""Gomoku: five or more of one's stones in a row, in any direction, win; a full board is a draw.
+
+`state` holds own stones, then the opponent's, one bit a cell (cell = size * row + column, 64 cells a word), and in its
+last word whether the last ply has won. Action = cell:
+
+        a b c d e ...
+     1  . . . . .
+     2  . . . . .
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from alphazero.game import Game, Rules
+
+ZERO, ONE = np.uint64(0), np.uint64(1)
+LETTERS = "abcdefghijklmno"
+DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
+IN_A_ROW = 5
+
+
+def make_rules(size: int, symmetries: np.ndarray) -> Rules:
+    """The rules on `size` x `size` cells; `symmetries int64[8, size^2]`: the cell that lands on each cell."""
+    cells = size * size
+    words = -(-cells // 64)
+
+    @njit
+    def has_stone(state, side, cell):
+        return (state[side * words + cell // 64] >> np.uint64(cell % 64)) & ONE == ONE
+
+    @njit
+    def run_length(state, cell, down, right):
+        """Own stones in a row beyond `cell` in one direction."""
+        row, column, length = cell // size + down, cell % size + right, 0
+        while 0 <= row < size and 0 <= column < size and has_stone(state, 0, size * row + column):
+            row, column, length = row + down, column + right, length + 1
+        return length
+
+    @njit
+    def init(state):
+        state[:] = ZERO
+
+    @njit
+    def legal(state, legal_mask):
+        for cell in range(cells):
+            legal_mask[cell] = not has_stone(state, 0, cell) and not has_stone(state, 1, cell)
+
+    @njit
+    def step(state, action):
+        won = ZERO
+        for down, right in DIRECTIONS:
+            if 1 + run_length(state, action, down, right) + run_length(state, action, -down, -right) >= IN_A_ROW:
+                won = ONE
+        state[action // 64] |= ONE << np.uint64(action % 64)
+        for word in range(words):  # the board turns round
+            state[word], state[words + word] = state[words + word], state[word]
+        state[2 * words] = won
+
+    @njit
+    def is_full(state):
+        for cell in range(cells):
+            if not has_stone(state, 0, cell) and not has_stone(state, 1, cell):
+                return False
+        return True
+
+    @njit
+    def is_terminal(state):
+        return state[2 * words] == ONE or is_full(state)
+
+    @njit
+    def terminal_value(state):
+        return -1.0 if state[2 * words] == ONE else 0.0
+
+    @njit
+    def observe(state, planes):
+        """Own stones, the opponent's stones, the board."""
+        for cell in range(cells):
+            planes[0, cell // size, cell % size] = has_stone(state, 0, cell)
+            planes[1, cell // size, cell % size] = has_stone(state, 1, cell)
+            planes[2, cell // size, cell % size] = 1.0
+
+    @njit
+    def transform(state, symmetry):
+        original = state.copy()
+        for word in range(2 * words):
+            state[word] = ZERO
+        for cell in range(cells):
+            source = symmetries[symmetry, cell]
+            for side in range(2):
+                if has_stone(original, side, source):
+                    state[side * words + cell // 64] |= ONE << np.uint64(cell % 64)
+
+    return Rules(init, legal, step, is_terminal, terminal_value, observe, transform=transform)
+
+
+class Gomoku(Game):
+    """Actions are the cells row by row; people write them a1-i9, column and row."""
+
+    name = "gomoku"
+    size = 9
+
+    def __init__(self) -> None:
+        self.num_actions = self.max_plies = self.size**2
+        self.state_words = 2 * -(-self.num_actions // 64) + 1
+        self.observation_shape = (3, self.size, self.size)
+        self.rules = make_rules(self.size, self.symmetries[0])
+
+    @cached_property
+    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
+        board = np.arange(self.size**2).reshape(self.size, self.size)
+        images = [np.rot90(side, turns).ravel() for side in (board, board[:, ::-1]) for turns in range(4)]
+        return np.stack(images), np.stack(images)
+
+    def render(self, state: np.ndarray, to_play: int) -> str:
+        marks, words = ("XO" if to_play == 0 else "OX"), len(state) // 2
+        lines = ["   " + " ".join(LETTERS[: self.size])]
+        for row in range(self.size):
+            cells = ""
+            for cell in range(self.size * row, self.size * (row + 1)):
+                own, opponent = (int(state[side * words + cell // 64]) >> cell % 64 & 1 for side in range(2))
+                cells += " " + (marks[0] if own else marks[1] if opponent else ".")
+            lines.append(f"{row + 1:2}{cells}")
+        return "\n".join(lines)
+
+    def format_action(self, action: int, state: np.ndarray) -> str:
+        return f"{LETTERS[action % self.size]}{action // self.size + 1}"
+
+    def parse_action(self, text: str, state: np.ndarray) -> int:
+        column, row = LETTERS[: self.size].index(text[0].lower()), int(text[1:])
+        if not 1 <= row <= self.size:
+            raise ValueError(text)
+        return column + self.size * (row - 1)
+
+
+class Gomoku15(Gomoku):
+    """The same on 15 x 15 cells, a1-o15."""
+
+    name = "gomoku15"
+    size = 15
