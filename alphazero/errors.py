@@ -59,6 +59,14 @@ class GameError(InputError):
     """A game breaks a law of the `Game` contract; the message names the law and the position."""
 
 
+class LawBroken(GameError):
+    """The validator's verdict; `drawing` shows the position, over several lines, or is empty."""
+
+    def __init__(self, sentence: str, drawing: str = ""):
+        super().__init__(sentence)
+        self.drawing = drawing
+
+
 class EvaluationError(InputError):
     """A network's answer is not a finite number; the message shows the position."""
 

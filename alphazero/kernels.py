@@ -225,6 +225,11 @@ class Kernel:
             return self.plain
         return self.compiled
 
+    @property
+    def is_compiled(self) -> bool:
+        """It has run, and not as plain Python."""
+        return self._run is not None and self._run is self.compiled
+
     @functools.cached_property
     def plain(self) -> Callable[..., Any]:
         """The same kernel run by Python: slow, and the yardstick of the compiled one."""
