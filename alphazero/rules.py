@@ -101,6 +101,8 @@ def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
             digest.update(b"again%d" % seen[id(source)])
             return
         seen[id(source)] = len(seen)
+        # what numba keeps leads back to the module by its name, under which another program may not find it
+        digest.update(f"{source.__module__}".encode())
         _digest_code(digest, source.__code__)
         for name in _names(source.__code__):
             if name in source.__globals__:

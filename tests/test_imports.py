@@ -12,7 +12,7 @@ import pytest
 import games
 
 ROOT = Path(__file__).resolve().parents[1]
-RUN_AS_MODULES = [ROOT / "alphazero" / f"{name}.py" for name in ("check_game", "publish", "report")]
+RUN_AS_MODULES = [ROOT / "alphazero" / f"{name}.py" for name in ("check_game", "new_game", "publish", "report")]
 LIBRARY = sorted(set((ROOT / "alphazero").rglob("*.py")) - set(RUN_AS_MODULES))
 COMMANDS = [ROOT / "main.py", ROOT / "pit.py", *RUN_AS_MODULES]
 PROGRAM = [*LIBRARY, *sorted((ROOT / "games").rglob("*.py")), *COMMANDS, *sorted((ROOT / "benchmarks").rglob("*.py"))]

@@ -1,7 +1,9 @@
 """The registry: a game by its name, path, dotted name or entry point, and what a wrong one is answered."""
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -13,6 +15,7 @@ from alphazero.errors import GameError, InputError, UnknownName
 from alphazero.game import Game
 from alphazero.presets import presets
 
+ROOT = Path(__file__).resolve().parents[1]
 SOURCE = """
     import numpy as np
     from numba import njit
@@ -277,3 +280,30 @@ def test_a_broken_entry_point_is_one_sentence(importable: Path, target: str, par
     write(importable / "a_package" / "broken.py", "def\n")
     install(importable, f"two-plies = {target}")
     assert_refused("two-plies", "'two-plies'", *parts)
+
+
+LOAD_AND_RUN = """
+import sys, importlib, games
+from alphazero.kernels import Kernels
+name = sys.argv[1]
+if name.endswith(".py"):
+    game = games.load(name).game
+else:
+    sys.path.insert(0, sys.argv[2])
+    game = importlib.import_module(name).TwoPlies()
+kernels = Kernels(game)
+kernels.describe_all(kernels.start_states(1))
+print(kernels.describe.is_compiled)
+"""
+
+
+def test_compiled_code_of_a_file_serves_every_way_to_import_it(tmp_path: Path):
+    """What numba keeps on disk names the module that a function came from; another process may call it otherwise."""
+    text = source().replace("@njit\n", "").replace("legal_mask[0] = True", "legal_mask[0] = helper(state)")
+    text = text.replace("def legal", "@njit\ndef helper(state):\n    return True\n\ndef legal")
+    path = write(tmp_path / "my_game.py", text)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for name in ("my_game", path, "my_game", path):
+        command = [sys.executable, "-c", LOAD_AND_RUN, name, str(tmp_path)]
+        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+        assert result.stdout == "True\n", result.stderr
