@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
@@ -97,6 +98,7 @@ def _first_look(argv: list[str]) -> argparse.Namespace:
 def _choose_folder(run: str, resume: bool, game_name: str) -> Path:
     if run:
         return Path(run)
+    game_name = re.sub(r"[^\w.]+", "-", game_name).strip("-")  # as of openspiel:hex(board_size=5)
     endings = [path.name.rpartition("-")[2] for path in Path("runs").glob(f"{game_name}-*")]
     newest = max((int(ending) for ending in endings if ending.isdigit()), default=0)
     if resume and not newest:

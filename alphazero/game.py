@@ -39,6 +39,8 @@ class Game:
     observation_shape: tuple[int, int, int]
     """(P, H, W): planes, rows, columns of what the network sees."""
     rules: Rules
+    compiled: ClassVar[bool] = True
+    """False: numba need not try to compile the rules; they run as plain Python."""
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:

@@ -131,21 +131,22 @@ class Kernels:
 
     def __init__(self, game: Game):
         self.game = game
-        rules = {name: _compiled(rule) for name, rule in rule_functions(game.rules).items() if rule is not None}
+        self._compiled = _compiled if game.compiled else _as_it_is
+        rules = {name: self._compiled(rule) for name, rule in rule_functions(game.rules).items() if rule is not None}
         self._scope: dict[str, Any] = {"heuristic": _no_heuristic, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules}
         asked = "to_play" in rules
-        self._scope["mover"] = _compiled(_bound(_ask_rules, self._scope)) if asked else _alternate
+        self._scope["mover"] = self._compiled(_bound(_ask_rules, self._scope)) if asked else _alternate
 
     def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
         """The template with this game's rules; `helpers` are templates that it calls, by name less the underscore."""
         scope = dict(self._scope)
         for helper in helpers:
             function = _bound(helper, scope)
-            scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = _compiled(function)
+            scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = self._compiled(function)
         function = _bound(template, scope)
         # numba keeps compiled code under the function's name: make it say all that went into it
         function.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
-        return Kernel(self.game.name, _compiled(function, cache=True))
+        return Kernel(self.game.name, self._compiled(function, cache=True))
 
     @functools.cached_property
     def init_states(self) -> Kernel:
@@ -214,7 +215,7 @@ class Kernel:
     def _compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Compiles before anything runs, so that an error of numba is never taken for one of the rules."""
         dispatcher: Any = self.compiled
-        if not hasattr(dispatcher, "compile"):  # numba is switched off (NUMBA_DISABLE_JIT)
+        if not hasattr(dispatcher, "compile"):  # a Python game, or numba is switched off (NUMBA_DISABLE_JIT)
             return self.plain
         try:
             dispatcher.compile(tuple(dispatcher.typeof_pyval(argument) for argument in arguments))
@@ -253,6 +254,10 @@ def _say_slow(game_name: str, error: Exception) -> None:
 
 def _compiled(function: Callable[..., Any], cache: bool = False) -> Callable[..., Any]:
     return function if hasattr(function, "py_func") else njit(nogil=True, cache=cache)(function)
+
+
+def _as_it_is(function: Callable[..., Any], cache: bool = False) -> Callable[..., Any]:
+    return function
 
 
 def _bound(template: Callable[..., Any], names: dict[str, Any]) -> types.FunctionType:

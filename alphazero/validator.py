@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import LawBroken
+from alphazero.errors import GameError, LawBroken
 from alphazero.game import Game
 from alphazero.kernels import Kernels
 
@@ -78,14 +78,15 @@ class _Check:
 
     def fail(self, law: str, state: np.ndarray | None = None, player: int = 0, note: str = "") -> LawBroken:
         """The error that says which law is broken, and where."""
-        drawing = ""
-        if state is not None:
-            try:
-                drawn = self.game.render(state.copy(), player)
-            except Exception:  # the drawing may be what is wrong; the words are not
-                drawn = " ".join(f"{int(word):x}" for word in state)
-            drawing = f"player {player + 1} to move:\n{drawn}"
+        drawing = "" if state is None else self._draw(state, player)
         return LawBroken(f"{self.game.name}: {law}{f' ({note})' if note else ''}", drawing)
+
+    def _draw(self, state: np.ndarray, player: int) -> str:
+        try:
+            drawn = self.game.render(state.copy(), player)
+        except Exception:  # the drawing may be what is wrong; the words are not
+            drawn = " ".join(f"{int(word):x}" for word in state)
+        return f"player {player + 1} to move:\n{drawn}"
 
     def ask(self, name: str, state: np.ndarray, player: int, *arguments: Any) -> Any:
         """Calls a rule on `state`, which it must leave alone unless it is `step`, `init` or `transform`."""
@@ -94,6 +95,8 @@ class _Check:
         try:
             with np.errstate(all="ignore"):
                 value = getattr(self.rules, name)(state, *arguments)
+        except GameError as error:  # a wrapped game says itself what is wrong
+            raise LawBroken(str(error), self._draw(before, player)) from error
         except IndexError as error:
             raise self.fail(f"`{name}` reaches beyond an array: {error}", before, player) from error
         except Exception as error:
@@ -299,6 +302,8 @@ def _advise(findings: Findings) -> None:
 
 def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
     """What the compiled rules say of the same positions, and how fast."""
+    if not game.compiled:
+        return
     kernels = Kernels(game)
     states, to_play = np.array([state for state, _ in visited]), np.array([player for _, player in visited], np.int8)
     masks, terminal, values = kernels.describe_all(states)

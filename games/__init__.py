@@ -1,8 +1,9 @@
 """The registry: from a name on the command line to a game with its presets and network.
 
 A name is that of a class in one of the folders here, a path to a Python file (`my/game.py`, or
-`my/game.py:ClassName`), a dotted module name (`my_package.my_game`, with `:ClassName` if it holds several), or a name
-that an installed package offers under the entry point group `alphazero.games`.
+`my/game.py:ClassName`), a dotted module name (`my_package.my_game`, with `:ClassName` if it holds several), a name
+that an installed package offers under the entry point group `alphazero.games`, or a game of OpenSpiel's
+(`openspiel:hex(board_size=5)`). A class of alpha-zero-general's kind will do as well as a `Game`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from alphazero.errors import GameError, UnknownName
 from alphazero.game import Game
 from alphazero.package import GamePackage
+from games import general, openspiel
 
 FOLDER = Path(__file__).parent
 
@@ -46,6 +48,8 @@ NAMES = sorted(_CLASSES)
 
 def load(name: str) -> GamePackage:
     """The game called `name`; raises UnknownName, or GameError if its module fails or does not hold one game."""
+    if name.startswith(openspiel.PREFIX):
+        return _with_parts(openspiel.OpenSpielGame(name.removeprefix(openspiel.PREFIX)), openspiel)
     module_name, _, class_name = name.partition(":")
     if module_name in NAMES:
         path, its_class = _CLASSES[module_name]
@@ -81,6 +85,8 @@ def _import_file(path: Path) -> ModuleType:
         exists = path.is_file()
     if not exists:
         raise GameError(f"there is no game file {str(path)!r}: give the path of a Python file with a Game class")
+    if (path.parent / "__init__.py").exists():
+        return _import_from_package(path.resolve())
     name = f"alphazero_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
@@ -92,6 +98,23 @@ def _import_file(path: Path) -> ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
+    return module
+
+
+def _import_from_package(path: Path) -> ModuleType:
+    """A file of a package, which may import its neighbours."""
+    root, names = path.parent, [path.stem]
+    while (root / "__init__.py").exists():
+        root, names = root.parent, [root.name, *names]
+    name = ".".join(names)
+    if str(root) not in sys.path:
+        sys.path.append(str(root))  # last, so that it hides nothing
+    sys.modules.pop(name, None)  # it may have changed since
+    importlib.invalidate_caches()
+    with _naming(f"the game file {str(path)!r}"):
+        module = importlib.import_module(name)
+    if Path(str(module.__file__)).resolve() != path:
+        raise GameError(f"{path} cannot be imported: {name!r} is {module.__file__}; give its folder another name")
     return module
 
 
@@ -109,11 +132,15 @@ def _naming(what: str) -> Iterator[None]:
 
 
 def _package(module: ModuleType, class_name: str, given: str) -> GamePackage:
+    """The game of a module; `class_name` may be followed by arguments in brackets."""
     found = {
         value.__name__: value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Game) and value.__module__ == module.__name__
+        if isinstance(value, type)
+        and value.__module__ == module.__name__
+        and (issubclass(value, Game) or general.fits(value))
     }
+    class_name, arguments = _split_arguments(class_name)
     if class_name and class_name not in found:
         raise UnknownName(f"game class in {given}", class_name, found)
     if not class_name and len(found) != 1:
@@ -122,8 +149,32 @@ def _package(module: ModuleType, class_name: str, given: str) -> GamePackage:
             f"{given} must hold one Game class, not {len(found)}: "
             + (choose if found else "define one there, as `class MyGame(Game)`")
         )
+    chosen = found[class_name] if class_name else next(iter(found.values()))
     with _naming(f"the game class in {given}"):
-        game = (found[class_name] if class_name else next(iter(found.values())))()
+        made = chosen(*arguments)
+    if not isinstance(made, Game):
+        made = general.GeneralGame(
+            made, chosen.__name__ + (f"({', '.join(map(repr, arguments))})" if arguments else "")
+        )
+    return _with_parts(made, module)
+
+
+def _split_arguments(text: str) -> tuple[str, list[Any]]:
+    """`"Othello(6)"` is Othello and [6]; raises GameError unless the arguments are plain values."""
+    name, bracket, _ = text.partition("(")
+    if not bracket:
+        return text, []
+    try:
+        match ast.parse(text, mode="eval").body:
+            case ast.Call(func=ast.Name(), args=arguments, keywords=[]):
+                return name, [ast.literal_eval(argument) for argument in arguments]
+    except (ValueError, SyntaxError):
+        pass
+    raise GameError(f"{text!r}: the arguments in brackets must be plain values, as in {name}(6)")
+
+
+def _with_parts(game: Game, module: ModuleType) -> GamePackage:
+    """The game and what its module, its module's neighbours or the framework have for it."""
     beside = module.__name__.rpartition(".")[0] if module.__name__.endswith(".game") else None
 
     def part(name: str, attribute: str, default: tuple[str, str]) -> Any:

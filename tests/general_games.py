@@ -1,0 +1,136 @@
+"""Game classes as people write them for alpha-zero-general; tests wrap them unmodified."""
+
+import numpy as np
+
+
+class TicTacToeGame:
+    """After the fashion of that project's own: a draw is 1e-4."""
+
+    def __init__(self, n=3):
+        self.n = n
+
+    def getInitBoard(self):
+        return np.zeros((self.n, self.n), dtype=int)
+
+    def getBoardSize(self):
+        return (self.n, self.n)
+
+    def getActionSize(self):
+        return self.n * self.n + 1
+
+    def getNextState(self, board, player, action):
+        board[action // self.n][action % self.n] = player  # in place, as many do
+        return (board, -player)
+
+    def getValidMoves(self, board, player):
+        valids = [0] * self.getActionSize()
+        for x, y in np.argwhere(board == 0):
+            valids[self.n * x + y] = 1
+        return np.array(valids)
+
+    def getGameEnded(self, board, player):
+        lines = [*board, *board.T, board.diagonal(), board[::-1].diagonal()]
+        for side in (player, -player):
+            if any((line == side).all() for line in lines):
+                return 1 if side == player else -1
+        return 0 if (board == 0).any() else 1e-4
+
+    def getCanonicalForm(self, board, player):
+        return player * board
+
+    def getSymmetries(self, board, pi):
+        assert len(pi) == self.n**2 + 1
+        pi_board = np.reshape(pi[:-1], (self.n, self.n))
+        images = []
+        for turns in range(1, 5):
+            for flip in (True, False):
+                turned, turned_pi = np.rot90(board, turns), np.rot90(pi_board, turns)
+                if flip:
+                    turned, turned_pi = np.fliplr(turned), np.fliplr(turned_pi)
+                images.append((turned, [*turned_pi.ravel(), pi[-1]]))
+        return images
+
+    def stringRepresentation(self, board):
+        return board.tobytes()
+
+
+class MoveAgainGame:
+    """A pile of twelve: take one to three; who takes one from an odd pile moves again; more stones win.
+
+    The board is (pile, stones of player 1, stones of player -1).
+    """
+
+    def getInitBoard(self):
+        return np.array([[12, 0, 0]])
+
+    def getBoardSize(self):
+        return (1, 3)
+
+    def getActionSize(self):
+        return 3
+
+    def getNextState(self, board, player, action):
+        board = board.copy()
+        again = action == 0 and board[0, 0] % 2 == 1
+        board[0, 0] -= action + 1
+        board[0, 1 if player == 1 else 2] += action + 1
+        return board, player if again else -player
+
+    def getValidMoves(self, board, player):
+        return (board[0, 0] >= np.arange(1, 4)).astype(int)
+
+    def getGameEnded(self, board, player):
+        if board[0, 0]:
+            return 0
+        lead = player * (board[0, 1] - board[0, 2])
+        return 1 if lead > 0 else -1 if lead < 0 else 1e-4
+
+    def getCanonicalForm(self, board, player):
+        return board if player == 1 else board[:, [0, 2, 1]]
+
+    def getSymmetries(self, board, pi):
+        return [(board, pi)]
+
+    def stringRepresentation(self, board):
+        return str(board)
+
+
+class DrawIsALoss(TicTacToeGame):
+    """The well-known mistake: the end of a drawn game is -1 for both."""
+
+    def getGameEnded(self, board, player):
+        value = super().getGameEnded(board, player)
+        return -1 if value == 1e-4 else value
+
+
+class NeverEnds(TicTacToeGame):
+    def getGameEnded(self, board, player):
+        return 0
+
+    def getValidMoves(self, board, player):
+        return np.ones(self.getActionSize())
+
+    def getNextState(self, board, player, action):
+        return board, -player
+
+
+class WrongLength(TicTacToeGame):
+    def getValidMoves(self, board, player):
+        return super().getValidMoves(board, player)[:-1]
+
+
+class NoPlayer(TicTacToeGame):
+    def getNextState(self, board, player, action):
+        return super().getNextState(board, player, action)[0], 0
+
+
+class Raises(TicTacToeGame):
+    def getCanonicalForm(self, board, player):
+        if np.abs(board).sum() == 3:
+            raise RuntimeError("three stones")
+        return super().getCanonicalForm(board, player)
+
+
+class NoMoves(TicTacToeGame):
+    def getValidMoves(self, board, player):
+        return np.zeros(self.getActionSize())
