@@ -13,29 +13,38 @@ from alphazero.selfplay import SelfPlayConfig
 
 
 def presets(game: Game) -> dict[str, RunConfig]:
-    """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
-    temperature_plies = max(2, min(30, game.max_plies // 4))
+    """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU.
+
+    The values are those that learn Connect Four fastest (docs/ablations.md), with more simulations where there is more
+    to choose from.
+    """
     quick = RunConfig(
-        generations=20,
+        generations=40,
         net=NetConfig(blocks=3, channels=32),
-        search=SearchConfig(num_simulations=32),
-        self_play=SelfPlayConfig(games_per_generation=256, num_slots=128, temperature_plies=temperature_plies),
-        gate=GateConfig(games=60, simulations=16),
+        search=SearchConfig(num_simulations=16 if game.num_actions <= 16 else 32, gumbel_actions=16),
+        self_play=SelfPlayConfig(
+            games_per_generation=512 if game.compiled else 64,
+            num_slots=256 if game.compiled else 32,
+            random_plies=min(8, game.max_plies // 10),
+            td_lambda=0.95,
+        ),
+        learner=LearnerConfig(batch_size=512 if game.compiled else 128, learning_rate=4e-3, sample_reuse=1.6),
+        gate=GateConfig(games=40, simulations=4),
     )
     standard = replace(
         quick,
-        generations=60,
+        generations=400,
         net=NetConfig(blocks=5, channels=64),
-        search=SearchConfig(num_simulations=64),
-        self_play=replace(quick.self_play, games_per_generation=1000, num_slots=256),
-        learner=LearnerConfig(batch_size=512),
-        gate=GateConfig(games=100, simulations=32),
+        self_play=replace(
+            quick.self_play, games_per_generation=2 * quick.self_play.games_per_generation, td_lambda=0.9
+        ),
+        learner=replace(quick.learner, sample_reuse=2.5),
+        gate=GateConfig(games=40, simulations=8),
     )
     strong = replace(
         standard,
-        generations=150,
+        generations=800,
         net=NetConfig(blocks=8, channels=96, head_channels=32, value_hidden=128),
-        search=SearchConfig(num_simulations=160),
-        self_play=replace(standard.self_play, games_per_generation=2000),
+        search=replace(quick.search, num_simulations=2 * quick.search.num_simulations),
     )
     return {"quick": quick, "standard": standard, "strong": strong}
