@@ -83,7 +83,7 @@ class RunConfig:
     minutes: float = 0.0
     """The run also ends, after a whole generation, when so many minutes are over; 0 = no such limit."""
     cache_size: int = 1 << 20
-    """Network answers kept on each thread; about 60 bytes each for a small game."""
+    """Network answers kept on each thread, 60 bytes each for a small game; 256 MB at most."""
     net: NetConfig = field(default_factory=NetConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)

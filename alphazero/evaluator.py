@@ -15,12 +15,15 @@ from alphazero.neural_net import NeuralNet
 from alphazero.noise import combine
 
 BUCKET = 4
+MOST_BYTES = 1 << 28
+"""A cache takes no more memory, which counts for games with many actions or long states."""
 
 
 class Evaluator:
     """The `evaluate` of a search, by a network.
 
-    `cache_size` entries are kept (rounded up to a power of two); 0 asks the network about every state as it comes.
+    `cache_size` entries are kept (rounded up to a power of two), or as many as fit into 256 MB; 0 asks the network
+    about every state as it comes.
     An object belongs to one thread. Raises EvaluationError when the network answers with nan or inf.
     """
 
@@ -34,7 +37,9 @@ class Evaluator:
         """Positions that the network was asked for."""
         game = kernels.game
         self._permutations = game.symmetries[1]
-        self._num_buckets = 1 << max(0, (cache_size - 1).bit_length() - 2) if cache_size else 0
+        fitting = MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 12)
+        most = 1 << max(0, fitting.bit_length() - 3)
+        self._num_buckets = min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
         entries = self._num_buckets * BUCKET
         self._keys = np.zeros((entries, game.state_words), np.uint64)
         self._used = np.zeros(entries, np.int64)

@@ -13,7 +13,7 @@ from reference_search import planted, random_lines, random_positions, states_of
 
 import games
 from alphazero.errors import EvaluationError, InvalidSetting
-from alphazero.evaluator import Evaluator
+from alphazero.evaluator import MOST_BYTES, Evaluator
 from alphazero.game import Game
 from alphazero.kernels import Kernels
 from alphazero.mcts import Search, SearchConfig
@@ -453,3 +453,11 @@ def test_a_search_is_the_same_whatever_the_cache_has_room_for(cache_size, leaves
     assert (result.visit_counts == expected.visit_counts).all()
     assert (result.q == expected.q).all() and (result.values == expected.values).all()
     assert fewer < asked
+
+
+@pytest.mark.parametrize("name", ["connect4", "othello", "gomoku15"])
+def test_a_cache_stays_within_its_memory(name: str):
+    evaluator = Evaluator(Kernels(games.load(name).game), None, 1 << 26)  # type: ignore[arg-type]
+    arrays = [value for value in vars(evaluator).values() if isinstance(value, np.ndarray)]
+    held = sum(array.nbytes for array in arrays if len(array) == len(evaluator._values))
+    assert MOST_BYTES / 4 < held <= MOST_BYTES

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from double_move_game import DoubleMove
 
 import games
 import main as main_module
@@ -14,7 +15,6 @@ from alphazero.command import run_command
 from alphazero.errors import GameError, InputError, UnknownName
 from alphazero.kernels import Kernels
 from alphazero.validator import validate
-from tests.double_move_game import DoubleMove
 
 FILE = str(Path(__file__).parent / "general_games.py")
 OPENSPIEL = (
