@@ -153,7 +153,7 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         command = shlex.join(["python", "main.py", "--game", options.game, "--run", str(folder), "--resume", *flags])
         logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
-        with _stopping_in_order(coach.stop) as received:
+        with _stopping_in_order(coach.stop) as received, contextlib.closing(coach):
             try:
                 coach.run()
                 _conclude(coach, opponents, run, options.game, command)

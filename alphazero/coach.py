@@ -27,6 +27,7 @@ from alphazero.resnet import NetConfig
 from alphazero.run_folder import Manifest, RunFolder
 from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
 from alphazero.storage import read_npz, sha256_of, write_json, write_npz
+from alphazero.worker_process import Work, WorkerProcess
 
 logger = logging.getLogger(__name__)
 
@@ -137,12 +138,7 @@ class Coach:
         self.net.use_threads(threads)
         self.learner = Learner(self.net, config.learner, seed, threads)
         self.replay = ReplayBuffer(self.kernels, config.replay)
-        self.evaluators = [Evaluator(self.kernels, self.best, config.cache_size) for _ in range(threads)]
-        slots = max(1, min(config.self_play.num_slots, config.self_play.games_per_generation // threads))
-        self.workers = [
-            SelfPlay(self.kernels, config.self_play, config.search, evaluator, slots, seed, i, threads)
-            for i, evaluator in enumerate(self.evaluators)
-        ]
+        self.workers, self.evaluators = self._make_workers()
         self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
         self.generation = 0
         self.saved_generation = 0
@@ -154,6 +150,33 @@ class Coach:
         self.benchmark_history: list[float] = []
         self.stop = threading.Event()
         """Set it, and the run raises Stopped where it can be left: within a second."""
+
+    def _make_workers(self) -> tuple[Sequence[SelfPlay | WorkerProcess], Sequence[Evaluator | WorkerProcess]]:
+        """Who plays, and who counts what the network was asked."""
+        config, threads, seed = self.config, self.threads, self.seed
+        slots = max(1, min(config.self_play.num_slots, config.self_play.games_per_generation // threads))
+        if self.package.load_again is not None and not self.package.game.compiled and threads > 1:
+            processes = [
+                WorkerProcess(
+                    Work(
+                        self.package.load_again, asdict(config.net), config.self_play, config.search, config.cache_size,
+                        slots, seed, i, threads,
+                    ),
+                    lambda: self._checkpoint(self.best_generation),
+                )
+                for i in range(threads)
+            ]  # fmt: skip
+            return processes, processes
+        evaluators = [Evaluator(self.kernels, self.best, config.cache_size) for _ in range(threads)]
+        return [
+            SelfPlay(self.kernels, config.self_play, config.search, evaluator, slots, seed, i, threads)
+            for i, evaluator in enumerate(evaluators)
+        ], evaluators
+
+    def close(self) -> None:
+        """Ends the processes, if there are any."""
+        for worker in self.workers:
+            worker.close()
 
     def _make_net(self, device: str) -> NeuralNet:
         net = self.package.make_net(self.package.game, asdict(self.config.net))
@@ -423,10 +446,10 @@ class Coach:
         self.best.load(self._checkpoint(self.best_generation))
         games = read_npz(path / f"games_{self.generation:04d}.npz", MAX_REPLAY_BYTES)
         for i, worker in enumerate(self.workers):
-            if len(games[f"games_{i}"]) != len(worker.games):
+            if len(games[f"games_{i}"]) != worker.num_slots:
                 raise RunFolderError(
                     f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
-                    f"{len(worker.games)}; leave --self-play.num-slots and --self-play.games-per-generation as they are"
+                    f"{worker.num_slots}; leave --self-play.num-slots and --self-play.games-per-generation as they are"
                 )
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
         for number in state["replay"]:

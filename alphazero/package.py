@@ -26,5 +26,7 @@ class GamePackage:
     make_benchmark: Callable[[Game], Callable[[Player], dict[str, float]]] | None = None
     """What scores a player on the game's own truth, made when it is needed. The first figure is the one that counts,
     and higher is better; in a run, the network's figures without a search join every line of `metrics.jsonl`."""
+    load_again: Callable[[], GamePackage] | None = None
+    """Makes the same package in another process; None if that cannot be done."""
     contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Players of the game's own by name, as `solver`: `(kernels, argument, settings, *, seed, threads) -> Player`."""

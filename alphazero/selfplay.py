@@ -7,10 +7,10 @@ when a generation ends go on in the next one, so that none is dropped for being 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -160,6 +160,7 @@ class SelfPlay:
         game = kernels.game
         self.kernels, self.config, self.seed = kernels, config, seed
         self.search = Search(kernels, search_config, evaluate, num_slots, seed)
+        self.num_slots = num_slots
         self.stride, self.next_game = game_stride, first_game + num_slots * game_stride
         self.games = first_game + np.arange(num_slots) * game_stride
         self._open_games = kernels.bind(_open_games, _play_at_random)
@@ -204,6 +205,9 @@ class SelfPlay:
                 count += len(samples)
                 finished += samples
         return Samples.join(finished) if finished else self._samples(0, 0, 0.0)
+
+    def close(self) -> None:
+        """Nothing to end: a thread lives only while it plays."""
 
     def _new_games(self, games: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """States, movers and plies at which the games of those numbers begin."""
@@ -277,8 +281,15 @@ class SelfPlay:
         return Samples(self.past_states[slot, rows], self.past_policies[slot, rows], z[0, rows], targets[0, rows])
 
 
+class Worker(Protocol):
+    """Plays games on one thread or in one process."""
+
+    def play(self, num_games: int, stop: threading.Event | None = None) -> Samples:
+        """As `SelfPlay.play`."""
+
+
 def play_games(
-    workers: list[SelfPlay],
+    workers: Sequence[Worker],
     num_games: int,
     stop: threading.Event,
     use_threads: Callable[[int], None],

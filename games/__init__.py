@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib
 import importlib.metadata
 import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,6 +50,10 @@ NAMES = sorted(_CLASSES)
 
 def load(name: str) -> GamePackage:
     """The game called `name`; raises UnknownName, or GameError if its module fails or does not hold one game."""
+    return replace(_find(name), load_again=functools.partial(load, name))
+
+
+def _find(name: str) -> GamePackage:
     if name.startswith(openspiel.PREFIX):
         return _with_parts(openspiel.OpenSpielGame(name.removeprefix(openspiel.PREFIX)), openspiel)
     module_name, _, class_name = name.partition(":")
@@ -197,5 +203,6 @@ def _with_parts(game: Game, module: ModuleType) -> GamePackage:
         return part(name, attribute, ("", "")) if here else None
 
     return GamePackage(
-        game, presets, make_net, optional("benchmark", "make_benchmark"), optional("contestants", "contestants") or {}
-    )
+        game, presets, make_net, optional("benchmark", "make_benchmark"),
+        contestants=optional("contestants", "contestants") or {},
+    )  # fmt: skip

@@ -140,7 +140,7 @@ class GeneralGame(PythonGame[Node]):
 
     def _fault(self, method: str, what: str, position: Node | None = None) -> GameError:
         where = "" if position is None else f"; player {self.player(position) + 1} to move at {position.board.tolist()}"
-        return GameError(f"{self.name}: {method} {what}{where:.2000}")
+        return GameError(" ".join(f"{self.name}: {method} {what}{where:.2000}".split()))
 
     # --- symmetries ---
 

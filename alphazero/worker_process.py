@@ -1,0 +1,190 @@
+"""Self-play in processes of their own, for games whose rules run as Python: on threads they would take turns.
+
+A process makes its own game, network and search from the same settings, and gets the weights as a checkpoint's path.
+What it plays does not depend on where it runs: the games are those that a thread would have played.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import InputError, TrainingError
+from alphazero.evaluator import Evaluator
+from alphazero.kernels import Kernels
+from alphazero.mcts import SearchConfig
+from alphazero.package import GamePackage
+from alphazero.replay_buffer import Samples
+from alphazero.selfplay import SelfPlay, SelfPlayConfig
+
+SECONDS_TO_LEAVE = 5.0
+"""After so long a process that was asked to end is killed."""
+PAUSE = 0.2
+"""Seconds between two looks at what a process has done."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a process needs to begin."""
+
+    load: Callable[[], GamePackage]
+    """Makes the game anew; can be sent to a process."""
+    net: Mapping[str, Any]
+    config: SelfPlayConfig
+    search: SearchConfig
+    cache_size: int
+    num_slots: int
+    seed: int
+    first_game: int
+    game_stride: int
+
+
+class WorkerProcess:
+    """Stands for a `SelfPlay` in another process, and for its evaluator's counts."""
+
+    def __init__(self, work: Work, weights: Callable[[], Path]):
+        """`weights` says which checkpoint is to play."""
+        context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
+        self.num_slots = work.num_slots
+        self.num_requests = self.num_evaluations = 0
+        self._weights = weights
+        self._counts = context.Array("q", 3, lock=False)
+        self._stop = context.Event()
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self._counts, self._stop, work), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def num_games(self) -> int:
+        """Played so far, as the two below."""
+        return int(self._counts[0])
+
+    @property
+    def num_positions(self) -> int:
+        return int(self._counts[1])
+
+    @property
+    def num_simulations(self) -> int:
+        return int(self._counts[2])
+
+    def play(self, num_games: int, stop: threading.Event | None = None) -> Samples:
+        """As `SelfPlay.play`, by the weights of now."""
+        samples, self.num_requests, self.num_evaluations = self._ask("play", stop, num_games, self._weights())
+        return samples
+
+    def state(self) -> dict[str, np.ndarray]:
+        return self._ask("state")
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self._ask("restore", None, state)
+
+    def clear(self) -> None:
+        """The process forgets its evaluations whenever it starts to play."""
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._stop.set()
+        self._connection.close()
+        self._process.join(SECONDS_TO_LEAVE)
+        if self._process.is_alive():
+            self._process.kill()
+
+    def _ask(self, command: str, stop: threading.Event | None = None, *arguments: Any) -> Any:
+        try:
+            self._connection.send((command, arguments))
+            while not self._connection.poll(PAUSE):
+                if stop is not None and stop.is_set():
+                    self._stop.set()
+                if not self._process.is_alive() and not self._connection.poll():
+                    raise EOFError
+            kind, answer = self._connection.recv()
+        except (EOFError, OSError):
+            self._process.join(SECONDS_TO_LEAVE)
+            raise TrainingError(
+                f"a process of self-play has died (exit code {self._process.exitcode}): too little memory, or killed? "
+                "Go on with --resume"
+            ) from None
+        self._stop.clear()
+        if kind == "mistake":
+            raise answer
+        if kind == "bug":
+            raise RuntimeError(f"in a process of self-play:\n{answer}")
+        return answer
+
+
+def _serve(connection: Connection, counts: Any, stop: Any, work: Work) -> None:
+    """What runs in the process: answers until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; whoever began the process decides
+    made: tuple[SelfPlay, Any, Evaluator] | None = None
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is left to play for
+        while True:
+            command, arguments = connection.recv()
+            try:
+                if made is None:
+                    made = _make(work)
+                connection.send(("done", _answer(*made, command, arguments, counts, stop)))
+            except InputError as error:
+                connection.send(("mistake", type(error)(str(error))))
+            except (BrokenPipeError, ConnectionResetError):
+                raise
+            except Exception:
+                connection.send(("bug", traceback.format_exc()))
+
+
+def _answer(
+    worker: SelfPlay, net: Any, evaluator: Evaluator, command: str, arguments: tuple[Any, ...], counts: Any, stop: Any
+) -> Any:
+    if command == "state":
+        return worker.state()
+    if command == "restore":
+        return worker.restore(*arguments)
+    num_games, weights = arguments
+    net.load(weights)
+    evaluator.clear()
+    with _counting(worker, counts):
+        samples = worker.play(num_games, stop)
+    return samples, evaluator.num_requests, evaluator.num_evaluations
+
+
+def _make(work: Work) -> tuple[SelfPlay, Any, Evaluator]:
+    package = work.load()
+    kernels, net = Kernels(package.game), package.make_net(package.game, work.net)
+    net.use_threads(1)
+    evaluator = Evaluator(kernels, net, work.cache_size)
+    worker = SelfPlay(
+        kernels, work.config, work.search, evaluator, work.num_slots, work.seed, work.first_game, work.game_stride
+    )
+    return worker, net, evaluator
+
+
+class _counting:
+    """Copies the counts of a worker to where the other process sees them, now and then."""
+
+    def __init__(self, worker: SelfPlay, counts: Any):
+        self._worker, self._counts, self._over = worker, counts, threading.Event()
+        self._thread = threading.Thread(target=self._copy, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _copy(self) -> None:
+        while True:
+            over = self._over.wait(PAUSE)
+            self._counts[:] = [self._worker.num_games, self._worker.num_positions, self._worker.num_simulations]
+            if over:
+                return

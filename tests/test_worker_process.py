@@ -1,0 +1,97 @@
+"""Self-play in other processes: the same games as on threads, and what happens when one dies or a game is faulty."""
+
+import functools
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import games
+from alphazero.errors import GameError, TrainingError
+from alphazero.evaluator import Evaluator
+from alphazero.kernels import Kernels
+from alphazero.mcts import SearchConfig
+from alphazero.resnet import NetConfig
+from alphazero.selfplay import SelfPlay, SelfPlayConfig
+from alphazero.worker_process import Work, WorkerProcess
+
+FILE = str(Path(__file__).parent / "general_games.py")
+NET = asdict(NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8))
+CONFIG = SelfPlayConfig(games_per_generation=10, temperature_plies=4, random_plies=2)
+SEARCH = SearchConfig(num_simulations=6)
+
+
+def work(name: str = "MoveAgainGame") -> Work:
+    return Work(functools.partial(games.load, f"{FILE}:{name}"), NET, CONFIG, SEARCH, 1 << 10, 4, 7, 1, 2)
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    torch.manual_seed(3)
+    package = games.load(f"{FILE}:MoveAgainGame")
+    package.make_net(package.game, NET).save(tmp_path / "net.safetensors", {"generation": 0})
+    return tmp_path / "net.safetensors"
+
+
+def on_a_thread(weights: Path) -> SelfPlay:
+    package = games.load(f"{FILE}:MoveAgainGame")
+    kernels, net = Kernels(package.game), package.make_net(package.game, NET)
+    net.load(weights)
+    return SelfPlay(kernels, CONFIG, SEARCH, Evaluator(kernels, net, 1 << 10), 4, 7, 1, 2)
+
+
+def test_a_process_plays_what_a_thread_would(weights: Path):
+    process, thread = WorkerProcess(work(), lambda: weights), on_a_thread(weights)
+    try:
+        for _ in range(2):
+            here, there = thread.play(6), process.play(6)
+            for name, array in here.arrays().items():
+                np.testing.assert_array_equal(there.arrays()[name], array)
+        assert (process.num_games, process.num_positions) == (thread.num_games, thread.num_positions)
+        assert process.num_simulations == thread.num_simulations
+        assert process.num_requests >= process.num_evaluations > 0
+        states = thread.state(), process.state()
+        for name, array in states[0].items():
+            np.testing.assert_array_equal(states[1][name], array)
+        process.play(3)
+        process.restore(states[0])
+        np.testing.assert_array_equal(process.play(5).states, thread.play(5).states)
+    finally:
+        process.close()
+    assert not process._process.is_alive()
+
+
+def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
+    process = WorkerProcess(work(), lambda: weights)
+    process.state()
+    process._process.kill()
+    with pytest.raises(TrainingError, match="has died"):
+        process.play(5)
+    process.close()
+
+
+def test_being_asked_to_stop_ends_the_games_early(weights: Path):
+    process, stop = WorkerProcess(work(), lambda: weights), threading.Event()
+    try:
+        process.play(2)  # it is ready
+        threading.Timer(1.0, stop.set).start()
+        begin = time.monotonic()
+        assert len(process.play(10**9, stop)) > 0
+        assert time.monotonic() < begin + 60  # else it would have gone on for days
+        stop.clear()
+        assert len(process.play(2)) > 0
+    finally:
+        process.close()
+
+
+def test_a_fault_of_the_game_comes_back_as_the_sentence_it_is(weights: Path):
+    process = WorkerProcess(work("NoPlayer"), lambda: weights)
+    try:
+        with pytest.raises(GameError, match="getNextState must give a board and the next player"):
+            process.play(2)
+    finally:
+        process.close()
