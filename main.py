@@ -21,10 +21,10 @@ import torch
 import tyro
 
 import games
-from alphazero.coach import Coach, RunConfig, Stopped, config_from_dict, show_figures
+from alphazero.coach import Coach, RunConfig, config_from_dict, show_figures
 from alphazero.command import count_cores, parse, run_command
 from alphazero.contestants import open_opponents
-from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
+from alphazero.errors import InvalidSetting, RunFolderError, Stopped, UnknownName
 from alphazero.package import GamePackage
 from alphazero.players import Player
 from alphazero.run_folder import RunFolder, settings_changed
@@ -98,9 +98,9 @@ def _first_look(argv: list[str]) -> argparse.Namespace:
 def _choose_folder(run: str, resume: bool, game_name: str) -> Path:
     if run:
         return Path(run)
-    game_name = re.sub(r"[^\w.]+", "-", game_name).strip("-")  # as of openspiel:hex(board_size=5)
-    endings = [path.name.rpartition("-")[2] for path in Path("runs").glob(f"{game_name}-*")]
-    newest = max((int(ending) for ending in endings if ending.isdigit()), default=0)
+    game_name = re.sub(r"[^\w.]+", "-", game_name).strip("-") or "game"  # as of openspiel:hex(board_size=5)
+    found = [re.fullmatch(re.escape(game_name) + r"-(\d+)", path.name) for path in Path("runs").glob("*")]
+    newest = max((int(match[1]) for match in found if match), default=0)
     if resume and not newest:
         raise RunFolderError(f"there is no run of {game_name} under runs/ to resume: name its folder by --run")
     return Path("runs") / f"{game_name}-{newest + (not resume)}"

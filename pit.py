@@ -17,6 +17,7 @@ from alphazero.contestants import game_of, open_contestant
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
 from alphazero.kernels import Kernels
+from alphazero.package import GamePackage
 from alphazero.players import HumanLeft, Player
 from alphazero.rating import elo_difference
 from alphazero.storage import write_json
@@ -68,7 +69,7 @@ class PitConfig:
 def main(argv: list[str]) -> None:
     config = parse(PitConfig, argv)
     contestants = config.first, config.second
-    package = games.load(config.game or game_of(config.first) or game_of(config.second) or "connect4")
+    package = _load_game(config)
     first, second = (
         open_contestant(text, package, seed=config.seed, threads=config.threads, simulations=config.simulations)
         for text in contestants
@@ -82,6 +83,16 @@ def main(argv: list[str]) -> None:
     print(describe(package.game.name, contestants, result))
     if config.json is not None:
         write_json(config.json, as_json(contestants, result))
+
+
+def _load_game(config: PitConfig) -> GamePackage:
+    """The game that is asked for, or that a contestant's card names."""
+    if config.game:
+        return games.load(config.game)
+    for contestant in (config.first, config.second):
+        if named := game_of(contestant):
+            return games.load_named(named, contestant)
+    return games.load("connect4")
 
 
 def play_alone(game: Game, first: Player, second: Player, config: PitConfig) -> MatchResult:

@@ -6,6 +6,7 @@ python -m alphazero.check_game tictactoe --games 1000
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
 from typing import Annotated
@@ -48,7 +49,8 @@ def main(argv: list[str]) -> None:
     print(describe(game, findings))
     for warning in findings.warnings:
         print(f"\nwarning: {warning}")
-    print(f"\n{game.name} keeps all laws. Next:\n  python main.py --game {config.game} --minutes 3")
+    command = shlex.join(["python", "main.py", "--game", config.game, "--minutes", "3"])
+    print(f"\n{game.name} keeps all laws. Next:\n  {command}")
 
 
 def describe(game: Game, findings: Findings) -> str:

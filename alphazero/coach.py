@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 from alphazero.arena import MatchResult, gate_decided, play_match
 from alphazero.command import Progress
-from alphazero.errors import InvalidSetting, RunFolderError, TrainingError
+from alphazero.errors import InvalidSetting, RunFolderError, Stopped
 from alphazero.evaluator import Evaluator
 from alphazero.health import Watch, describe_samples, oscillation
 from alphazero.kernels import Kernels
@@ -121,10 +121,6 @@ def config_from_dict(config_class: type[Config], values: Any, where: str) -> Con
     return config_class(**chosen)
 
 
-class Stopped(Exception):
-    """The run was asked to stop, and has done so."""
-
-
 class Coach:
     """One run: `run` goes on from the newest generation in the folder to the end."""
 
@@ -138,6 +134,8 @@ class Coach:
         self.net.use_threads(threads)
         self.learner = Learner(self.net, config.learner, seed, threads)
         self.replay = ReplayBuffer(self.kernels, config.replay)
+        self.stop = threading.Event()
+        """Set it, and the run raises Stopped where it can be left: within a second."""
         self.workers, self.evaluators = self._make_workers()
         self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
         self.generation = 0
@@ -148,8 +146,6 @@ class Coach:
         self.replay_files: dict[str, str] = {}
         self.watch = Watch()
         self.benchmark_history: list[float] = []
-        self.stop = threading.Event()
-        """Set it, and the run raises Stopped where it can be left: within a second."""
 
     def _make_workers(self) -> tuple[Sequence[SelfPlay | WorkerProcess], Sequence[Evaluator | WorkerProcess]]:
         """Who plays, and who counts what the network was asked."""
@@ -163,6 +159,7 @@ class Coach:
                         slots, seed, i, threads,
                     ),
                     lambda: self._checkpoint(self.best_generation),
+                    self.stop,
                 )
                 for i in range(threads)
             ]  # fmt: skip
@@ -210,7 +207,7 @@ class Coach:
             raise Stopped
 
     def _play_generation(self) -> None:
-        begin, cpu_begin = time.monotonic(), time.process_time()
+        begin, cpu_begin = time.monotonic(), self._cpu_seconds()
         generation = self.generation + 1
         samples, play_figures = self._self_play(generation)
         play_figures |= describe_samples(self.kernels, samples, self.net)
@@ -231,7 +228,7 @@ class Coach:
         benchmark = self.benchmark(self._player("candidate", self.net, 0)) if self.benchmark else {}
         progress_figures = self._describe_progress(benchmark)
         self.seconds += time.monotonic() - begin
-        cpu_seconds = round(time.process_time() - cpu_begin, 3)
+        cpu_seconds = round(self._cpu_seconds() - cpu_begin, 3)
         figures = {
             "generation": generation, "seconds": round(self.seconds, 3), "cpu_seconds": cpu_seconds, **play_figures
         }  # fmt: skip
@@ -272,11 +269,6 @@ class Coach:
 
             samples = play_games(self.workers, wanted, self.stop, self.net.use_threads, show)
         self._leave_if_asked()
-        if not len(samples):
-            raise TrainingError(
-                f"generation {generation} gave nothing to learn from: raise --self-play.games-per-generation or "
-                "--self-play.full-search-share"
-            )
         games, positions, simulations, seconds = counts()
         requests = sum(e.num_requests for e in self.evaluators) - asked[0]
         evaluations = sum(e.num_evaluations for e in self.evaluators) - asked[1]
@@ -289,6 +281,10 @@ class Coach:
             "cache_hits": round(1 - evaluations / max(1, requests), 4),
             "self_play_seconds": round(seconds, 3),
         }
+
+    def _cpu_seconds(self) -> float:
+        """Processor time so far, that of the worker processes included."""
+        return time.process_time() + sum(worker.cpu_seconds for worker in self.workers)
 
     def _played(self) -> tuple[int, int, int]:
         """Games, positions and simulations of self-play so far."""

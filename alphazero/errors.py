@@ -73,3 +73,7 @@ class EvaluationError(InputError):
 
 class TrainingError(InputError):
     """Learning broke down; the message is the diagnosis."""
+
+
+class Stopped(Exception):
+    """What was going on was asked to stop, and has done so."""

@@ -126,13 +126,11 @@ class Search:
         plies: np.ndarray,
         actions: np.ndarray | None = None,
         budgets: np.ndarray | None = None,
-        noise_fractions: np.ndarray | None = None,
     ) -> None:
         """Begins a search in `trees int64[n]` from `states uint64[n, K]`, none of them terminal.
 
         `actions int64[n]`, where not -1, are those played since the tree's last search: what it found below is kept.
-        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` and `noise_fractions float32[n]` default to the
-        configured ones.
+        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to the configured simulations.
         """
         config, tree, count = self.config, self.tree, len(trees)
         to_play = np.zeros(count, np.int8)
@@ -151,10 +149,9 @@ class Search:
             masks, _, _ = self.kernels.describe_all(roots)
             kernels_of_tree.open_roots(tree, pending, masks, *self.evaluate(roots, masks))
         use_gumbel = config.gumbel_actions > 0
-        if noise_fractions is None:
-            noise_fractions = np.full(count, 0.0 if use_gumbel else config.noise_fraction, np.float32)
+        noise_fraction = np.float32(0.0 if use_gumbel else config.noise_fraction)
         kernels_of_tree.prepare_roots(
-            tree, trees, budgets, self.seed, games, plies, config.root_temperature, noise_fractions,
+            tree, trees, budgets, self.seed, games, plies, config.root_temperature, noise_fraction,
             config.noise_total, use_gumbel and config.noise_fraction > 0,
         )  # fmt: skip
 

@@ -5,7 +5,9 @@ python -m alphazero.new_game my_game            my_game.py and test_my_game.py i
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,11 +129,13 @@ class NewGameConfig:
     """Where to write it."""
 
     def __post_init__(self) -> None:
-        if not self.name.isidentifier() or self.name != self.name.lower() or keyword.iskeyword(self.name):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or keyword.iskeyword(self.name):
             raise InvalidSetting(
-                f"a game's name has small letters, digits and underscores, as my_game, and is no word of Python, "
+                "a game's name has small letters, digits and underscores, as my_game, and is no word of Python's, "
                 f"not {self.name!r:.80}"
             )
+        if importlib.util.find_spec(self.name):
+            raise InvalidSetting(f"{self.name} is a Python module already, which the game would hide; add a word to it")
         if not self.folder.is_dir():
             raise InvalidSetting(f"--folder takes a folder that exists, not {str(self.folder)!r:.200}")
 

@@ -8,6 +8,7 @@ from alphazero.coach import GateConfig, RunConfig
 from alphazero.game import Game
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
+from alphazero.replay_buffer import ReplayConfig
 from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlayConfig
 
@@ -18,16 +19,18 @@ def presets(game: Game) -> dict[str, RunConfig]:
     The values are those that learn Connect Four fastest (docs/ablations.md), with more simulations where there is more
     to choose from.
     """
+    large = game.num_actions > 1024  # where policy targets fill the memory
     quick = RunConfig(
         generations=40,
         net=NetConfig(blocks=3, channels=32),
         search=SearchConfig(num_simulations=16 if game.num_actions <= 16 else 32, gumbel_actions=16),
         self_play=SelfPlayConfig(
-            games_per_generation=512 if game.compiled else 64,
+            games_per_generation=512 if game.compiled else 64 if not large else 16,
             num_slots=256 if game.compiled else 32,
             random_plies=min(8, game.max_plies // 10),
             td_lambda=0.95,
         ),
+        replay=ReplayConfig(window_max=5 if large else 20),
         learner=LearnerConfig(batch_size=512 if game.compiled else 128, learning_rate=4e-3, sample_reuse=1.6),
         gate=GateConfig(games=40, simulations=4),
     )

@@ -45,6 +45,8 @@ class PublishConfig:
     """A run folder (its best net), or folder:GENERATION."""
     output: Annotated[Path, tyro.conf.Positional]
     """The weights, as in pretrained/connect4/best.safetensors; the card lies beside them."""
+    game: str = ""
+    """The game, if it is not one of the shipped ones (a path, as main.py takes it)."""
     description: str = ""
     """A sentence for the card."""
     simulations: tuple[int, ...] = (0, 100, 800)
@@ -76,7 +78,7 @@ def main(argv: list[str]) -> None:
     lines = [line for line in lines if line["generation"] <= card["generation"]]
     if not lines:
         raise CheckpointError(f"{config.net} has learned nothing yet; publish a later generation")
-    package = games.load(saved["game"])
+    package = games.load(config.game) if config.game else games.load_named(saved["game"], str(path.parent))
     card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
     card |= {
         "description": config.description,

@@ -13,10 +13,13 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from alphazero.errors import GameError
 from alphazero.game import Game, Rules
 
 REMEMBERED = 1 << 16
-"""Positions that are remembered at least; twice as many at most."""
+"""Positions that are remembered at least, fewer of long games, whose objects are large; twice as many at most."""
+REMEMBERED_PLIES = 1 << 22
+"""The same in plies of all their histories."""
 
 Object = TypeVar("Object")
 
@@ -62,6 +65,7 @@ class PythonGame(Game, Generic[Object]):
         bits = max(1, int(self.num_actions - 1).bit_length())
         self._bits, self._per_word = bits, 64 // bits
         self.state_words = 1 + -(-self.max_plies // self._per_word)
+        self._remembered = max(1, min(REMEMBERED, REMEMBERED_PLIES // self.max_plies))
         self._young: dict[bytes, Object] = {}
         self._old: dict[bytes, Object] = {}
         self._lock = threading.Lock()
@@ -99,29 +103,48 @@ class PythonGame(Game, Generic[Object]):
 
     def object_of(self, state: np.ndarray) -> Object:
         """The object behind a state."""
-        key = state.tobytes()
+        found = self._recall(state.tobytes())
+        if found is None:
+            actions = self.actions_of(state)
+            start, found = self._longest_known(state, actions)
+            for action in actions[start:]:
+                found = self.after(found, action)
+            self._remember(state.tobytes(), found)
+        return found
+
+    def _recall(self, key: bytes) -> Object | None:
         found = self._young.get(key)
         if found is None:
             found = self._old.get(key)
-            if found is None:
-                found = self.begin()
-                for action in self.actions_of(state):
-                    found = self.after(found, action)
-            self._remember(key, found)
+            if found is not None:
+                self._remember(key, found)
         return found
 
+    def _longest_known(self, state: np.ndarray, actions: list[int]) -> tuple[int, Object]:
+        """The latest position on the way to `state` that is remembered, and its ply."""
+        earlier = state.copy()
+        for ply in range(len(actions) - 1, 0, -1):
+            word, place = divmod(ply, self._per_word)
+            earlier[1 + word] ^= np.uint64(actions[ply] << self._bits * place)
+            earlier[0] = np.uint64(ply)
+            found = self._recall(earlier.tobytes())
+            if found is not None:
+                return ply, found
+        return 0, self.begin()
+
     def _step(self, state: np.ndarray, action: int) -> None:
-        position = self.after(self.object_of(state), action)
         ply = int(state[0])
+        if ply >= self.max_plies:
+            raise GameError(f"{self.name}: a game must end within `max_plies` = {self.max_plies}, and one goes on")
+        position = self.after(self.object_of(state), action)
         word, place = divmod(ply, self._per_word)
-        if ply < self.max_plies:  # beyond it nobody reads the state: the game is refused
-            state[1 + word] |= np.uint64(action << self._bits * place)
+        state[1 + word] |= np.uint64(action << self._bits * place)
         state[0] = np.uint64(ply + 1)
         self._remember(state.tobytes(), position)
 
     def _remember(self, key: bytes, position: Object) -> None:
         with self._lock:
-            if len(self._young) >= REMEMBERED:
+            if len(self._young) >= self._remembered:
                 self._old, self._young = self._young, {}
             self._young[key] = position
 

@@ -17,7 +17,7 @@ import numpy as np
 from alphazero.errors import GameError, InvalidSetting
 from alphazero.kernels import Kernels, kernel
 from alphazero.mcts import Evaluate, Search, SearchConfig
-from alphazero.noise import MOVE, OPENING, PLAYOUT_CAP, make_key, uniform
+from alphazero.noise import MOVE, OPENING, make_key, uniform
 from alphazero.playouts import _play_at_random
 from alphazero.replay_buffer import Samples
 
@@ -47,11 +47,6 @@ class SelfPlayConfig:
     td_lambda: float = 0.9
     """The value target is the lambda-return (Sutton 1988) of the search's values and the game's outcome: 1 is the
     outcome alone, 0 the search's value of the position alone."""
-    full_search_share: float = 1.0
-    """Share of plies with a full search; the others have `fast_simulations`, no noise, and give no samples (playout-cap
-    randomisation, Wu 2019)."""
-    fast_simulations: int = 8
-    """Simulations of the other plies."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -62,8 +57,6 @@ class SelfPlayConfig:
             ("final_temperature", 0.0, 100.0),
             ("random_plies", 0, 1 << 16),
             ("td_lambda", 0.0, 1.0),
-            ("full_search_share", 1e-3, 1.0),
-            ("fast_simulations", 1, 1_000_000),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
@@ -117,13 +110,6 @@ def draw_actions(policies, temperatures, seed, games, plies, actions):
                         break
 
 
-@kernel
-def draw_full_searches(share, seed, games, plies, full):
-    """Writes which plies get a full search into `full bool[n]`."""
-    for i in range(len(full)):
-        full[i] = share >= 1.0 or uniform(make_key(seed, games[i], plies[i], PLAYOUT_CAP), 0) < share
-
-
 def _open_games(states, to_play, seed, games, max_plies, legal_mask, plies):
     """Plays up to `max_plies` random plies from every start position; `plies int64[n]` says how many.
 
@@ -171,13 +157,12 @@ class SelfPlay:
         self.past_policies = np.zeros((*history, game.num_actions), np.float32)
         self.past_values = np.zeros(history, np.float32)
         self.past_to_play = np.zeros(history, np.int8)
-        self.past_full = np.zeros(history, bool)
         self.num_games = self.num_positions = self.num_simulations = 0
         """Played so far; other threads may read them to show progress."""
 
     STATE = (
         "games", "plies", "first_plies", "states", "to_play",
-        "past_states", "past_policies", "past_values", "past_to_play", "past_full",
+        "past_states", "past_policies", "past_values", "past_to_play",
     )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:
@@ -206,6 +191,9 @@ class SelfPlay:
                 finished += samples
         return Samples.join(finished) if finished else self._samples(0, 0, 0.0)
 
+    cpu_seconds = 0.0
+    """A thread's processor time counts as that of its process."""
+
     def close(self) -> None:
         """Nothing to end: a thread lives only while it plays."""
 
@@ -220,16 +208,8 @@ class SelfPlay:
 
     def _start(self, slots: np.ndarray, actions: np.ndarray | None = None) -> None:
         """Begins the searches of `slots`; `actions` as for `Search.start`."""
-        config, search = self.config, self.search.config
-        games, plies, full = self.games[slots], self.plies[slots], np.empty(len(slots), bool)
-        draw_full_searches(config.full_search_share, self.seed, games, plies, full)
-        self.past_full[slots, plies] = full
-        budgets = np.where(full, search.num_simulations, min(config.fast_simulations, search.num_simulations))
-        noise = np.where(full & (search.gumbel_actions == 0), search.noise_fraction, 0.0)
-        self.num_simulations += int(budgets.sum())
-        self.search.start(
-            slots, self.states[slots], games, plies, actions, budgets.astype(np.int32), noise.astype(np.float32)
-        )
+        self.num_simulations += len(slots) * self.search.config.num_simulations
+        self.search.start(slots, self.states[slots], self.games[slots], self.plies[slots], actions)
 
     def _play_ply(self, slots: np.ndarray) -> list[Samples]:
         """Plays one action in each of `slots`, starts the next searches, and returns the samples of games now over."""
@@ -276,8 +256,7 @@ class SelfPlay:
         targets, z, _ = value_targets(
             self.past_to_play[past], done, rewards, self.past_values[past], self.config.td_lambda
         )
-        rows = np.flatnonzero(self.past_full[slot, :num_plies])
-        rows = rows[rows >= self.first_plies[slot]]
+        rows = np.arange(self.first_plies[slot], num_plies)
         return Samples(self.past_states[slot, rows], self.past_policies[slot, rows], z[0, rows], targets[0, rows])
 
 

@@ -464,10 +464,10 @@ def open_roots(tree, trees, legal_masks, priors, values):
 
 
 @kernel
-def prepare_roots(tree, trees, budgets, seed, games, plies, temperature, noise_fractions, noise_total, use_gumbel):
+def prepare_roots(tree, trees, budgets, seed, games, plies, temperature, noise_fraction, noise_total, use_gumbel):
     """Sets the budgets `int32[n]` of the next search and shapes the root's priors for it.
 
-    P(s, a)^(1 / temperature), made to sum to 1, then mixed with Dirichlet noise by `noise_fractions float32[n]`;
+    P(s, a)^(1 / temperature), made to sum to 1, then mixed with Dirichlet noise by `noise_fraction` (float32);
     the noise's concentration is `noise_total` over the number of legal actions (as in KataGo, Wu 2019).
     """
     for i in range(len(trees)):
@@ -487,7 +487,7 @@ def prepare_roots(tree, trees, budgets, seed, games, plies, temperature, noise_f
             target[action] = ILLEGAL
             if prior[action] >= ZERO:
                 target[action] = np.float32(float(prior[action]) ** (1.0 / temperature) / total)
-        if noise_fractions[i] > ZERO:
+        if noise_fraction > ZERO:
             noise = tree.root_gumbel[b]  # serves as scratch space here
             for action in range(len(prior)):
                 if prior[action] >= ZERO:
@@ -503,7 +503,7 @@ def prepare_roots(tree, trees, budgets, seed, games, plies, temperature, noise_f
             for action in range(len(prior)):
                 if prior[action] >= ZERO:
                     share = noise[action] / np.float32(noise_sum)
-                    target[action] = (ONE - noise_fractions[i]) * target[action] + noise_fractions[i] * share
+                    target[action] = (ONE - noise_fraction) * target[action] + noise_fraction * share
         for action in range(len(prior)):
             tree.root_gumbel[b, action] = np.float32(gumbel(gumbel_key, action)) if use_gumbel else ZERO
         for action in range(len(prior)):

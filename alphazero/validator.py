@@ -75,6 +75,8 @@ class _Check:
         self.game, self.rules = game, game.plain_rules
         self.busy = 0.0
         """Seconds spent in the rules."""
+        self.deadline = time.monotonic() + SECONDS
+        """What takes long and can be left out is left out from then on."""
 
     def fail(self, law: str, state: np.ndarray | None = None, player: int = 0, note: str = "") -> LawBroken:
         """The error that says which law is broken, and where."""
@@ -237,7 +239,7 @@ class _Check:
                 findings.plies_per_second = max(findings.plies_per_second, ply / max(1e-9, self.busy - begin))
                 return visited
             mask = self.legal(state, player)
-            if findings.num_games < 10:
+            if findings.num_games < 10 and time.monotonic() < self.deadline:
                 self.notation(state, player, mask)
             findings.branching.append(int(mask.sum()))
             action = int(rng.choice(np.flatnonzero(mask)))

@@ -1,17 +1,20 @@
 """Self-play in processes of their own, for games whose rules run as Python: on threads they would take turns.
 
 A process makes its own game, network and search from the same settings, and gets the weights as a checkpoint's path.
-What it plays does not depend on where it runs: the games are those that a thread would have played.
+It asks its network on the processor. What it plays does not depend on where it runs: the games are those that a thread
+would have played.
 """
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import threading
+import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -19,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InputError, TrainingError
+from alphazero.errors import InputError, Stopped, TrainingError
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
@@ -27,6 +30,8 @@ from alphazero.package import GamePackage
 from alphazero.replay_buffer import Samples
 from alphazero.selfplay import SelfPlay, SelfPlayConfig
 
+GAMES, POSITIONS, SIMULATIONS, CPU_MILLISECONDS, STOP = range(5)
+"""What the processes share: counts of the one that plays, and the other's wish that it stop."""
 SECONDS_TO_LEAVE = 5.0
 """After so long a process that was asked to end is killed."""
 PAUSE = 0.2
@@ -52,31 +57,36 @@ class Work:
 class WorkerProcess:
     """Stands for a `SelfPlay` in another process, and for its evaluator's counts."""
 
-    def __init__(self, work: Work, weights: Callable[[], Path]):
-        """`weights` says which checkpoint is to play."""
+    def __init__(self, work: Work, weights: Callable[[], Path], stop: threading.Event):
+        """`weights` says which checkpoint is to play; once `stop` is set, a process that is gone is no fault."""
         context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
         self.num_slots = work.num_slots
         self.num_requests = self.num_evaluations = 0
-        self._weights = weights
-        self._counts = context.Array("q", 3, lock=False)
-        self._stop = context.Event()
+        self._weights, self._stop = weights, stop
+        self._counts = context.Array("q", [0] * 5, lock=False)  # a process that dies would take a lock with it
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._counts, self._stop, work), daemon=True)
-        self._process.start()
+        self._process = context.Process(target=_serve, args=(theirs, self._counts, work), daemon=True)
+        with _without_interruption():
+            self._process.start()
         theirs.close()
 
     @property
     def num_games(self) -> int:
         """Played so far, as the two below."""
-        return int(self._counts[0])
+        return int(self._counts[GAMES])
 
     @property
     def num_positions(self) -> int:
-        return int(self._counts[1])
+        return int(self._counts[POSITIONS])
 
     @property
     def num_simulations(self) -> int:
-        return int(self._counts[2])
+        return int(self._counts[SIMULATIONS])
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time of the process, since it began."""
+        return int(self._counts[CPU_MILLISECONDS]) / 1000
 
     def play(self, num_games: int, stop: threading.Event | None = None) -> Samples:
         """As `SelfPlay.play`, by the weights of now."""
@@ -94,7 +104,7 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Ends the process."""
-        self._stop.set()
+        self._counts[STOP] = 1
         self._connection.close()
         self._process.join(SECONDS_TO_LEAVE)
         if self._process.is_alive():
@@ -105,17 +115,19 @@ class WorkerProcess:
             self._connection.send((command, arguments))
             while not self._connection.poll(PAUSE):
                 if stop is not None and stop.is_set():
-                    self._stop.set()
+                    self._counts[STOP] = 1
                 if not self._process.is_alive() and not self._connection.poll():
                     raise EOFError
             kind, answer = self._connection.recv()
         except (EOFError, OSError):
+            if self._stop.is_set():  # whoever asked for it may have asked the process as well
+                raise Stopped from None
             self._process.join(SECONDS_TO_LEAVE)
             raise TrainingError(
                 f"a process of self-play has died (exit code {self._process.exitcode}): too little memory, or killed? "
                 "Go on with --resume"
             ) from None
-        self._stop.clear()
+        self._counts[STOP] = 0
         if kind == "mistake":
             raise answer
         if kind == "bug":
@@ -123,9 +135,33 @@ class WorkerProcess:
         return answer
 
 
-def _serve(connection: Connection, counts: Any, stop: Any, work: Work) -> None:
+@contextlib.contextmanager
+def _without_interruption() -> Iterator[None]:
+    """A process begun in here ignores Ctrl-C, which reaches all: whoever began it decides."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Stop(threading.Event):
+    """The wish to stop, as a worker asks for it."""
+
+    def __init__(self, counts: Any):
+        super().__init__()
+        self._counts = counts
+
+    def is_set(self) -> bool:
+        return bool(self._counts[STOP])
+
+
+def _serve(connection: Connection, counts: Any, work: Work) -> None:
     """What runs in the process: answers until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; whoever began the process decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     made: tuple[SelfPlay, Any, Evaluator] | None = None
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is left to play for
         while True:
@@ -133,17 +169,24 @@ def _serve(connection: Connection, counts: Any, stop: Any, work: Work) -> None:
             try:
                 if made is None:
                     made = _make(work)
-                connection.send(("done", _answer(*made, command, arguments, counts, stop)))
+                connection.send(("done", _answer(*made, command, arguments, counts)))
             except InputError as error:
-                connection.send(("mistake", type(error)(str(error))))
+                connection.send(("mistake", _as_sentence(error)))
             except (BrokenPipeError, ConnectionResetError):
                 raise
             except Exception:
                 connection.send(("bug", traceback.format_exc()))
 
 
+def _as_sentence(error: InputError) -> InputError:
+    """The same kind of error with the message alone, which can be sent."""
+    with contextlib.suppress(TypeError):
+        return type(error)(str(error))
+    return InputError(str(error))
+
+
 def _answer(
-    worker: SelfPlay, net: Any, evaluator: Evaluator, command: str, arguments: tuple[Any, ...], counts: Any, stop: Any
+    worker: SelfPlay, net: Any, evaluator: Evaluator, command: str, arguments: tuple[Any, ...], counts: Any
 ) -> Any:
     if command == "state":
         return worker.state()
@@ -153,7 +196,7 @@ def _answer(
     net.load(weights)
     evaluator.clear()
     with _counting(worker, counts):
-        samples = worker.play(num_games, stop)
+        samples = worker.play(num_games, _Stop(counts))
     return samples, evaluator.num_requests, evaluator.num_evaluations
 
 
@@ -185,6 +228,11 @@ class _counting:
     def _copy(self) -> None:
         while True:
             over = self._over.wait(PAUSE)
-            self._counts[:] = [self._worker.num_games, self._worker.num_positions, self._worker.num_simulations]
+            worker = self._worker
+            played = [worker.num_games, worker.num_positions, worker.num_simulations]
+            self._counts[:STOP] = [*played, int(1000 * time.process_time())]
+            parent = multiprocessing.parent_process()
+            if parent is not None and not parent.is_alive():
+                os._exit(1)  # nobody is left to play for, and the games would go on for minutes
             if over:
                 return

@@ -53,6 +53,19 @@ def load(name: str) -> GamePackage:
     return replace(_find(name), load_again=functools.partial(load, name))
 
 
+def load_named(name: str, where: str) -> GamePackage:
+    """The game that a file, `where`, names. Raises GameError for a path or a module: to load it is to run it."""
+    if name in NAMES or name.startswith(openspiel.PREFIX) or name in _entry_points():
+        return load(name)
+    raise GameError(
+        f"{where} is of the game {name!r:.200}, which is none of the shipped ones: say where it is by --game"
+    )
+
+
+def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
+    return {entry.name: entry for entry in importlib.metadata.entry_points(group="alphazero.games")}
+
+
 def _find(name: str) -> GamePackage:
     if name.startswith(openspiel.PREFIX):
         return _with_parts(openspiel.OpenSpielGame(name.removeprefix(openspiel.PREFIX)), openspiel)
@@ -62,7 +75,7 @@ def _find(name: str) -> GamePackage:
         return _package(importlib.import_module(path), class_name or its_class, module_name)
     if module_name.endswith(".py"):
         return _package(_import_file(Path(module_name)), class_name, module_name)
-    entries = {entry.name: entry for entry in importlib.metadata.entry_points(group="alphazero.games")}
+    entries = _entry_points()
     if name in entries:
         with _naming(f"the installed game {name!r}"):
             loaded = entries[name].load()

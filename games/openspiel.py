@@ -7,6 +7,7 @@ Fitting is what has two players in turn, no chance, nothing hidden, and a zero-s
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,10 +30,13 @@ class OpenSpielGame(PythonGame[Any]):
         self.game = load_game(text)
         self.name = PREFIX + text  # type: ignore[misc]
         self.num_actions = self.game.num_distinct_actions()
-        self.max_plies = min(MOST_PLIES, self.game.max_game_length())
+        # one more than OpenSpiel says, since some of its games forget to count the swap
+        self.max_plies = min(MOST_PLIES, self.game.max_game_length() + 1)
         shape = self.game.observation_tensor_shape()
         # what is no board of rows and columns is seen as planes of a single cell
-        self.observation_shape = {3: tuple(shape), 2: (1, *shape)}.get(len(shape), (int(np.prod(shape)), 1, 1))
+        planes, *board = {3: tuple(shape), 2: (1, *shape)}.get(len(shape), (int(np.prod(shape)), 1, 1))
+        self._tensor_shape = planes, *board
+        self.observation_shape = planes + 1, *board  # who moves: many of its observations do not tell
         self.prepare()
 
     def begin(self) -> Any:
@@ -45,7 +49,7 @@ class OpenSpielGame(PythonGame[Any]):
         return position.legal_actions()
 
     def over(self, position: Any) -> bool:
-        return position.is_terminal() or position.move_number() >= MOST_PLIES
+        return position.is_terminal() or position.move_number() >= self.max_plies
 
     def result(self, position: Any) -> float:
         return float(np.sign(position.returns()[0])) if position.is_terminal() else 0.0
@@ -54,28 +58,29 @@ class OpenSpielGame(PythonGame[Any]):
         return 0 if position.is_terminal() else position.current_player()
 
     def planes(self, position: Any) -> np.ndarray:
-        return as_planes(position.observation_tensor(self.player(position)), self.observation_shape)
+        player = self.player(position)
+        seen = as_planes(position.observation_tensor(player), self._tensor_shape)
+        return np.concatenate([seen, np.full((1, *seen.shape[1:]), player, np.float32)])
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         return str(self.object_of(state)).rstrip("\n")
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         """In OpenSpiel's words, less the spaces; by its number where two actions are called alike."""
-        position = self.object_of(state)
-        if position.is_terminal() or action not in position.legal_actions():
-            return str(action)
-        names = [_name(position, other) for other in position.legal_actions()]
-        name = _name(position, action)
-        return name if names.count(name) == 1 else str(action)
+        names = self._names(state)
+        return names.get(action, str(action))
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
-        position = self.object_of(state)
-        found = [action for action in position.legal_actions() if self.format_action(action, state) == text]
+        found = [action for action, name in self._names(state).items() if name == text]
         return found[0] if found else int(text)
 
-
-def _name(position: Any, action: int) -> str:
-    return "_".join(position.action_to_string(action).split())
+    def _names(self, state: np.ndarray) -> dict[int, str]:
+        """The legal actions and what they are called."""
+        position = self.object_of(state)
+        actions = [] if position.is_terminal() else position.legal_actions()
+        names = {action: "_".join(position.action_to_string(action).split()) for action in actions}
+        counts = Counter(names.values())
+        return {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
 
 
 def load_game(text: str) -> Any:

@@ -134,3 +134,84 @@ class Raises(TicTacToeGame):
 class NoMoves(TicTacToeGame):
     def getValidMoves(self, board, player):
         return np.zeros(self.getActionSize())
+
+
+class StuckHasLost(TicTacToeGame):
+    """Who is to move on a full board has lost; the other one is told 0."""
+
+    def getGameEnded(self, board, player):
+        if not (board == 0).any():
+            mover = 1 if board.sum() == 0 else -1
+            return -1 if player == mover else 0
+        return 0
+
+
+class Columns:
+    """Stones fall into ten columns of ten; nobody wins."""
+
+    def getInitBoard(self):
+        return np.zeros((10, 10), int)
+
+    def getBoardSize(self):
+        return (10, 10)
+
+    def getActionSize(self):
+        return 10
+
+    def getNextState(self, board, player, action):
+        board = board.copy()
+        board[np.flatnonzero(board[:, action] == 0)[0], action] = player
+        return board, -player
+
+    def getValidMoves(self, board, player):
+        return (board[-1] == 0).astype(int)
+
+    def getGameEnded(self, board, player):
+        return 0 if (board == 0).any() else 1e-4
+
+    def getCanonicalForm(self, board, player):
+        return player * board
+
+    def getSymmetries(self, board, pi):
+        return [(board, pi), (board[:, ::-1], pi[::-1])]
+
+    def stringRepresentation(self, board):
+        return board.tobytes()
+
+
+class OwnBoard(TicTacToeGame):
+    """Computes on a board that the object keeps."""
+
+    def getNextState(self, board, player, action):
+        self.board = board.copy()
+        for _ in range(20):
+            np.sort(np.arange(2000))  # time for another thread to come in
+        self.board[action // self.n][action % self.n] = player
+        return self.board, -player
+
+
+class Planes(TicTacToeGame):
+    """4 x 5 cells, in two planes that lie first or last."""
+
+    def __init__(self, first):
+        self.first = first
+
+    def getInitBoard(self):
+        return np.zeros((2, 4, 5) if self.first else (4, 5, 2))
+
+    def getBoardSize(self):
+        return self.getInitBoard().shape
+
+    def getActionSize(self):
+        return 20
+
+    def getNextState(self, board, player, action):
+        cell = (1, action // 5, action % 5)
+        board[cell if self.first else (*cell[1:], cell[0])] = player
+        return board, -player
+
+    def getValidMoves(self, board, player):
+        return (np.take(board, 1, 0 if self.first else 2).ravel() == 0).astype(int)
+
+    def getGameEnded(self, board, player):
+        return 0 if (np.take(board, 1, 0 if self.first else 2) == 0).any() else 1e-4

@@ -18,7 +18,7 @@ import games
 from alphazero.checkpoint import load_checkpoint, read_card
 from alphazero.coach import Coach, EvaluationConfig, GateConfig, RunConfig, config_from_dict
 from alphazero.contestants import open_opponents
-from alphazero.errors import InvalidSetting, RunFolderError, TrainingError
+from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
 from alphazero.package import GamePackage
@@ -194,12 +194,6 @@ def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, 
         run_all(tmp_path / "run", replace(TINY, generations=1), scored)
     assert figures(tmp_path / "run")[0]["planted_accuracy"] == 0.25
     assert "planted accuracy 0.250; 0:00:00 left" in caplog.text
-
-
-def test_a_generation_without_samples_says_what_to_change(tmp_path):
-    few = replace(TINY.self_play, games_per_generation=1, full_search_share=0.001)
-    with pytest.raises(TrainingError, match="nothing to learn from: raise --self-play"):
-        run_all(tmp_path / "run", replace(TINY, self_play=few))
 
 
 def test_the_time_left_follows_the_generations_so_far_and_the_minutes(tmp_path):

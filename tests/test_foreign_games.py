@@ -3,8 +3,10 @@
 import json
 import random
 import re
+import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from double_move_game import DoubleMove
 
@@ -144,7 +146,6 @@ def test_arguments_of_the_constructor_and_symmetries():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("DrawIsALoss", "both players have lost; a draw is a small number"),
         ("NeverEnds", "must end within `max_plies`"),
         ("WrongLength", "getValidMoves must give 10 numbers"),
         ("NoPlayer", "getNextState must give a board and the next player"),
@@ -155,6 +156,68 @@ def test_arguments_of_the_constructor_and_symmetries():
 def test_a_faulty_class_is_caught_by_the_validator(name: str, words: str):
     with pytest.raises(InputError, match=words):
         validate(games.load(f"{FILE}:{name}").game, num_games=200)
+
+
+def test_a_draw_that_is_a_loss_for_both_counts_as_a_draw_and_is_said(caplog: pytest.LogCaptureFixture):
+    """As in that project's Othello."""
+    position = games.load(f"{FILE}:DrawIsALoss").game.position([0, 1, 2, 4, 3, 5, 7, 6, 8])
+    assert position.terminal and position.outcome == 0
+    assert "both players have lost" in caplog.text
+
+
+def test_who_cannot_move_may_have_lost_for_the_mover_alone():
+    """As in that project's Santorini: the other player is not asked."""
+    game = games.load(f"{FILE}:StuckHasLost").game
+    position = game.position([0, 1, 2, 4, 3, 5, 7, 6, 8])
+    assert position.terminal and position.outcome == (-1 if position.to_play == 0 else 1)
+
+
+def test_long_games_with_few_actions_are_not_cut_short():
+    game = games.load(f"{FILE}:Columns").game
+    assert game.num_actions == 10 and game.max_plies >= 100
+    validate(game, num_games=3)
+
+
+def test_a_state_has_no_room_beyond_the_last_ply():
+    game = games.load(f"{FILE}:NeverEnds").game
+    state = game.start().state.copy()
+    for _ in range(game.max_plies):
+        game.plain_rules.step(state, 0)
+    with pytest.raises(GameError, match="must end within"):
+        game.plain_rules.step(state, 0)
+
+
+def test_a_class_with_a_board_of_its_own_is_asked_by_one_thread_at_a_time():
+    game = games.load(f"{FILE}:OwnBoard").game
+    boards = []
+
+    def play(action: int) -> None:
+        for _ in range(300):
+            after = game.after(game.begin(), action)
+            boards.append((action, int(np.flatnonzero(after.board)[0])))
+
+    threads = [threading.Thread(target=play, args=(action,)) for action in (0, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(boards) == 600 and all(action == cell for action, cell in boards)
+
+
+def test_boards_of_planes_lie_either_way():
+    first, last = (games.load(f"{FILE}:Planes({first})").game for first in (True, False))
+    assert first.observation_shape == last.observation_shape == (7, 4, 5)
+    np.testing.assert_array_equal(first.position([7]).observation, last.position([7]).observation)
+
+
+def test_the_network_sees_who_moves_in_openspiel_games():
+    position = games.load("openspiel:breakthrough(rows=5,columns=4)").game.start()
+    after = position.play(position.legal_actions[0])
+    assert (position.observation[-1] == 0).all() and (after.observation[-1] == 1).all()
+
+
+def test_openspiel_games_longer_than_they_say_end_in_time():
+    validate(games.load("openspiel:hex(board_size=4,swap=True)").game, num_games=60)
 
 
 @pytest.mark.parametrize("name", ["TicTacToeGame(3", "TicTacToeGame(open('x'))", "Nothing"])

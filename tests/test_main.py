@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from alphazero.command import run_command
-from main import main
+from main import _choose_folder, main
 
 ROOT = Path(__file__).parent.parent
 TINY = [
@@ -149,3 +149,15 @@ def test_help_shows_every_setting(capsys):
     flags = "game preset run resume generations minutes device threads seed deterministic search.num-simulations"
     for flag in (*flags.split(), "net.blocks", "gate.threshold", "learner.learning-rate"):
         assert f"--{flag}" in shown
+
+
+def test_a_new_folder_is_numbered_after_those_of_the_same_game_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("openspiel-hex-1", "openspiel-hex-board_size-5-3", "hex-7", "hex_swap-9", "hex-x"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    choose = _choose_folder
+    assert choose("", True, "openspiel:hex") == Path("runs/openspiel-hex-1")
+    assert choose("", False, "openspiel:hex") == Path("runs/openspiel-hex-2")
+    assert choose("", True, "openspiel:hex(board_size=5)") == Path("runs/openspiel-hex-board_size-5-3")
+    assert choose("", False, "hex") == Path("runs/hex-8")
+    assert choose("", False, ":::") == Path("runs/game-1")

@@ -612,20 +612,18 @@ def test_nothing_is_kept_where_reuse_is_off(change):
     assert row_bytes(search.read(one), 0) == row_bytes(expected, 0)
 
 
-def test_budgets_and_noise_are_each_trees_own():
+def test_budgets_are_each_trees_own():
     positions = random_positions(CONNECT4, 6, seed=15, low=2)
     everyone = np.arange(6)
     config = replace(BASE, num_simulations=60, noise_fraction=0.25)
     search = make_search(CONNECT4, config, planted(), 6)
     budgets = np.array([60, 1, 17, 60, 33, 2], np.int32)
-    fractions = np.array([0.25, 0, 0.25, 0, 0.5, 0], F)
-    search.start(everyone, states_of(positions), everyone, plies_of(positions), None, budgets, fractions)
+    search.start(everyone, states_of(positions), everyone, plies_of(positions), None, budgets)
     finish(search)
     result = search.read(everyone)
     assert (result.visit_counts.sum(axis=1) == budgets).all()
     for i in everyone:
-        own = replace(config, noise_fraction=float(fractions[i]))
-        _, alone = run([positions[i]], own, planted(), np.array([i]), budgets[[i]])
+        _, alone = run([positions[i]], config, planted(), np.array([i]), budgets[[i]])
         assert row_bytes(result, i) == row_bytes(alone, 0)
 
 

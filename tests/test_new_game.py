@@ -48,7 +48,9 @@ def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path, capsys: pytest.Capt
     assert (tmp_path / "test_chess.py").read_text() == "mine"
 
 
-@pytest.mark.parametrize("argv", [["My-Game"], ["class"], ["../x"], [""], [], ["x", "--folder", "no/such"]])
+@pytest.mark.parametrize(
+    "argv", [["My-Game"], ["class"], ["_"], ["random"], ["numpy"], ["../x"], [""], [], ["x", "--folder", "no/such"]]
+)
 def test_wrong_names_get_one_sentence(argv: list[str], tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert new_game(*argv) == 2

@@ -184,8 +184,9 @@ def test_wrong_settings_are_refused(text: str):
         ("[1]", "holds no positions"),
         ('{"1": {"board": "XO", "to_move": "X"}}', "64 of the signs X, O and -"),
         ('{"1": {"board": "' + "X" * 64 + '", "to_move": "B"}}', 'must be "X" or "O"'),
-        ('{"1": {"board": "' + "-" * 64 + '", "to_move": "X"}}', "no position has at most 20 empty squares"),
-        ('{"1": {"board": "' + "XO" + "X" * 61 + '-", "to_move": "O", "score": 3}}', "the score is"),
+        ('{"1": {"board": "' + "X" * 64 + '", "to_move": "X"}}', "neither side can move"),
+        ('{"1": {"board": "' + "-" * 64 + '", "to_move": "X"}}', "neither side can move"),
+        ('{"1": {"board": "-O' + "X" * 62 + '", "to_move": "X", "score": 3}}', "the score is 64"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path: Path, text: str, words: str):

@@ -232,3 +232,16 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
         progress.show(0.5, "4 of 8")
         progress._bar.refresh()
     assert "match  50%" in capsys.readouterr().err
+
+
+def test_a_card_cannot_make_a_file_run(tmp_path, capsys):
+    """A checkpoint is data: the game that its card names is never looked for among files and modules."""
+    (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
+    net = tmp_path / "net.safetensors"
+    for name in (str(tmp_path / "evil.py"), "antigravity", "os.path", "tests.evil"):
+        package = games.load("tictactoe")
+        settings = {"blocks": 1, "channels": 8, "head_channels": 4, "value_hidden": 8}
+        package.make_net(package.game, settings).save(net, {"game": name})
+        assert run_command(pit.main, [str(net), "random"]) == 2
+        said = capsys.readouterr().err
+        assert "say where it is by --game" in said and "executed" not in said

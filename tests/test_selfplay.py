@@ -242,33 +242,8 @@ def test_a_game_that_random_plies_would_end_begins_without_any():
     assert (np.bincount(worker.plies, minlength=10)[[0, 1, 8]] > [40, 10, 0]).all() and worker.plies.max() < 9
 
 
-def test_only_plies_with_a_full_search_give_samples():
-    settings = {"full_search_share": 0.3, "fast_simulations": 3}
-    worker = make_worker(Connect4(), 40, settings=settings, simulations=20)
-    counts = []
-    read = worker.search.read
-
-    def count(slots):
-        result = read(slots)
-        counts.extend(
-            zip(
-                result.visit_counts.sum(axis=1).tolist(),
-                worker.past_full[slots, worker.plies[slots]].tolist(),
-                strict=True,
-            )
-        )
-        return result
-
-    worker.search.read = count
-    samples = worker.play(200)
-    assert set(counts) == {(20, True), (3, False)}
-    share = sum(full for _, full in counts) / len(counts)
-    assert 0.25 < share < 0.35 and len(samples) == pytest.approx(0.3 * worker.num_positions, rel=0.3)
-    assert worker.num_simulations == pytest.approx(len(counts) * (20 * share + 3 * (1 - share)), rel=0.1)
-
-
-def test_which_plies_are_searched_in_full_depends_on_game_and_ply_alone():
-    settings = {"full_search_share": 0.5, "fast_simulations": 2, "random_plies": 2}
+def test_a_game_does_not_depend_on_those_beside_it():
+    settings = {"random_plies": 2}
     alone = make_worker(TicTacToe(), 1, settings=settings).play(6)
     among = make_worker(TicTacToe(), 6, settings=settings)
     games = {}

@@ -173,7 +173,7 @@ def prepare(tree, seed=0, first_game=0, ply=0, temperature=1.0, fraction=0.0, to
     everyone = np.arange(count)
     trees.prepare_roots(
         tree, everyone, np.ones(count, np.int32), seed, first_game + everyone, np.full(count, ply), temperature,
-        np.full(count, fraction, F), total, use_gumbel,
+        F(fraction), total, use_gumbel,
     )  # fmt: skip
     return tree.root_prior.copy()
 
@@ -385,7 +385,7 @@ def test_a_move_keeps_the_oldest_nodes_and_the_search_goes_on():
             kept_visits.append(search.tree.visits[b, 0].sum())
         budgets = np.full(8, 40, np.int32)
         trees.prepare_roots(
-            search.tree, everyone, budgets, 0, everyone, plies_of(after), 1.0, np.zeros(8, F), 10.0, False
+            search.tree, everyone, budgets, 0, everyone, plies_of(after), 1.0, F(0.0), 10.0, False
         )  # fmt: skip
         while search.tree.remaining.any():
             search.step()

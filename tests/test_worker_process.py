@@ -1,6 +1,9 @@
 """Self-play in other processes: the same games as on threads, and what happens when one dies or a game is faulty."""
 
 import functools
+import os
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import asdict
@@ -11,7 +14,7 @@ import pytest
 import torch
 
 import games
-from alphazero.errors import GameError, TrainingError
+from alphazero.errors import GameError, Stopped, TrainingError
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
@@ -45,7 +48,7 @@ def on_a_thread(weights: Path) -> SelfPlay:
 
 
 def test_a_process_plays_what_a_thread_would(weights: Path):
-    process, thread = WorkerProcess(work(), lambda: weights), on_a_thread(weights)
+    process, thread = WorkerProcess(work(), lambda: weights, threading.Event()), on_a_thread(weights)
     try:
         for _ in range(2):
             here, there = thread.play(6), process.play(6)
@@ -66,7 +69,7 @@ def test_a_process_plays_what_a_thread_would(weights: Path):
 
 
 def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
-    process = WorkerProcess(work(), lambda: weights)
+    process = WorkerProcess(work(), lambda: weights, threading.Event())
     process.state()
     process._process.kill()
     with pytest.raises(TrainingError, match="has died"):
@@ -74,8 +77,56 @@ def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
     process.close()
 
 
+def test_a_process_that_is_gone_after_a_wish_to_stop_is_no_fault(weights: Path):
+    stop = threading.Event()
+    process = WorkerProcess(work(), lambda: weights, stop)
+    process.state()
+    stop.set()
+    process._process.terminate()
+    with pytest.raises(Stopped):
+        process.state()
+    process.close()
+
+
+PARENT = """
+import functools, os, sys, threading, time
+sys.path[:0] = [{root!r}, {tests!r}]
+import test_worker_process as tests
+from alphazero.worker_process import WorkerProcess
+
+if __name__ == "__main__":
+    process = WorkerProcess(tests.work(), lambda: {weights!r}, threading.Event())
+    threading.Thread(target=process.play, args=(10**9,), daemon=True).start()
+    while process.num_positions == 0:
+        time.sleep(0.1)
+    print(process._process.pid, flush=True)
+    os._exit(1)
+"""
+
+
+def test_a_process_does_not_go_on_when_its_parent_is_gone(weights: Path, tmp_path: Path):
+    tests = Path(__file__).parent
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT.format(root=str(tests.parent), tests=str(tests), weights=str(weights)))
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    pid = int(result.stdout)
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists() and not _is_running(pid):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"process {pid} goes on")
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def test_being_asked_to_stop_ends_the_games_early(weights: Path):
-    process, stop = WorkerProcess(work(), lambda: weights), threading.Event()
+    process, stop = WorkerProcess(work(), lambda: weights, threading.Event()), threading.Event()
     try:
         process.play(2)  # it is ready
         threading.Timer(1.0, stop.set).start()
@@ -89,7 +140,7 @@ def test_being_asked_to_stop_ends_the_games_early(weights: Path):
 
 
 def test_a_fault_of_the_game_comes_back_as_the_sentence_it_is(weights: Path):
-    process = WorkerProcess(work("NoPlayer"), lambda: weights)
+    process = WorkerProcess(work("NoPlayer"), lambda: weights, threading.Event())
     try:
         with pytest.raises(GameError, match="getNextState must give a board and the next player"):
             process.play(2)

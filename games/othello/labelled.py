@@ -22,6 +22,7 @@ import numpy as np
 import games
 from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
 from alphazero.errors import InputError, InvalidSetting
+from alphazero.game import Position
 from alphazero.kernels import Kernels
 from alphazero.players import MinimaxPlayer, RandomPlayer
 from alphazero.storage import read_bytes, read_npz, write_npz
@@ -113,7 +114,10 @@ def _parse_board(where: str, problem: dict[str, Any], game: Othello) -> np.ndarr
     for cell, mark in enumerate(board):
         if mark != "-":
             words[mark != mover] |= 1 << 8 * (cell // game.size) + cell % game.size
-    return np.array(words, np.uint64)
+    state = np.array(words, np.uint64)
+    if Position(game, state.copy(), 0, ()).terminal:
+        raise InputError(f"{where}: neither side can move, so there is nothing to solve; leave it out")
+    return state
 
 
 # --- making the frozen sets ---
