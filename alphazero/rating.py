@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 Z_95 = 1.959963984540054
 """Normal quantile of a two-sided 95% interval."""
 
@@ -60,3 +62,20 @@ def elo_difference(score: float, num_games: int) -> float:
     margin = 0.5 / max(1, num_games)
     score = min(max(score, margin), 1 - margin)
     return 400 * math.log10(score / (1 - score))
+
+
+def share_with_interval(right: np.ndarray | None) -> tuple[float | None, list[float] | None]:
+    """The share of True in `bool[n]` with its 95% interval `[low, high]`; None for both if there are none."""
+    if right is None or not len(right):
+        return None, None
+    count = int(right.sum())
+    return count / len(right), list(score_interval(count, 0, len(right) - count))
+
+
+def mean_with_interval(numbers: np.ndarray | None) -> tuple[float | None, list[float] | None]:
+    """The mean of n numbers with its normal 95% interval `[low, high]`; None for both if there are none."""
+    if numbers is None or not len(numbers):
+        return None, None
+    mean = float(numbers.mean())
+    margin = Z_95 * float(numbers.std()) / math.sqrt(len(numbers))
+    return mean, [mean - margin, mean + margin]

@@ -88,7 +88,7 @@ def _find(name: str) -> GamePackage:
         with _naming(f"the game module {module_name!r}"):
             module = importlib.import_module(module_name)
         return _package(module, class_name, module_name)
-    hint = "or a path to a Python file such as my_game.py, or a dotted module name"
+    hint = "or a path to a Python file such as my_game.py, a dotted module name, or openspiel:NAME"
     raise UnknownName("game", name, [*NAMES, *entries], hint)
 
 

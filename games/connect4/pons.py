@@ -14,7 +14,6 @@ All with 95% intervals. docs/connect4.md says how to read them.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from alphazero.contestants import open_contestant
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.picture import check_picture_file, new_figure, save_figure
 from alphazero.players import Assessment, Player, PolicyPlayer, SearchPlayer
-from alphazero.rating import Z_95, score_interval
+from alphazero.rating import mean_with_interval, share_with_interval
 from alphazero.storage import write_json
 from games.connect4.labelled import Labelled, best_scores, decisive, load_file, load_frozen
 from games.connect4.solver import NO_SCORE, Solver
@@ -68,10 +67,12 @@ class Judgement:
         rows = (first_ply <= self.plies) & (self.plies <= last_ply)
         value_rows = (first_ply <= self.value_plies) & (self.value_plies <= last_ply)
         found = {
-            "accuracy": _share(self.right[rows]),
-            "strict_accuracy": _share(self.strictly_right[rows]),
-            "cross_entropy": (None, None) if self.losses is None else _mean(self.losses[rows]),
-            "value_sign_accuracy": (None, None) if self.values_right is None else _share(self.values_right[value_rows]),
+            "accuracy": share_with_interval(self.right[rows]),
+            "strict_accuracy": share_with_interval(self.strictly_right[rows]),
+            "cross_entropy": (None, None) if self.losses is None else mean_with_interval(self.losses[rows]),
+            "value_sign_accuracy": (None, None)
+            if self.values_right is None
+            else share_with_interval(self.values_right[value_rows]),
         }
         figures: dict[str, Any] = {"positions": int(rows.sum())}
         for name, (figure, interval) in found.items():
@@ -85,22 +86,6 @@ class Judgement:
     def by_ply(self) -> dict[int, dict[str, Any]]:
         """The figures of each ply that has positions."""
         return {int(ply): self.figures(ply, ply) for ply in np.unique(self.plies)}
-
-
-def _share(right: np.ndarray) -> tuple[float | None, list[float] | None]:
-    """The share of True with its interval, of `bool[n]`."""
-    if not len(right):
-        return None, None
-    count = int(right.sum())
-    return count / len(right), list(score_interval(count, 0, len(right) - count))
-
-
-def _mean(numbers: np.ndarray) -> tuple[float | None, list[float] | None]:
-    if not len(numbers):
-        return None, None
-    mean = float(numbers.mean())
-    margin = Z_95 * float(numbers.std()) / math.sqrt(len(numbers))
-    return mean, [mean - margin, mean + margin]
 
 
 def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], None] | None = None) -> Judgement:

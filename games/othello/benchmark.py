@@ -14,7 +14,6 @@ All with 95% intervals. In a run these figures, of the network without a search,
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from alphazero.contestants import open_contestant
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Game
 from alphazero.players import Player
-from alphazero.rating import Z_95, score_interval
+from alphazero.rating import mean_with_interval, share_with_interval
 from alphazero.storage import write_json
 from games.othello.game import Othello
 from games.othello.labelled import Labelled, load_file, load_frozen
@@ -55,20 +54,15 @@ class Judgement:
 
     def figures(self) -> dict[str, Any]:
         """The figures by name, with their intervals `[low, high]`."""
-        margin = Z_95 * float(self.disc_losses.std()) / math.sqrt(len(self.disc_losses))
-        mean = float(self.disc_losses.mean())
         found = {
-            "accuracy": _share(self.disc_losses == 0),
-            "outcome_accuracy": _share(self.outcomes_right),
-            "disc_loss": (mean, [mean - margin, mean + margin]),
-            "value_sign_accuracy": (None, None) if self.values_right is None else _share(self.values_right),
+            "accuracy": share_with_interval(self.disc_losses == 0),
+            "outcome_accuracy": share_with_interval(self.outcomes_right),
+            "disc_loss": mean_with_interval(self.disc_losses),
+            "value_sign_accuracy": (None, None)
+            if self.values_right is None
+            else share_with_interval(self.values_right),
         }
         return {k: v for name, pair in found.items() for k, v in zip((name, f"{name}_interval"), pair, strict=True)}
-
-
-def _share(right: np.ndarray) -> tuple[float, list[float]]:
-    count = int(right.sum())
-    return count / len(right), list(score_interval(count, 0, len(right) - count))
 
 
 def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], None] | None = None) -> Judgement:

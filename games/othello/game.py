@@ -62,17 +62,24 @@ def transpose(word):
 
 
 @njit
+def discs_between(start, opponent, direction, inner):
+    """The opponent's discs in unbroken lines from the squares `start` on: forward along a direction, and backward."""
+    shift = np.uint64(direction)
+    between = opponent if direction == 8 else opponent & inner
+    forward, backward = between & (start << shift), between & (start >> shift)
+    for _ in range(5):  # lines enclose up to six discs
+        forward |= between & (forward << shift)
+        backward |= between & (backward >> shift)
+    return forward, backward
+
+
+@njit
 def moves_of(own, opponent, board, inner):
     """Squares where the owner of `own` can play, on the squares `board`, whose inner columns are `inner`."""
     moves = ZERO
     for direction in DIRECTIONS:
-        shift = np.uint64(direction)
-        between = opponent if direction == 8 else opponent & inner
-        down, up = between & (own << shift), between & (own >> shift)
-        for _ in range(5):  # lines enclose up to six discs
-            down |= between & (down << shift)
-            up |= between & (up >> shift)
-        moves |= (down << shift) | (up >> shift)
+        forward, backward = discs_between(own, opponent, direction, inner)
+        moves |= (forward << np.uint64(direction)) | (backward >> np.uint64(direction))
     return moves & board & ~(own | opponent)
 
 
@@ -81,16 +88,11 @@ def turned_by(own, opponent, square, inner):
     """The opponent's discs that a disc on `square` (a word of one bit) turns over."""
     turned = ZERO
     for direction in DIRECTIONS:
-        shift = np.uint64(direction)
-        between = opponent if direction == 8 else opponent & inner
-        down, up = between & (square << shift), between & (square >> shift)
-        for _ in range(5):
-            down |= between & (down << shift)
-            up |= between & (up >> shift)
-        if (down << shift) & own:
-            turned |= down
-        if (up >> shift) & own:
-            turned |= up
+        forward, backward = discs_between(square, opponent, direction, inner)
+        if (forward << np.uint64(direction)) & own:
+            turned |= forward
+        if (backward >> np.uint64(direction)) & own:
+            turned |= backward
     return turned
 
 
