@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alphazero import tree as kernels_of_tree
+from alphazero import tree_kernels
 from alphazero.errors import InvalidSetting
 from alphazero.kernels import Kernels
 from alphazero.tree import PENDING, make_tree
@@ -142,15 +142,15 @@ class Search:
         elif budgets.max(initial=0) > config.num_simulations:
             raise ValueError(f"a budget of {budgets.max()} simulations exceeds the room for {config.num_simulations}")
         num_kept = tree.proven.shape[1] - config.num_simulations
-        kernels_of_tree.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
+        tree_kernels.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
         pending = trees[tree.proven[trees, 0] == PENDING]
         if len(pending):
             roots = tree.states[pending, 0]
             masks, _, _ = self.kernels.describe_all(roots)
-            kernels_of_tree.open_roots(tree, pending, masks, *self.evaluate(roots, masks))
+            tree_kernels.open_roots(tree, pending, masks, *self.evaluate(roots, masks))
         use_gumbel = config.gumbel_actions > 0
         noise_fraction = np.float32(0.0 if use_gumbel else config.noise_fraction)
-        kernels_of_tree.prepare_roots(
+        tree_kernels.prepare_roots(
             tree, trees, budgets, self.seed, games, plies, config.root_temperature, noise_fraction,
             config.noise_total, use_gumbel and config.noise_fraction > 0,
         )  # fmt: skip
@@ -158,7 +158,7 @@ class Search:
     def step(self) -> None:
         """One simulation (`leaves_per_step` of them) in every tree that has any left."""
         leaves = self.config.leaves_per_step
-        kernels_of_tree.select(
+        tree_kernels.select(
             self.tree, leaves, *self._settings, self._parents, self._actions, self._children, self._leaves
         )
         count = self.kernels.advance(
@@ -167,7 +167,7 @@ class Search:
         )  # fmt: skip
         masks = self._leaf_masks[:count]
         priors, values = self.evaluate(self._leaf_states[:count], masks)
-        kernels_of_tree.expand_and_backup(
+        tree_kernels.expand_and_backup(
             self.tree, leaves, self.config.prove, self._parents, self._leaves,
             self._terminal, self._results, masks, priors, values,
         )  # fmt: skip
@@ -186,7 +186,7 @@ class Search:
             np.empty(count, np.float32),
             np.empty(count, np.int64),
         )
-        kernels_of_tree.read_roots(
+        tree_kernels.read_roots(
             self.tree, trees, self.config.gumbel_actions > 0, *self._settings[3:5],
             result.visit_counts, result.policy, result.q, result.values, result.actions,
         )  # fmt: skip

@@ -32,7 +32,7 @@ from reference_search import (
 )
 
 import games
-from alphazero import tree as kernels_of_tree
+from alphazero import tree_kernels
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.kernels import Kernels
@@ -283,9 +283,9 @@ def test_compiled_code_is_plain_python(game, name, monkeypatch):
     for kernel in (kernels.find_movers, kernels.describe, kernels.advance):
         kernel._run = kernel.plain
     for kernel_name in ("move_roots", "open_roots", "prepare_roots", "select", "expand_and_backup", "read_roots"):
-        as_python = plain(getattr(kernels_of_tree, kernel_name))
+        as_python = plain(getattr(tree_kernels, kernel_name))
         assert not hasattr(as_python, "py_func")
-        monkeypatch.setattr(kernels_of_tree, kernel_name, np.errstate(over="ignore", divide="ignore")(as_python))
+        monkeypatch.setattr(tree_kernels, kernel_name, np.errstate(over="ignore", divide="ignore")(as_python))
     search = Search(kernels, config, evaluate, len(positions), 7)
     result = search.run(states_of(positions), np.arange(len(positions)), plies_of(positions))
     for i in range(len(positions)):

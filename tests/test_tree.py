@@ -10,11 +10,11 @@ from reference_search import F, check_tree, neutral, planted, plies_of, random_p
 from scipy import stats
 
 import games
-from alphazero import noise
-from alphazero import tree as trees
+from alphazero import noise, selection, tree_kernels
 from alphazero.game import Game, Position
 from alphazero.kernels import Kernels
 from alphazero.mcts import Search, SearchConfig
+from alphazero.tree import ILLEGAL, Tree, make_tree
 
 TICTACTOE, CONNECT4 = (games.load(name).game for name in ("tictactoe", "connect4"))
 KERNELS = {game.name: Kernels(game) for game in (TICTACTOE, CONNECT4)}
@@ -22,7 +22,7 @@ PLAIN = SearchConfig(
     num_simulations=80, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, root_temperature=1.0, gumbel_actions=0,
     reuse_subtree=True, prove=True, leaves_per_step=1,
 )  # fmt: skip
-UNPROVEN, ILLEGAL = 2, trees.ILLEGAL
+UNPROVEN = 2
 
 
 # --- formulas --------------------------------------------------------------------------------------------------------
@@ -31,8 +31,8 @@ UNPROVEN, ILLEGAL = 2, trees.ILLEGAL
 def test_puct_by_hand():
     # P = 1/4, N(s) = 9, N(s, a) = 4, the child's value sum -3, so Q = +3/4 for the chooser; c = 2
     weight = F(2 * math.sqrt(9))  # c sqrt(N(s))
-    assert trees.puct(F(0.75), F(0.25), 4, weight) == pytest.approx(0.75 + 0.3)
-    assert trees.puct(F(0), F(0.25), 0, weight) == pytest.approx(1.5)
+    assert selection.puct(F(0.75), F(0.25), 4, weight) == pytest.approx(0.75 + 0.3)
+    assert selection.puct(F(0), F(0.25), 0, weight) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_puct_by_hand():
 )
 def test_the_best_puct_score_is_chosen(values, visits, best):
     prior, q, counts = np.array([0.25, 0.75], F), np.array(values, F), np.array(visits, np.int32)
-    assert trees.choose_by_puct(prior, counts, q, F(9), F(0), F(1), F(2), F(0)) == best
+    assert selection.choose_by_puct(prior, counts, q, F(9), F(0), F(1), F(2), F(0)) == best
 
 
 def test_an_unvisited_action_starts_below_its_parents_mean():
@@ -55,7 +55,7 @@ def test_an_unvisited_action_starts_below_its_parents_mean():
     prior, visits = np.array([0.64, 0.36], F), np.array([8, 0], np.int32)
 
     def choose(q):
-        return trees.choose_by_puct(prior, visits, np.array([q, 0], F), F(9), F(4.5), F(0.64), F(1), F(0.2))
+        return selection.choose_by_puct(prior, visits, np.array([q, 0], F), F(9), F(4.5), F(0.64), F(1), F(0.2))
 
     # the visited action's U = 0.64 * 3 / 9 = 0.2133
     assert choose(1.42 - 0.2134 - 1e-3) == 1
@@ -66,7 +66,7 @@ def test_an_unvisited_action_starts_below_its_parents_mean():
 @pytest.mark.parametrize("q", [-1.0, -1e6])
 def test_illegal_actions_are_never_chosen(c_puct, q):
     prior, visits = np.array([ILLEGAL, 1.0], F), np.array([0, 50], np.int32)
-    assert trees.choose_by_puct(prior, visits, np.array([0, q], F), F(51), F(-40), F(1), F(c_puct), F(0.2)) == 1
+    assert selection.choose_by_puct(prior, visits, np.array([0, q], F), F(51), F(-40), F(1), F(c_puct), F(0.2)) == 1
 
 
 def test_missing_values_are_completed_by_the_mix():
@@ -76,24 +76,24 @@ def test_missing_values_are_completed_by_the_mix():
     prior = np.array([0.5, 0.25, 0.25, ILLEGAL], F)
     visits, unproven = np.array([3, 1, 0, 0], np.int32), np.full(4, UNPROVEN, np.int8)
     completed = np.empty(4, F)
-    trees.complete_q(prior, visits, np.array([0.4, -0.8, 0, 0], F), unproven, F(0.1), completed)
+    selection.complete_q(prior, visits, np.array([0.4, -0.8, 0, 0], F), unproven, F(0.1), completed)
     assert completed[:3] == pytest.approx([0.4, -0.8, 0.02])
     # q = 0.4 and 0.2: sum P q = 0.25; (0.1 + 4 / 0.75 * 0.25) / 5 = 0.286667
-    trees.complete_q(prior, visits, np.array([0.4, 0.2, 0, 0], F), unproven, F(0.1), completed)
+    selection.complete_q(prior, visits, np.array([0.4, 0.2, 0, 0], F), unproven, F(0.1), completed)
     assert completed[2] == pytest.approx(0.2866667)
     # nothing visited: the network's value
-    trees.complete_q(prior, np.zeros(4, np.int32), np.zeros(4, F), unproven, F(0.1), completed)
+    selection.complete_q(prior, np.zeros(4, np.int32), np.zeros(4, F), unproven, F(0.1), completed)
     assert completed[:3] == pytest.approx([0.1] * 3)
     # a proven loss counts as -1, whatever the size of its q: (0.1 + 4 / 0.75 * (0.2 - 0.25)) / 5 = -0.0333333
     proven = np.array([UNPROVEN, -1, UNPROVEN, UNPROVEN], np.int8)
-    trees.complete_q(prior, visits, np.array([0.4, -1e6, 0, 0], F), proven, F(0.1), completed)
+    selection.complete_q(prior, visits, np.array([0.4, -1e6, 0, 0], F), proven, F(0.1), completed)
     assert completed[:3] == pytest.approx([0.4, -1, -1 / 30])
 
 
 def test_sigma_by_hand():
     # (c_visit + max N) c_scale q with q = (0.5 + 1) / 2: (50 + 30) * 0.1 * 0.75 = 6
-    assert trees.sigma(F(0.5), 30, F(50), F(0.1)) == pytest.approx(6.0)
-    assert trees.sigma(F(-1), 30, F(50), F(0.1)) == 0.0
+    assert selection.sigma(F(0.5), 30, F(50), F(0.1)) == pytest.approx(6.0)
+    assert selection.sigma(F(-1), 30, F(50), F(0.1)) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_sigma_by_hand():
     ],
 )
 def test_sequential_halving_schedules_by_hand(num_considered, budget, schedule):
-    assert [trees.considered_visits(num_considered, budget, i) for i in range(budget)] == schedule
+    assert [selection.considered_visits(num_considered, budget, i) for i in range(budget)] == schedule
 
 
 # --- reading the root ------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def read_gumbel_root(prior, visits, q, proven, gumbels, offset, scale, raw_value
     policies, qs, values = np.empty((1, actions), F), np.empty((1, actions), F), np.empty(1, F)
     best = np.empty(1, np.int64)
     counts = np.empty((1, actions), np.int32)
-    trees.read_roots(tree, np.arange(1), True, F(offset), F(scale), counts, policies, qs, values, best)
+    tree_kernels.read_roots(tree, np.arange(1), True, F(offset), F(scale), counts, policies, qs, values, best)
     return policies[0], int(best[0])
 
 
@@ -159,19 +159,19 @@ def test_when_the_most_visited_action_is_lost_the_best_of_the_others_wins():
 # --- the root's priors -----------------------------------------------------------------------------------------------
 
 
-def opened_roots(priors: np.ndarray, count: int = 1) -> trees.Tree:
+def opened_roots(priors: np.ndarray, count: int = 1) -> Tree:
     """`count` trees of which only the root is open, with these weights; a weight below 0 is an illegal action."""
-    tree = trees.make_tree(count, 2, len(priors), 1)
+    tree = make_tree(count, 2, len(priors), 1)
     everyone = np.arange(count)
     rows = np.repeat(np.asarray(priors, F)[None], count, axis=0)
-    trees.open_roots(tree, everyone, rows >= 0, rows, np.zeros(count, F))
+    tree_kernels.open_roots(tree, everyone, rows >= 0, rows, np.zeros(count, F))
     return tree
 
 
 def prepare(tree, seed=0, first_game=0, ply=0, temperature=1.0, fraction=0.0, total=10.0, use_gumbel=False):
     count = len(tree.size)
     everyone = np.arange(count)
-    trees.prepare_roots(
+    tree_kernels.prepare_roots(
         tree, everyone, np.ones(count, np.int32), seed, first_game + everyone, np.full(count, ply), temperature,
         F(fraction), total, use_gumbel,
     )  # fmt: skip
@@ -306,7 +306,7 @@ OPEN_FIELDS = "raw_value", "node_visits", "node_value"
 EDGE_FIELDS = "prior", "visits", "q", "action_proven"
 
 
-def snapshot(game: Game, tree: trees.Tree, b: int, root: int = 0) -> dict[tuple[int, ...], tuple]:
+def snapshot(game: Game, tree: Tree, b: int, root: int = 0) -> dict[tuple[int, ...], tuple]:
     """Everything about the nodes at and below `root` (and their numbers), by the actions that lead to them."""
     found = {}
     waiting: list[tuple[tuple[int, ...], int]] = [((), root)]
@@ -377,14 +377,16 @@ def test_a_move_keeps_the_oldest_nodes_and_the_search_goes_on():
         after = [position.play(int(action)) for position, action in zip(positions, chosen, strict=True)]
         scratch = np.zeros(search.tree.proven.shape[1], np.int32)
         everyone = np.arange(8)
-        trees.move_roots(search.tree, everyone, chosen, states_of(after), np.zeros(8, np.int8), num_kept, scratch)
+        tree_kernels.move_roots(
+            search.tree, everyone, chosen, states_of(after), np.zeros(8, np.int8), num_kept, scratch
+        )
         kept_visits = []
         for b in range(8):
             assert rows_of(snapshot(CONNECT4, search.tree, b)) == expected[b]
             assert search.tree.size[b] == len(expected[b]) <= num_kept
             kept_visits.append(search.tree.visits[b, 0].sum())
         budgets = np.full(8, 40, np.int32)
-        trees.prepare_roots(
+        tree_kernels.prepare_roots(
             search.tree, everyone, budgets, 0, everyone, plies_of(after), 1.0, F(0.0), 10.0, False
         )  # fmt: skip
         while search.tree.remaining.any():
@@ -423,9 +425,9 @@ def test_weights_of_any_size_become_priors(size):
 
 
 def test_no_mass_on_legal_actions_makes_them_equal():
-    tree = trees.make_tree(2, 2, 3, 1)
+    tree = make_tree(2, 2, 3, 1)
     masks = np.array([[True, False, True], [True, False, True]])
-    trees.open_roots(tree, np.arange(2), masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros(2, F))
+    tree_kernels.open_roots(tree, np.arange(2), masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros(2, F))
     assert tree.prior[0, 0, [0, 2]] == pytest.approx([0.5, 0.5])
     assert tree.prior[1, 0, [0, 2]] == pytest.approx([0.25, 0.75])  # what lies on illegal actions is of no account
 
