@@ -47,10 +47,12 @@ def main(argv: list[str]) -> None:
             print(error.drawing, file=sys.stderr)
         raise
     print(describe(game, findings))
+    print(f"\nthe first of these games: {findings.example}")
     for warning in findings.warnings:
         print(f"\nwarning: {warning}")
     command = shlex.join(["python", "main.py", "--game", config.game, "--minutes", "3"])
-    print(f"\n{game.name} keeps all laws. Next:\n  {command}")
+    but = ", but mind the warning above" if findings.warnings else ""
+    print(f"\n{game.name} keeps all laws{but}. Next:\n  {command}")
 
 
 def describe(game: Game, findings: Findings) -> str:
@@ -62,11 +64,14 @@ def describe(game: Game, findings: Findings) -> str:
     if findings.compiled_per_second is not None:
         speed = f"{findings.compiled_per_second:,.0f} positions a second compiled, on one core; {speed}"
     most = f"(max_plies {game.max_plies})"
+    possible = f"of {game.num_actions}" + (f", {findings.never_legal} of them never" if findings.never_legal else "")
+    again = f"the same player moved again after {findings.moved_again / max(1, sum(findings.lengths)):.0%} of plies"
     lines = {
         "random games": f"{total}, {findings.num_positions:,} positions checked",
         "length": f"{lengths.mean():.1f} plies on average, {lengths.min()} to {lengths.max()} {most}",
-        "branching": f"{branching.mean():.1f} legal actions on average, up to {branching.max()} of {game.num_actions}",
+        "branching": f"{branching.mean():.1f} legal actions on average, up to {branching.max()} {possible}",
         "outcomes": ", ".join(shares),
+        "turns": again if findings.moved_again else "players alternate",
         "symmetries": f"{len(game.symmetries[1])}" + ("" if game.rules.transform else ", no `transform`"),
         "network": "observations of {} planes, {} x {}".format(*game.observation_shape),
         "speed": speed,

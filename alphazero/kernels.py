@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -245,10 +246,12 @@ def _say_slow(game_name: str, error: Exception) -> None:
         _said.add(game_name)
         # numba puts a line about itself before the reason for each function on the way
         reason = " ".join(line for line in str(error).split("\n") if not line.startswith("Failed in "))
+        reason = " ".join(reason.split())
+        helper = re.search(r"Untyped global name '(\w+)'.*?type of .?<class 'function'>", reason)
+        if helper:
+            reason = f"they call `{helper[1]}`, which is not compiled; put @njit above it (from numba import njit)"
         logger.warning(
-            "numba cannot compile the rules of %s; they run as plain Python, slower: %s",
-            game_name,
-            " ".join(reason.split())[:300],
+            "numba cannot compile the rules of %s; they run as plain Python, slower: %s", game_name, reason[:300]
         )
 
 

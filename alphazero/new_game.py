@@ -30,11 +30,12 @@ from numba import njit
 
 from alphazero.game import Game, Rules
 
-SIZE = 4
+SIZE = 4  # up to 8: a larger board takes more words than one for each player
+LETTERS = "abcdefgh"[:SIZE]
 ONE = np.uint64(1)
 FULL = np.uint64(2 ** (SIZE * SIZE) - 1)
 # three squares in a row and in a column, the first square in a corner, and how often they fit on the board
-LINES = ((0b111, SIZE, SIZE - 2), (0b1_0001_0001, SIZE - 2, SIZE))
+LINES = ((0b111, SIZE, SIZE - 2), (1 | 1 << SIZE | 1 << 2 * SIZE, SIZE - 2, SIZE))
 
 
 @njit  # what the rules call must be compiled like them
@@ -88,13 +89,13 @@ class CLASS(Game):
         marks = ".XO" if to_play == 0 else ".OX"
         cells = [marks[(int(state[0]) >> i & 1) + 2 * (int(state[1]) >> i & 1)] for i in range(SIZE * SIZE)]
         rows = [" ".join(cells[SIZE * row : SIZE * (row + 1)]) for row in range(SIZE)]
-        return "\\n".join(f"{row + 1} {line}" for row, line in enumerate(rows)) + "\\n  a b c d"
+        return "\\n".join(f"{row + 1} {line}" for row, line in enumerate(rows)) + f"\\n  {' '.join(LETTERS)}"
 
     def format_action(self, action, state):  # how people write it
-        return f"{'abcd'[action % SIZE]}{action // SIZE + 1}"
+        return f"{LETTERS[action % SIZE]}{action // SIZE + 1}"
 
     def parse_action(self, text, state):
-        return "abcd".index(text[0]) + SIZE * (int(text[1:]) - 1)
+        return LETTERS.index(text[0]) + SIZE * (int(text[1:]) - 1)
 '''
 
 TEST = '''\
@@ -112,6 +113,11 @@ def test_it_keeps_all_laws():
 def test_three_in_a_row_win():
     position = CLASS().position_from_text("a1 a2 b1 b2 c1")
     assert position.terminal and position.outcome == 1  # the first player has won
+
+
+def test_three_in_a_column_win():
+    position = CLASS().position_from_text("a1 b1 a2 b2 c4 b3")
+    assert position.terminal and position.outcome == -1  # the second player has won
 
 
 def test_a_game_goes_on_without_a_line():
@@ -134,7 +140,9 @@ class NewGameConfig:
                 "a game's name has small letters, digits and underscores, as my_game, and is no word of Python's, "
                 f"not {self.name!r:.80}"
             )
-        if importlib.util.find_spec(self.name):
+        found = importlib.util.find_spec(self.name)
+        mine = (self.folder / f"{self.name}.py").resolve()  # `main` says what to do about a file that is there already
+        if found and (found.origin is None or Path(found.origin).resolve() != mine):
             raise InvalidSetting(f"{self.name} is a Python module already, which the game would hide; add a word to it")
         if not self.folder.is_dir():
             raise InvalidSetting(f"--folder takes a folder that exists, not {str(self.folder)!r:.200}")

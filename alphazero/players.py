@@ -255,12 +255,17 @@ class HumanPlayer(Player):
 
     def __init__(self, game: Game):
         self._game = game
+        self._answers: dict[str, np.ndarray] = {}
+        """What the other one can play after our last action, and where it leads; if we move again, it is our own."""
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         return np.array([self._ask(state, int(ply)) for state, ply in zip(states, plies, strict=True)])
 
     def _ask(self, state: np.ndarray, ply: int) -> int:
         position = Position(self._game, state.copy(), self._game.mover(state, ply % 2), ())
+        answer = next((text for text, after in self._answers.items() if np.array_equal(after, state)), None)
+        if answer:
+            print(f"\nPlayer {2 - position.to_play} plays {answer}")
         print(f"\n{position}\n")
         print("Your actions: " + ", ".join(position.format(action) for action in position.legal_actions) + ", or quit")
         while True:
@@ -271,9 +276,13 @@ class HumanPlayer(Player):
             if text.lower() == "quit":
                 raise HumanLeft
             try:
-                return position.parse(text)
+                action = position.parse(text)
             except IllegalAction as error:
                 print(error)
+                continue
+            mine = position.play(action)
+            self._answers = {mine.format(answer): mine.play(answer).state for answer in mine.legal_actions}
+            return action
 
 
 def _make_pool(threads: int, use_threads: Callable[[int], None] | None) -> ThreadPoolExecutor:

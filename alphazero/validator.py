@@ -6,10 +6,15 @@ compiled, and compared with it.
 
 from __future__ import annotations
 
+import _thread
+import threading
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +29,10 @@ CHECKED_WITH_SYMMETRIES = 200
 """Positions that are compared with all their images, at most."""
 SECONDS = 30.0
 """No more games are begun after so long."""
+STUCK = 20.0
+"""Seconds after which a rule that has not come back is taken for an endless loop."""
+FOLLOWED = 5
+"""Games that are played again in each of their mirror images."""
 
 
 @dataclass
@@ -48,6 +57,12 @@ class Findings:
     """What no law forbids, but is hardly meant."""
     end: str = ""
     """A position in which a game was won, with its winner."""
+    example: str = ""
+    """The first game: its actions and how it ended."""
+    moved_again: int = 0
+    """Plies after which the same player moved."""
+    never_legal: int = 0
+    """Actions that no position allowed."""
 
 
 def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
@@ -57,13 +72,21 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     check = _Check(game)
     check.declaration()
     visited: list[tuple[np.ndarray, int]] = []
+    lines: list[list[int]] = []
+    seen = np.zeros(game.num_actions, bool)
     begin = time.monotonic()
-    while findings.num_games < num_games and (time.monotonic() < begin + SECONDS or findings.num_games < 2):
-        visited += check.play_one(rng, findings)
-    if set(findings.outcomes) and not {player for _, player in visited} >= {0, 1}:
-        raise check.fail("`to_play` must give both players their turns; one of them never moved")
+    with check.watched():
+        while findings.num_games < num_games and (time.monotonic() < begin + SECONDS or findings.num_games < 2):
+            visited += check.play_one(rng, findings, seen)
+            lines.append(check.line)
+        check.line = []
+        if set(findings.outcomes) and not {player for _, player in visited} >= {0, 1}:
+            raise check.fail("`to_play` must give both players their turns; one of them never moved")
+        findings.never_legal = int((~seen).sum())
+        check.symmetries(visited, rng)
+        check.images(lines[:FOLLOWED], findings)
+        check.line = []
     _advise(findings)
-    check.symmetries(visited, rng)
     _compare_compiled(game, check, visited, findings)
     return findings
 
@@ -77,34 +100,80 @@ class _Check:
         """Seconds spent in the rules."""
         self.deadline = time.monotonic() + SECONDS
         """What takes long and can be left out is left out from then on."""
+        self.line: list[int] = []
+        """The actions that led to the position that is being checked."""
+        self._asked: float | None = None
+        """Since when a rule has been at work; None between rules."""
+        self._stuck = False
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Interrupts a rule that does not come back, so that an endless loop gets its sentence, too."""
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.5):
+                since = self._asked
+                if since is not None and time.perf_counter() - since > STUCK:
+                    self._stuck = True
+                    _thread.interrupt_main()
+                    return
+
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            done.set()
 
     def fail(self, law: str, state: np.ndarray | None = None, player: int = 0, note: str = "") -> LawBroken:
         """The error that says which law is broken, and where."""
         drawing = "" if state is None else self._draw(state, player)
-        return LawBroken(f"{self.game.name}: {law}{f' ({note})' if note else ''}", drawing)
+        name = getattr(self.game, "name", type(self.game).__name__)
+        return LawBroken(f"{name}: {law}{f' ({note})' if note else ''}", drawing)
 
     def _draw(self, state: np.ndarray, player: int) -> str:
         try:
             drawn = self.game.render(state.copy(), player)
         except Exception:  # the drawing may be what is wrong; the words are not
             drawn = " ".join(f"{int(word):x}" for word in state)
-        return f"player {player + 1} to move:\n{drawn}"
+        played = f"after {self.write(self.line)}\n" if self.line else ""
+        return f"{played}player {player + 1} to move:\n{drawn}"
+
+    def write(self, line: list[int]) -> str:
+        """The actions from the start position on, in the game's notation as far as that works."""
+        words, state = [], np.zeros(self.game.state_words, np.uint64)
+        try:
+            with np.errstate(all="ignore"):
+                self.rules.init(state)
+                for action in line:
+                    words.append(str(self.game.format_action(action, state.copy())))
+                    self.rules.step(state, action)
+        except Exception:  # the notation, or the rules, may be what is wrong; the numbers are not
+            return " ".join(str(action) for action in line)
+        return " ".join(words)
 
     def ask(self, name: str, state: np.ndarray, player: int, *arguments: Any) -> Any:
         """Calls a rule on `state`, which it must leave alone unless it is `step`, `init` or `transform`."""
         before = state.copy()
-        begin = time.perf_counter()
+        begin = self._asked = time.perf_counter()
         try:
             with np.errstate(all="ignore"):
                 value = getattr(self.rules, name)(state, *arguments)
         except GameError as error:  # a wrapped game says itself what is wrong
             raise LawBroken(str(error), self._draw(before, player)) from error
-        except IndexError as error:
-            raise self.fail(f"`{name}` reaches beyond an array: {error}", before, player) from error
+        except KeyboardInterrupt:
+            if not self._stuck:  # it was the user
+                raise
+            law = f"`{name}` has not come back for {STUCK:.0f} s: does a loop in it end?"
+            raise self.fail(law, before, player) from None
         except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise self.fail(f"`{name}` raised {reason}", before, player) from error
+            raise self.fail(_raised(name, error, self.game), before, player) from error
+        finally:
+            self._asked = None
         self.busy += time.perf_counter() - begin
+        if name in WRITERS and value is not None:
+            law = f"`{name}` must write into the array that it is given and return nothing"
+            raise self.fail(law, before, player, f"it returned {value!r:.60}")
         if name not in ("step", "init", "transform") and not np.array_equal(before, state):
             raise self.fail(f"`{name}` must leave the state alone, but changed it", before, player)
         return value
@@ -114,14 +183,14 @@ class _Check:
         game = self.game
         shape = getattr(game, "observation_shape", None)
         sizes = [getattr(game, name, None) for name in ("num_actions", "state_words", "max_plies")]
+        if not isinstance(getattr(game, "name", None), str) or not game.name:
+            raise self.fail('the class must have a `name`, the word for it on the command line, as name = "my_game"')
         if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
             raise self.fail(
                 "`num_actions`, `state_words` and `max_plies` must be whole numbers above 0", note=str(sizes)
             )
         if not (isinstance(shape, tuple) and len(shape) == 3 and all(int(size) > 0 for size in shape)):
             raise self.fail("`observation_shape` must be three whole numbers: planes, rows, columns", note=str(shape))
-        if not isinstance(game.name, str) or not game.name:
-            raise self.fail("`name` must be a word")
 
     def start(self) -> tuple[np.ndarray, int]:
         """The start position, the same whatever was in memory before."""
@@ -149,7 +218,8 @@ class _Check:
             action = int(np.flatnonzero(masks[0] != masks[1])[0])
             raise self.fail(f"`legal` must write every entry of the mask, but left entry {action} alone", state, player)
         if not masks[0].any():
-            raise self.fail("a position that is not over must have a legal action", state, player)
+            law = "a position that is not over must have a legal action"
+            raise self.fail(law, state, player, "end the game there, or make passing an action")
         return masks[0]
 
     def observation(self, state: np.ndarray, player: int) -> np.ndarray:
@@ -216,9 +286,10 @@ class _Check:
                 raise self.fail(law, state, player)
             texts[text] = action
 
-    def play_one(self, rng: np.random.Generator, findings: Findings) -> list[tuple[np.ndarray, int]]:
-        """One random game; returns its positions with their movers."""
+    def play_one(self, rng: np.random.Generator, findings: Findings, seen: np.ndarray) -> list[tuple[np.ndarray, int]]:
+        """One random game; returns its positions with their movers, and marks in `seen bool[A]` what was legal."""
         game = self.game
+        self.line = []
         state, player = self.start()
         visited = [(state, player)]
         begin = self.busy
@@ -232,6 +303,12 @@ class _Check:
                     winner = player if value > 0 else 1 - player
                     findings.last_mover_won.append(winner == mover_before)
                     findings.end = f"{game.render(state.copy(), player)}\nplayer {winner + 1} has won"
+                    ended = f"player {winner + 1} has won"
+                else:
+                    ended = "draw"
+                findings.example = findings.example or (
+                    f"{self.write(self.line)}\n{game.render(state.copy(), player)}\n{ended}"
+                )
                 findings.outcomes[int(value if player == 0 else -value)] += 1
                 findings.lengths.append(ply)
                 findings.num_games += 1
@@ -242,17 +319,25 @@ class _Check:
             if findings.num_games < 10 and time.monotonic() < self.deadline:
                 self.notation(state, player, mask)
             findings.branching.append(int(mask.sum()))
+            seen |= mask
             action = int(rng.choice(np.flatnonzero(mask)))
             state = self.step(state, player, action)
-            player = self.mover(state, 1 - player)
+            self.line = [*self.line, action]
+            before, player = player, self.mover(state, 1 - player)
+            findings.moved_again += before == player
             visited.append((state, player))
         raise self.fail(f"a game must end within `max_plies` = {game.max_plies}", state, player)
 
     def symmetries(self, visited: list[tuple[np.ndarray, int]], rng: np.random.Generator) -> None:
         """The declared permutations, and `transform`, at some of the positions."""
         game = self.game
-        cells, actions = (np.asarray(part) for part in game.symmetries)
         _, height, width = game.observation_shape
+        try:
+            cells, actions = (np.asarray(part) for part in game.symmetries)
+        except (TypeError, ValueError) as error:
+            law = "`symmetries` must be two arrays"
+            law += f": rows of {height * width} cells, and rows of {game.num_actions} actions"
+            raise self.fail(law) from error
         for part, size, what in ((cells, height * width, "cells"), (actions, game.num_actions, "actions")):
             if part.ndim != 2 or part.shape[1] != size or len(part) != len(cells):
                 raise self.fail(
@@ -286,6 +371,80 @@ class _Check:
                 elif not np.array_equal(self.legal(image, player), self.legal(state, player)[actions[symmetry]]):
                     raise self.fail(f"{law} permute the legal actions as `symmetries` says", state, player)
 
+    def images(self, lines: list[list[int]], findings: Findings) -> None:
+        """Plays some of the games again in their mirror images: the images must be games just like them."""
+        cells, actions = (np.asarray(part) for part in self.game.symmetries)
+        for symmetry in range(1, len(cells)):
+            state, player = self.start()
+            image = state.copy()
+            if self.rules.transform is not None:
+                self.ask("transform", image, player, symmetry)
+            elif not self._alike(state, image, player, cells[symmetry], actions[symmetry]):
+                findings.warnings.append(
+                    f"symmetry {symmetry} changes the start position, so it could not be checked; write `transform`"
+                )
+                continue
+            for line in lines:
+                self.line = line
+                self._follow(line, symmetry, (state, image), player, (cells[symmetry], actions[symmetry]))
+                if time.monotonic() > self.deadline:
+                    return
+
+    def _follow(
+        self,
+        line: list[int],
+        symmetry: int,
+        starts: tuple[np.ndarray, np.ndarray],
+        player: int,
+        permutations: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Plays `line` from one start and its image by a symmetry from the other, and compares at every ply."""
+        state, image = starts
+        to_image = np.argsort(permutations[1])
+        for ply, action in enumerate(line):
+            state, image = state.copy(), image.copy()
+            self.ask("step", state, player, action)
+            self.ask("step", image, player, int(to_image[action]))
+            player, other = self.mover(state, 1 - player), self.mover(image, 1 - player)
+            if other != player or not self._alike(state, image, player, *permutations):
+                self.line = line[: ply + 1]
+                law = f"symmetry {symmetry} must turn a game into a game that goes just like it"
+                drawing = f"{self._draw(state, player)}\nbut by `symmetries` its mirror image is\n"
+                with np.errstate(all="ignore"):
+                    drawing += self.game.render(image.copy(), other)
+                raise LawBroken(f"{self.game.name}: {law}", drawing)
+
+    def _alike(self, state: np.ndarray, image: np.ndarray, player: int, cells: np.ndarray, actions: np.ndarray) -> bool:
+        """`image` is what a symmetry makes of `state`, as far as observation, legal actions and result show."""
+        planes, turned = (self.observation(each, player).reshape(-1, len(cells)) for each in (state, image))
+        if not np.array_equal(turned, planes[:, cells]):
+            return False
+        over = self.is_terminal(state, player)
+        if self.is_terminal(image, player) != over:
+            return False
+        if over:
+            return self.value(image, player) == self.value(state, player)
+        return np.array_equal(self.legal(image, player), self.legal(state, player)[actions])
+
+
+WRITERS = ("init", "legal", "step", "observe", "transform")
+"""The rules that write into an array."""
+
+
+def _raised(name: str, error: Exception, game: Game) -> str:
+    """The law that a rule has broken which raised `error`, with the line where, and what often is the reason."""
+    if isinstance(error, IndexError):
+        sizes = {
+            "legal": f"`num_actions` is {game.num_actions}",
+            "observe": f"`observation_shape` is {game.observation_shape}",
+        }
+        return f"`{name}` reaches beyond an array: {error} ({sizes.get(name, f'`state_words` is {game.state_words}')})"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if len(frames) > 1 else ""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    hint = " (a word has 64 bits: a larger board takes several words)" if isinstance(error, OverflowError) else ""
+    return f"`{name}` raised {reason}{where}{hint}"
+
 
 def _advise(findings: Findings) -> None:
     won = findings.last_mover_won
@@ -299,7 +458,10 @@ def _advise(findings: Findings) -> None:
             f"the rules are slow: {findings.plies_per_second:.0f} plies a second; a search needs thousands"
         )
     if len(findings.outcomes) == 1 and findings.num_games >= 20:
-        findings.warnings.append(f"all {findings.num_games} random games ended alike: there may be nothing to learn")
+        findings.warnings.append(
+            f"all {findings.num_games} random games ended alike: there may be nothing to learn. Does `step` leave the "
+            "state as whoever moves next sees it, own and opponent's pieces exchanged?"
+        )
 
 
 def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
@@ -310,11 +472,6 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
     states, to_play = np.array([state for state, _ in visited]), np.array([player for _, player in visited], np.int8)
     masks, terminal, values = kernels.describe_all(states)
     planes = kernels.observations(states)
-    if not kernels.describe.is_compiled or not kernels.observe.is_compiled:
-        findings.warnings.append(
-            "numba cannot compile the rules; they run as plain Python, slower (the reason is above)"
-        )
-        return
     law = "the compiled rules must do what plain Python does, but"
     for i, (state, player) in enumerate(visited):
         if terminal[i] != check.is_terminal(state, player):
@@ -335,7 +492,12 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
             raise check.fail(f"{law} `step` differs at action {check.format(int(actions[i]), state)}", state, player)
         if movers[i] != check.mover(children[i], 1 - player):
             raise check.fail(f"{law} `to_play` differs", children[i], int(movers[i]))
-    findings.compiled_per_second = _speed(kernels, states[rows], to_play[rows], actions)
+    if all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
+        findings.compiled_per_second = _speed(kernels, states[rows], to_play[rows], actions)
+    else:
+        findings.warnings.append(
+            "numba cannot compile the rules; they run as plain Python, slower (the reason is above)"
+        )
 
 
 def _speed(kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: np.ndarray) -> float:

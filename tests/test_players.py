@@ -236,3 +236,17 @@ def test_a_human_sees_whose_turn_it_is_where_a_player_moves_twice(monkeypatch, c
     assert select(HumanPlayer(GAMES["double_move"]), [position]) == [1]
     shown = capsys.readouterr().out
     assert "pile 8, first player 3, second player 1" in shown and "Player 2:" in shown
+
+
+def test_a_human_is_told_what_the_other_one_played(monkeypatch, capsys):
+    game = GAMES["tictactoe"]
+    human = HumanPlayer(game)
+    monkeypatch.setattr("builtins.input", lambda prompt: "a1")
+    start = game.start()
+    assert select(human, [start]) == [0]
+    assert "plays" not in capsys.readouterr().out
+    monkeypatch.setattr("builtins.input", lambda prompt: "c3")
+    assert select(human, [start.play(0).play(4)]) == [8]
+    assert "Player 2 plays b2" in capsys.readouterr().out
+    assert select(human, [start]) == [8]  # another game begins: nothing was played in it
+    assert "plays" not in capsys.readouterr().out

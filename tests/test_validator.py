@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import games
+from alphazero import validator
 from alphazero.check_game import main
 from alphazero.command import run_command
 from alphazero.errors import LawBroken
@@ -55,6 +56,18 @@ def step_at_random(state, action):
     GOOD.step(state, action)
     if RNG.random() < 0.2:
         state[0] = np.uint64(0)
+
+
+def step_that_returns(state, action):
+    child = state.copy()
+    GOOD.step(child, action)
+    return child
+
+
+def endless_step(state, action):
+    while int(state[0] | state[1]).bit_count() == 3:
+        pass
+    GOOD.step(state, action)
 
 
 def slow_step(state, action):
@@ -106,7 +119,9 @@ FAULTY: dict[str, tuple[dict[str, Callable[..., Any]], list[str]]] = {
     "wrong symmetry": ({"transform": wrong_transform}, ["must permute the observation as `symmetries` says"]),
     "action out of range": ({"legal": legal_beyond_the_mask}, ["`legal` reaches beyond an array"]),
     "half a mask": ({"legal": legal_leaves_entries_alone}, ["`legal` must write every entry", "entry"]),
-    "raises": ({"step": raising_step}, ["`step` raised KeyError", "centre"]),
+    "raises": ({"step": raising_step}, ["`step` raised KeyError", "centre", "in line", "of test_validator.py"]),
+    "makes a new state": ({"step": step_that_returns}, ["`step` must write into the array", "return nothing"]),
+    "never comes back": ({"step": endless_step}, ["`step` has not come back"]),
     "unfinished start": ({"init": unfinished_init}, ["`init` must write every word"]),
 }
 SUSPICIOUS: dict[str, tuple[dict[str, Callable[..., Any]], str]] = {
@@ -125,7 +140,8 @@ def faulty(changes: dict[str, Callable[..., Any]]) -> Game:
 
 
 @pytest.mark.parametrize(("changes", "words"), FAULTY.values(), ids=FAULTY)
-def test_a_faulty_game_is_caught_with_its_law_and_the_position(changes: dict[str, Any], words: list[str]):
+def test_a_faulty_game_is_caught_with_its_law_and_the_position(changes: dict[str, Any], words: list[str], monkeypatch):
+    monkeypatch.setattr(validator, "STUCK", 1.0)
     with pytest.raises(LawBroken) as caught:
         validate(faulty(changes), num_games=50)
     sentence = str(caught.value)
@@ -163,6 +179,74 @@ def test_wrong_permutations_are_caught(fault: str):
     words = {"cells": "permutations of the cells", "actions": "permutations of the actions", "identity": "the identity"}
     with pytest.raises(LawBroken, match=words.get(fault, "a row of 9 actions for each symmetry")):
         validate(Faulty(), num_games=2)
+
+
+def with_symmetries(change: Callable[..., Any]) -> Game:
+    class Faulty(TicTacToe):
+        name = "faulty"
+        rules: Rules = replace(TicTacToe().rules, transform=None)
+
+        @property
+        def symmetries(self):
+            return change(*(part.copy() for part in TicTacToe().symmetries))
+
+    return Faulty()
+
+
+def test_symmetries_are_checked_by_playing_where_there_is_no_transform():
+    assert validate(with_symmetries(lambda cells, actions: (cells, actions)), num_games=5).warnings == []
+    turned_board_alone = with_symmetries(lambda cells, actions: (cells, np.tile(np.arange(9), (len(cells), 1))))
+    with pytest.raises(LawBroken, match="symmetry 1 must turn a game into a game that goes just like it") as caught:
+        validate(turned_board_alone, num_games=5)
+    assert caught.value.drawing.startswith("after ") and "mirror image" in caught.value.drawing
+    exchanged = with_symmetries(lambda cells, actions: (cells[[0, 3]], actions[[0, 5]]))
+    with pytest.raises(LawBroken, match="symmetry 1 must turn"):
+        validate(exchanged, num_games=5)
+
+
+def test_a_transform_must_go_with_the_plies():
+    """Each image alone is right, but the game played on from it is another one."""
+
+    def step(state, action):  # one who begins in the upper left gets the last square, too
+        empty = state[0] | state[1] == 0
+        GOOD.step(state, action)
+        if empty and action in (0, 1):
+            state[1] |= np.uint64(1 << 8)
+
+    with pytest.raises(LawBroken, match="symmetry . must turn a game into a game that goes just like it"):
+        validate(faulty({"step": step}), num_games=50)
+
+
+@pytest.mark.parametrize("change", [lambda cells, actions: 4, lambda cells, actions: (cells, actions, actions)])
+def test_symmetries_of_another_form_are_caught(change: Callable[..., Any]):
+    with pytest.raises(LawBroken, match="`symmetries` must be two arrays: rows of 9 cells, and rows of 9 actions"):
+        validate(with_symmetries(change), num_games=2)
+
+
+def test_a_game_without_a_name_is_caught():
+    class Nameless(Game):
+        num_actions, state_words, max_plies, observation_shape = 9, 2, 9, (2, 3, 3)
+        rules: Rules = GOOD
+
+    with pytest.raises(LawBroken, match="Nameless: the class must have a `name`"):
+        validate(Nameless(), num_games=2)
+
+
+def test_a_helper_that_is_not_compiled_is_named(caplog: pytest.LogCaptureFixture):
+    def exchange(state):
+        state[0], state[1] = state[1], state[0]
+
+    def step(state, action):
+        state[0] |= np.uint64(1) << np.uint64(action)
+        exchange(state)
+
+    class Helped(TicTacToe):
+        name = "helped"
+        rules: Rules = replace(TicTacToe().rules, step=step)
+
+    findings = validate(Helped(), num_games=5)
+    assert findings.compiled_per_second is None and "cannot compile" in findings.warnings[0]
+    assert findings.plies_per_second > 0
 
 
 def test_a_notation_that_means_two_actions_is_caught():
@@ -211,7 +295,16 @@ def test_the_shipped_games_keep_all_laws(game: Game):
 def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[str]):
     assert run_command(main, ["nim", "--games", "40"]) == 0
     said = capsys.readouterr().out
-    for words in ("40, ", "(max_plies 16)", "of 28", "draw 0%", "nim keeps all laws", "python main.py --game nim"):
+    for words in (
+        "40, ",
+        "(max_plies 16)",
+        "of 28",
+        "draw 0%",
+        "players alternate",
+        "first of these games: ",
+        "nim keeps all laws.",
+        "python main.py --game nim",
+    ):
         assert words in said
 
 
