@@ -134,17 +134,17 @@ class Kernels:
         self.game = game
         self._compiled = _compiled if game.compiled else _as_it_is
         rules = {name: self._compiled(rule) for name, rule in rule_functions(game.rules).items() if rule is not None}
-        self._scope: dict[str, Any] = {"heuristic": _no_heuristic, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules}
+        self.scope: dict[str, Any] = {"heuristic": _no_heuristic, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules}
         asked = "to_play" in rules
-        self._scope["mover"] = self._compiled(_bound(_ask_rules, self._scope)) if asked else _alternate
+        self.scope["mover"] = self._compiled(bound(_ask_rules, self.scope)) if asked else _alternate
 
     def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
         """The template with this game's rules; `helpers` are templates that it calls, by name less the underscore."""
-        scope = dict(self._scope)
+        scope = dict(self.scope)
         for helper in helpers:
-            function = _bound(helper, scope)
+            function = bound(helper, scope)
             scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = self._compiled(function)
-        function = _bound(template, scope)
+        function = bound(template, scope)
         # numba keeps compiled code under the function's name: make it say all that went into it
         function.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
         return Kernel(self.game.name, self._compiled(function, cache=True))
@@ -263,7 +263,7 @@ def _as_it_is(function: Callable[..., Any], cache: bool = False) -> Callable[...
     return function
 
 
-def _bound(template: Callable[..., Any], names: dict[str, Any]) -> types.FunctionType:
+def bound(template: Callable[..., Any], names: dict[str, Any]) -> types.FunctionType:
     """A copy of the template whose global names lead to one game's functions."""
     scope = template.__globals__ | names  # type: ignore[attr-defined]
     return types.FunctionType(template.__code__, scope, template.__name__)

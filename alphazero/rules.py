@@ -47,30 +47,35 @@ class Rules:
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """The plain Python version of a compiled function, with everything it calls made plain too."""
-    return _plain(function, {})
+    return rebuilt(function, lambda source: source, {})
 
 
-def _plain(value: Any, made: dict[int, Callable[..., Any]]) -> Any:
-    """`value` itself unless it is a function, or a tuple that may hold some."""
+def rebuilt(value: Any, compiled: Callable[[types.FunctionType], Any], made: dict[Callable[..., Any], Any]) -> Any:
+    """What `compiled` makes of a function's plain Python version, in which all that it calls is rebuilt likewise.
+
+    `made`, by source, takes the place of what would be rebuilt, and keeps what was. Anything but a function, or a tuple
+    that may hold some, stays as it is.
+    """
     if type(value) is tuple:
-        return tuple(_plain(item, made) for item in value)
+        return tuple(rebuilt(item, compiled, made) for item in value)
     source = getattr(value, "py_func", value)
     if not isinstance(source, types.FunctionType):
         return value
-    if id(source) in made:
-        return made[id(source)]
+    if source in made:
+        return made[source]
     # its own globals and closure, so that the names of compiled helpers lead to the plain ones
     scope = dict(source.__globals__)
     cells = tuple(types.CellType() for _ in source.__closure__ or ())
     copy = types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__, cells or None)
     copy.__kwdefaults__ = source.__kwdefaults__
-    made[id(source)] = copy  # before what it calls, which may be itself
+    made[source] = copy  # before what it calls, which may be itself
     for cell, original in zip(cells, source.__closure__ or (), strict=True):
-        cell.cell_contents = _plain(original.cell_contents, made)
+        cell.cell_contents = rebuilt(original.cell_contents, compiled, made)
     for name in _names(source.__code__):
         if name in scope:
-            scope[name] = _plain(scope[name], made)
-    return copy
+            scope[name] = rebuilt(scope[name], compiled, made)
+    made[source] = compiled(copy)
+    return made[source]
 
 
 def _names(code: types.CodeType) -> list[str]:

@@ -1,0 +1,79 @@
+"""Memory, streams and graphs of a GPU, shared by torch and numba; and the same faces in numba's simulator."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numba import config, cuda
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+"""Kernels run in numba's simulator (NUMBA_ENABLE_CUDASIM=1), as plain Python on the processor's memory."""
+
+
+class Device:
+    """The current GPU, seen through one stream of its own."""
+
+    def __init__(self) -> None:
+        self._stream = torch.cuda.Stream()
+        self._numba_stream = cuda.external_stream(self._stream.cuda_stream)
+
+    def zeros(self, shape: tuple[int, ...], kind: Any) -> Any:
+        """An array for numba's kernels in memory that torch manages; raises torch.OutOfMemoryError."""
+        size = math.prod(shape) * np.dtype(kind).itemsize
+        memory = torch.zeros(size, dtype=torch.uint8, device="cuda")
+        torch.cuda.current_stream().synchronize()  # other streams use it from now on
+        return cuda.as_cuda_array(memory).view(kind).reshape(shape)
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[Any]:
+        """What torch and the kernels do inside goes to this stream; gives numba's name for it."""
+        with torch.cuda.stream(self._stream):
+            yield self._numba_stream
+
+    def write(self, array: Any, rows: np.ndarray, stream: Any) -> None:
+        """Copies `rows` to the beginning of an array on the device."""
+        array[: len(rows)].copy_to_device(np.ascontiguousarray(rows, array.dtype), stream=stream)
+
+    def read(self, arrays: Sequence[Any], count: int, stream: Any) -> list[np.ndarray]:
+        """The first `count` rows of each array; waits until they are there."""
+        found = [array[:count].copy_to_host(stream=stream) for array in arrays]
+        stream.synchronize()
+        return found
+
+    def captured(self, launch: Callable[[], None]) -> Callable[[], None]:
+        """What `launch` sends to the stream, as one graph: no call of Python or of the driver between its kernels.
+
+        `launch` is called a few times first, so that whatever it compiles is there.
+        """
+        with self.stream() as stream:
+            for _ in range(3):
+                launch()
+            stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=self._stream):
+            launch()
+        return graph.replay
+
+
+class Simulator:
+    """The same on the processor, for tests of the kernels."""
+
+    def zeros(self, shape: tuple[int, ...], kind: Any) -> Any:
+        return np.zeros(shape, kind)
+
+    def stream(self) -> contextlib.AbstractContextManager[int]:
+        return contextlib.nullcontext(0)
+
+    def write(self, array: Any, rows: np.ndarray, stream: Any) -> None:
+        array[: len(rows)] = rows
+
+    def read(self, arrays: Sequence[Any], count: int, stream: Any) -> list[np.ndarray]:
+        return [array[:count].copy() for array in arrays]
+
+    def captured(self, launch: Callable[[], None]) -> Callable[[], None]:
+        return launch

@@ -1,0 +1,128 @@
+"""The batched search with its trees on a GPU: nothing is copied to the host, or waited for, inside a search."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from alphazero.cuda_kernels import CudaKernels, make_work
+from alphazero.device import SIMULATED, Device, Simulator
+from alphazero.kernels import Kernels
+from alphazero.mcts import SearchConfig, SearchResult
+from alphazero.tree import make_tree
+
+
+class DeviceEvaluate(Protocol):
+    """A network on the device."""
+
+    def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
+        """Answers every row of `planes float32[n, P, H, W]`, `legal_masks bool[n, A]`, all on the device.
+
+        Writes `priors float32[n, A]` (weights of any sum) and `values float32[n]`, for the player to move. The arrays
+        are the same at every call, and the call may be captured in a graph: it must not wait for the device.
+        """
+
+
+class DeviceSearch:
+    """As `mcts.Search`, with the same results; all its trees search at the same time and with the same simulations.
+
+    The network is asked about every leaf, without a cache: on a GPU an answer costs less than looking it up.
+    """
+
+    def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: DeviceEvaluate, num_trees: int, seed: int = 0):
+        self.kernels, self.config, self.seed, self.evaluate = kernels, config, seed, evaluate
+        self._cuda = CudaKernels(kernels)
+        self._device: Device | Simulator = Simulator() if SIMULATED else Device()
+        game = kernels.game
+        self._reuse = config.reuse_subtree and config.gumbel_actions == 0
+        num_nodes = 1 + config.num_simulations * (2 if self._reuse else 1)
+        zeros = self._device.zeros
+        self.tree = make_tree(num_trees, num_nodes, game.num_actions, game.state_words, zeros)
+        self.work = make_work(kernels, num_trees, num_nodes, config.leaves_per_step, zeros)
+        self.num_trees, self._num_kept = num_trees, num_nodes - config.num_simulations
+        self._running = np.zeros(0, np.int64)
+        self._simulations_left = 0
+        self._settings = (
+            np.float32(config.c_puct), np.float32(config.fpu_reduction), config.gumbel_actions,
+            np.float32(config.gumbel_visit_offset), np.float32(config.gumbel_value_scale),
+        )  # fmt: skip
+        self._simulate = self._device.captured(self._launch_simulation)
+
+    def start(
+        self,
+        trees: np.ndarray,
+        states: np.ndarray,
+        games: np.ndarray,
+        plies: np.ndarray,
+        actions: np.ndarray | None = None,
+    ) -> None:
+        """As `mcts.Search.start`, of all trees that are to search until the next call; other trees rest."""
+        config, work, count = self.config, self.work, len(trees)
+        to_play = np.zeros(count, np.int8)
+        self.kernels.find_movers(states, to_play)
+        if actions is None or not self._reuse:
+            actions = np.full(count, -1, np.int64)
+        use_gumbel = config.gumbel_actions > 0
+        noise_fraction = np.float32(0.0 if use_gumbel else config.noise_fraction)
+        with self._device.stream() as stream:
+            for array, rows in (
+                (work.trees, trees), (work.root_states, states), (work.root_to_play, to_play),
+                (work.root_actions, actions), (work.games, games), (work.plies, plies),
+            ):  # fmt: skip
+                self._device.write(array, rows, stream)
+            self._cuda.move_roots(self.num_trees, stream, self.tree, work, count, self._num_kept)
+            self._ask()
+            self._cuda.prepare_roots(
+                count, stream, self.tree, work, count, config.num_simulations, self.seed, config.root_temperature,
+                noise_fraction, config.noise_total, use_gumbel and config.noise_fraction > 0,
+            )  # fmt: skip
+        self._running = trees
+        self._simulations_left = config.num_simulations
+
+    def step(self) -> None:
+        """One simulation (`leaves_per_step` of them) in every tree that has any left; returns before it is done."""
+        with self._device.stream() as stream:
+            self._simulate()
+            self._simulations_left = max(0, self._simulations_left - self.config.leaves_per_step)
+            if self._simulations_left == 0 and self.config.leaves_per_step > 1:
+                # walks that met a leaf in flight are walked again; only the device knows how many
+                (remaining,) = self._device.read((self.tree.remaining,), self.num_trees, stream)
+                self._simulations_left = int(remaining.max())
+
+    def finished(self) -> np.ndarray:
+        """`int64[m]`: the trees whose search is over: all of the last start, or none."""
+        return self._running if self._simulations_left == 0 else self._running[:0]
+
+    def read(self, trees: np.ndarray) -> SearchResult:
+        """As `mcts.Search.read`; waits for the device."""
+        count, work = len(trees), self.work
+        with self._device.stream() as stream:
+            self._device.write(work.trees, trees, stream)
+            self._cuda.read_roots(
+                count, stream, self.tree, work, count, self.config.gumbel_actions > 0, *self._settings[3:5]
+            )
+            found = (work.visit_counts, work.policies, work.qs, work.root_values, work.best)
+            return SearchResult(*self._device.read(found, count, stream))
+
+    def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
+        """As `mcts.Search.run`."""
+        if len(states) > self.num_trees:
+            raise ValueError(f"{len(states)} positions do not fit into {self.num_trees} trees")
+        trees = np.arange(len(states))
+        self.start(trees, states, games, plies)
+        while self._simulations_left:
+            self.step()
+        return self.read(trees)
+
+    def _launch_simulation(self) -> None:
+        leaves, tree, work = self.config.leaves_per_step, self.tree, self.work
+        with self._device.stream() as stream:
+            self._cuda.select(self.num_trees, stream, tree, work, leaves, *self._settings)
+            self._cuda.advance(self.num_trees * leaves, stream, tree, work)
+            self._ask()
+            self._cuda.expand_and_backup(self.num_trees, stream, tree, work, leaves, self.config.prove)
+
+    def _ask(self) -> None:
+        work = self.work
+        self.evaluate(work.planes, work.legal_masks, work.priors, work.values)

@@ -1,0 +1,157 @@
+"""The search on a device against the one on the processor, for one game: run by test_cuda.py.
+
+`python tests/device_search_check.py GAME` with NUMBA_ENABLE_CUDASIM=1 does it in numba's simulator, which has to be
+chosen before numba is imported, hence in a process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from reference_search import plies_of, random_positions, states_of
+
+import games
+from alphazero import tree_kernels
+from alphazero.device_search import DeviceSearch
+from alphazero.kernels import Kernels
+from alphazero.mcts import Search, SearchConfig, SearchResult
+from alphazero.rules import plain
+
+BASE = SearchConfig(
+    num_simulations=14, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0, root_temperature=1.0,
+    gumbel_actions=0, gumbel_visit_offset=50.0, gumbel_value_scale=1.0, reuse_subtree=False, prove=True,
+    leaves_per_step=1,
+)  # fmt: skip
+CONFIGS = {
+    "noise": replace(BASE, noise_fraction=0.25, root_temperature=1.2),
+    "kept subtrees": replace(BASE, reuse_subtree=True, c_puct=0.8),
+    "halving": replace(BASE, gumbel_actions=5, noise_fraction=0.25, gumbel_value_scale=0.1),
+    "leaves in flight": replace(BASE, leaves_per_step=3, num_simulations=15),
+    "unproven": replace(BASE, prove=False, c_puct=3.0),
+}
+FIELDS = "visit_counts", "policy", "q", "values", "actions"
+TREES = 5
+SEED = 7
+
+
+class Planted:
+    """Priors and values that depend on what the network sees alone, in whole numbers: the same on every device."""
+
+    def __init__(self, kernels: Kernels):
+        game = kernels.game
+        self.kernels = kernels
+        rng = np.random.default_rng(5)
+        self.weights = rng.integers(1, 1000, (int(np.prod(game.observation_shape)), game.num_actions + 1))
+
+    def answers(self, planes: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        seen = np.rint(planes.reshape(len(planes), len(self.weights)) * 64).astype(np.int64)
+        marks = (seen @ self.weights) % 257
+        priors = np.where(legal_masks, 1 + marks[:, :-1] % 32, 0).astype(np.float32)
+        return priors, (marks[:, -1].astype(np.float32) - 128) / 129
+
+    def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.answers(self.kernels.observations(states), legal_masks)
+
+
+class PlantedOnDevice:
+    """The same for a search on a device; it computes on the processor, so that no graph can be made of it."""
+
+    search: DeviceSearch
+
+    def __init__(self, planted: Planted):
+        self.planted = planted
+
+    def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
+        device = self.search._device
+        with device.stream() as stream:
+            seen, masks = device.read((planes, legal_masks), len(planes), stream)
+            for array, answer in zip((priors, values), self.planted.answers(seen, masks), strict=True):
+                device.write(array, answer, stream)
+
+
+def device_search(kernels: Kernels, config: SearchConfig, planted: Planted) -> DeviceSearch:
+    evaluate = PlantedOnDevice(planted)
+    evaluate.search = search = DeviceSearch.__new__(DeviceSearch)
+    search.__init__(kernels, config, evaluate, TREES + 1, SEED)  # type: ignore[misc]
+    return search
+
+
+def play_two_plies(search: Search | DeviceSearch, states: np.ndarray, plies: np.ndarray) -> list[SearchResult]:
+    """A search from every state, then one from those after the best actions, in fewer trees and in another order."""
+    kernels, everyone = search.kernels, np.arange(TREES)
+    found = []
+    trees, actions = everyone, None
+    for later in (False, True):
+        search.start(trees, states[trees], trees, plies[trees] + later, actions)
+        steps = 0
+        while not np.isin(trees, search.finished()).all():
+            search.step()
+            steps += 1
+            assert steps <= 4 * search.config.num_simulations
+        found.append(search.read(trees))
+        best = np.full(TREES, -1)
+        best[trees] = found[-1].actions
+        states = states.copy()
+        kernels.play(states, np.zeros(TREES, np.int8), best)
+        trees = np.flatnonzero(~kernels.describe_all(states)[1])[::-1].copy()
+        actions = best[trees]
+        if len(trees) == 0:
+            break
+    return found
+
+
+def differences(name: str, simulator: bool) -> list[str]:
+    """Where the device's search differs from that of the processor, compiled or (with `simulator`) as plain Python."""
+    kernels = Kernels(games.load(name).game)
+    planted = Planted(kernels)
+    wrong = []
+    for config_name, config in CONFIGS.items():
+        positions = random_positions(kernels.game, TREES, seed=len(config_name))
+        states, plies = states_of(positions), plies_of(positions)
+        expected = play_two_plies(idle(Search(kernels, config, planted, TREES + 1, SEED)), states, plies)
+        runs = {"device": play_two_plies(device_search(kernels, config, planted), states, plies)}
+        if simulator:
+            with plain_python(kernels) as plain_kernels:
+                search = idle(Search(plain_kernels, config, planted, TREES + 1, SEED))
+                runs["plain Python"] = play_two_plies(search, states, plies)
+        for engine, found in runs.items():
+            if len(found) != len(expected):
+                wrong.append(f"{name}, {config_name}, {engine}: {len(found)} plies instead of {len(expected)}")
+            for ply, (one, other) in enumerate(zip(found, expected, strict=False)):
+                for field in FIELDS:
+                    if getattr(one, field).tobytes() != getattr(other, field).tobytes():
+                        wrong.append(f"{name}, {config_name}, {engine}: {field} differ at ply {ply}")
+    return wrong
+
+
+def idle(search: Search) -> Search:
+    search.tree.remaining[:] = 0
+    return search
+
+
+@contextlib.contextmanager
+def plain_python(kernels: Kernels) -> Iterator[Kernels]:
+    """The game's kernels, and all loops over trees, run by Python."""
+    plain_kernels = Kernels(kernels.game)
+    for kernel in (plain_kernels.find_movers, plain_kernels.describe, plain_kernels.advance):
+        kernel._run = kernel.plain
+    names = "move_roots", "open_roots", "prepare_roots", "select", "expand_and_backup", "read_roots"
+    compiled = {name: getattr(tree_kernels, name) for name in names}
+    try:
+        for name, kernel in compiled.items():
+            setattr(tree_kernels, name, np.errstate(all="ignore")(plain(kernel)))
+        yield plain_kernels
+    finally:
+        for name, kernel in compiled.items():
+            setattr(tree_kernels, name, kernel)
+
+
+if __name__ == "__main__":
+    found = differences(sys.argv[1], simulator=True)
+    print("\n".join(found) or f"{sys.argv[1]}: all equal")
+    sys.exit(bool(found))
