@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 from alphazero.arena import MatchResult, gate_decided, play_match
 from alphazero.command import Progress
+from alphazero.device_search import make_evaluates
 from alphazero.errors import InvalidSetting, RunFolderError, Stopped
 from alphazero.evaluator import Evaluator
 from alphazero.health import Watch, describe_samples, oscillation
@@ -164,11 +165,12 @@ class Coach:
                 for i in range(threads)
             ]  # fmt: skip
             return processes, processes
-        evaluators = [Evaluator(self.kernels, self.best, config.cache_size) for _ in range(threads)]
-        return [
-            SelfPlay(self.kernels, config.self_play, config.search, evaluator, slots, seed, i, threads)
-            for i, evaluator in enumerate(evaluators)
-        ], evaluators
+        evaluates = make_evaluates(self.kernels, self.best, threads, config.cache_size)
+        workers = [
+            SelfPlay(self.kernels, config.self_play, config.search, evaluate, slots, seed, i, len(evaluates))
+            for i, evaluate in enumerate(evaluates)
+        ]
+        return workers, [evaluate for evaluate in evaluates if isinstance(evaluate, Evaluator)]
 
     def close(self) -> None:
         """Ends the processes, if there are any."""
@@ -278,7 +280,7 @@ class Coach:
             "plies_per_game": round(positions / games, 2),
             "drawn_positions": round(float((samples.outcomes == 0).mean()), 4),
             "simulations_per_s": round(simulations / seconds),
-            "cache_hits": round(1 - evaluations / max(1, requests), 4),
+            "cache_hits": round(1 - evaluations / requests, 4) if requests else 0.0,
             "self_play_seconds": round(seconds, 3),
         }
 
@@ -354,10 +356,11 @@ class Coach:
 
     def _player(self, name: str, net: NeuralNet, simulations: int) -> Player:
         """The network with a search of so many simulations; its policy alone for 0."""
-        evaluates = [Evaluator(self.kernels, net, 1 << 16) for _ in range(self.threads)]
         if simulations == 0:
-            return PolicyPlayer(name, self.kernels, evaluates, self.seed, use_threads=net.use_threads)
+            evaluators = [Evaluator(self.kernels, net, 1 << 16) for _ in range(self.threads)]
+            return PolicyPlayer(name, self.kernels, evaluators, self.seed, use_threads=net.use_threads)
         config = replace(self.config.search, num_simulations=simulations, noise_fraction=0.0)
+        evaluates = make_evaluates(self.kernels, net, self.threads, 1 << 16)
         return SearchPlayer(name, self.kernels, evaluates, config, self.seed, use_threads=net.use_threads)
 
     def _say(self, figures: dict[str, Any], benchmark: dict[str, float]) -> None:
@@ -441,6 +444,8 @@ class Coach:
         self.net.load_training(path / f"learner_{self.generation:04d}.safetensors")
         self.best.load(self._checkpoint(self.best_generation))
         games = read_npz(path / f"games_{self.generation:04d}.npz", MAX_REPLAY_BYTES)
+        if f"games_{len(self.workers) - 1}" not in games or f"games_{len(self.workers)}" in games:
+            raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same --device")
         for i, worker in enumerate(self.workers):
             if len(games[f"games_{i}"]) != worker.num_slots:
                 raise RunFolderError(

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from alphazero.device_search import make_evaluates
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
@@ -170,9 +171,10 @@ def _open_net(
         raise CheckpointError(f"the search settings on the card of {parts.head} do not fit: {error}") from error
     base = replace(learned, noise_fraction=0.0, reuse_subtree=False, num_simulations=PLAY.num_simulations)
     config, temperature = _search_settings(parts, simulations, base)
-    evaluates = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
     if config is None:
-        return PolicyPlayer("", kernels, evaluates, seed, temperature, net.use_threads)
+        evaluators = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
+        return PolicyPlayer("", kernels, evaluators, seed, temperature, net.use_threads)
+    evaluates = make_evaluates(kernels, net, threads, CACHE_SIZE)
     return SearchPlayer("", kernels, evaluates, config, seed, temperature, net.use_threads)
 
 

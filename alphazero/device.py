@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numba import config, cuda
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -19,20 +18,23 @@ class Device:
     """The current GPU, seen through one stream of its own."""
 
     def __init__(self) -> None:
+        import torch  # takes a second, which players without a network do not need
+
+        self._torch = torch
         self._stream = torch.cuda.Stream()
         self._numba_stream = cuda.external_stream(self._stream.cuda_stream)
 
     def zeros(self, shape: tuple[int, ...], kind: Any) -> Any:
         """An array for numba's kernels in memory that torch manages; raises torch.OutOfMemoryError."""
         size = math.prod(shape) * np.dtype(kind).itemsize
-        memory = torch.zeros(size, dtype=torch.uint8, device="cuda")
-        torch.cuda.current_stream().synchronize()  # other streams use it from now on
+        memory = self._torch.zeros(size, dtype=self._torch.uint8, device="cuda")
+        self._torch.cuda.current_stream().synchronize()  # other streams use it from now on
         return cuda.as_cuda_array(memory).view(kind).reshape(shape)
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[Any]:
         """What torch and the kernels do inside goes to this stream; gives numba's name for it."""
-        with torch.cuda.stream(self._stream):
+        with self._torch.cuda.stream(self._stream):
             yield self._numba_stream
 
     def write(self, array: Any, rows: np.ndarray, stream: Any) -> None:
@@ -54,8 +56,8 @@ class Device:
             for _ in range(3):
                 launch()
             stream.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self._stream):
+        graph = self._torch.cuda.CUDAGraph()
+        with self._torch.cuda.graph(graph, stream=self._stream):
             launch()
         return graph.replay
 

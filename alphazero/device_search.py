@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import functools
+import logging
+from collections.abc import Sequence
 
 import numpy as np
 
 from alphazero.cuda_kernels import CudaKernels, make_work
 from alphazero.device import SIMULATED, Device, Simulator
+from alphazero.errors import EvaluationError
+from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
-from alphazero.mcts import SearchConfig, SearchResult
+from alphazero.mcts import Evaluate, Search, SearchConfig, SearchResult
+from alphazero.neural_net import DeviceEvaluate, NeuralNet
 from alphazero.tree import make_tree
 
+logger = logging.getLogger(__name__)
 
-class DeviceEvaluate(Protocol):
-    """A network on the device."""
-
-    def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
-        """Answers every row of `planes float32[n, P, H, W]`, `legal_masks bool[n, A]`, all on the device.
-
-        Writes `priors float32[n, A]` (weights of any sum) and `values float32[n]`, for the player to move. The arrays
-        are the same at every call, and the call may be captured in a graph: it must not wait for the device.
-        """
+cuda_kernels = functools.cache(CudaKernels)
+"""A game's kernels, compiled once."""
 
 
 class DeviceSearch:
@@ -32,7 +31,7 @@ class DeviceSearch:
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: DeviceEvaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed, self.evaluate = kernels, config, seed, evaluate
-        self._cuda = CudaKernels(kernels)
+        self._cuda = cuda_kernels(kernels)
         self._device: Device | Simulator = Simulator() if SIMULATED else Device()
         game = kernels.game
         self._reuse = config.reuse_subtree and config.gumbel_actions == 0
@@ -103,7 +102,10 @@ class DeviceSearch:
                 count, stream, self.tree, work, count, self.config.gumbel_actions > 0, *self._settings[3:5]
             )
             found = (work.visit_counts, work.policies, work.qs, work.root_values, work.best)
-            return SearchResult(*self._device.read(found, count, stream))
+            result = SearchResult(*self._device.read(found, count, stream))
+        if not (np.isfinite(result.values).all() and np.isfinite(result.policy).all()):
+            raise EvaluationError("the network's answers on the GPU are not finite numbers")
+        return result
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
         """As `mcts.Search.run`."""
@@ -126,3 +128,44 @@ class DeviceSearch:
     def _ask(self) -> None:
         work = self.work
         self.evaluate(work.planes, work.legal_masks, work.priors, work.values)
+
+
+def make_search(
+    kernels: Kernels, config: SearchConfig, evaluate: Evaluate | DeviceEvaluate, num_trees: int, seed: int = 0
+) -> Search | DeviceSearch:
+    """A search where `evaluate` is: on the GPU or on the processor."""
+    if isinstance(evaluate, DeviceEvaluate):
+        return DeviceSearch(kernels, config, evaluate, num_trees, seed)
+    return Search(kernels, config, evaluate, num_trees, seed)
+
+
+def make_evaluates(
+    kernels: Kernels, net: NeuralNet, threads: int, cache_size: int
+) -> Sequence[Evaluator | DeviceEvaluate]:
+    """What searches by a network ask it through, one for each search that is to go on beside the others.
+
+    On the GPU, if the network is there and the rules compile for it, two: while the host plays what one has found, the
+    other searches. On the processor one for each of `threads`, with a cache of `cache_size` entries.
+    """
+    if runs_on_device(kernels, net):
+        evaluates = [net.device_evaluate() for _ in range(2)]
+        return [evaluate for evaluate in evaluates if evaluate is not None]
+    return [Evaluator(kernels, net, cache_size) for _ in range(threads)]
+
+
+@functools.cache
+def runs_on_device(kernels: Kernels, net: NeuralNet) -> bool:
+    """The network is on a GPU and the game's rules compile for it; says once why not, if they do not."""
+    evaluate = net.device_evaluate() if kernels.game.compiled else None
+    if evaluate is None:
+        return False
+    try:
+        DeviceSearch(kernels, SearchConfig(num_simulations=1), evaluate, 1)
+    except Exception as error:  # numba raises many kinds
+        reason = " ".join(str(error).split())
+        logger.warning(
+            "the rules of %s do not compile for the GPU; the trees stay on the processor, the network on the GPU: %s",
+            kernels.game.name, reason[:300],
+        )  # fmt: skip
+        return False
+    return True

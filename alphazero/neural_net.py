@@ -24,6 +24,19 @@ class Batch:
     """`float32[n]` in [-1, 1], for the player to move."""
 
 
+class DeviceEvaluate(ABC):
+    """A network that answers where the trees are: on a GPU, from its memory into its memory."""
+
+    @abstractmethod
+    def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
+        """Answers every row of `planes float32[n, P, H, W]`, `legal_masks bool[n, A]`, all on the device.
+
+        Writes `priors float32[n, A]` (weights of any sum) and `values float32[n]`, for the player to move. A caller
+        passes the same arrays at every call, on a stream that may be captured as a graph: nothing may wait for the
+        device, and new weights must take the place of the old ones in memory.
+        """
+
+
 class NeuralNet(ABC):
     """A policy and value network for one game."""
 
@@ -41,6 +54,10 @@ class NeuralNet(ABC):
     @abstractmethod
     def use_device(self, name: str) -> None:
         """Moves the network to `cpu` or `cuda`."""
+
+    def device_evaluate(self) -> DeviceEvaluate | None:
+        """For a search on the GPU, one for each search; None unless the network is there and can do it."""
+        return None
 
     @abstractmethod
     def prepare_training(self, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int) -> None:

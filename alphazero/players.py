@@ -15,10 +15,12 @@ from functools import partial
 
 import numpy as np
 
+from alphazero.device_search import DeviceSearch, make_search
 from alphazero.errors import IllegalAction, InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.kernels import Kernels
 from alphazero.mcts import Evaluate, Search, SearchConfig, SearchResult
+from alphazero.neural_net import DeviceEvaluate
 from alphazero.noise import MOVE, TIE, make_key, uniform
 from alphazero.playouts import action_values
 
@@ -178,7 +180,7 @@ class SearchPlayer(Player):
         self,
         name: str,
         kernels: Kernels,
-        evaluates: Sequence[Evaluate],
+        evaluates: Sequence[Evaluate | DeviceEvaluate],
         config: SearchConfig,
         seed: int,
         temperature: float = 0.0,
@@ -189,7 +191,7 @@ class SearchPlayer(Player):
         self._seed, self._chooser = seed, Chooser(kernels, seed)
         self._temperature = _checked_temperature(temperature)
         self._pool = _make_pool(len(evaluates), use_threads)
-        self._searches: list[Search] = []
+        self._searches: list[Search | DeviceSearch] = []
         self._num_trees = 0
         self._interrupted = False
 
@@ -229,15 +231,21 @@ class SearchPlayer(Player):
         if size > self._num_trees:
             self._num_trees = size
             self._searches = [
-                Search(self._kernels, self._config, partial(self._ask, evaluate), size, self._seed)
+                make_search(self._kernels, self._config, self._interruptible(evaluate), size, self._seed)
                 for evaluate in self._evaluates
             ]
         return size
 
-    def _ask(self, evaluate: Evaluate, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._interrupted:
-            raise KeyboardInterrupt
-        return evaluate(states, legal_masks)
+    def _interruptible(self, evaluate: Evaluate | DeviceEvaluate) -> Evaluate | DeviceEvaluate:
+        if isinstance(evaluate, DeviceEvaluate):  # a search on the GPU is short
+            return evaluate
+
+        def ask(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if self._interrupted:
+                raise KeyboardInterrupt
+            return evaluate(states, legal_masks)
+
+        return ask
 
     def _choose(self, result: SearchResult, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         if self._temperature > 0.0:

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from alphazero.device_search import make_search
 from alphazero.errors import GameError, InvalidSetting
 from alphazero.kernels import Kernels, kernel
-from alphazero.mcts import Evaluate, Search, SearchConfig
+from alphazero.mcts import Evaluate, SearchConfig
+from alphazero.neural_net import DeviceEvaluate
 from alphazero.noise import MOVE, OPENING, make_key, uniform
 from alphazero.playouts import _play_at_random
 from alphazero.replay_buffer import Samples
@@ -136,7 +138,7 @@ class SelfPlay:
         kernels: Kernels,
         config: SelfPlayConfig,
         search_config: SearchConfig,
-        evaluate: Evaluate,
+        evaluate: Evaluate | DeviceEvaluate,
         num_slots: int,
         seed: int,
         first_game: int = 0,
@@ -145,7 +147,7 @@ class SelfPlay:
         """Games are numbered `first_game`, `first_game + game_stride`, ...; the number keys a game's randomness."""
         game = kernels.game
         self.kernels, self.config, self.seed = kernels, config, seed
-        self.search = Search(kernels, search_config, evaluate, num_slots, seed)
+        self.search = make_search(kernels, search_config, evaluate, num_slots, seed)
         self.num_slots = num_slots
         self.stride, self.next_game = game_stride, first_game + num_slots * game_stride
         self.games = first_game + np.arange(num_slots) * game_stride

@@ -17,7 +17,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from alphazero.checkpoint import check_tensors, load_checkpoint, save_checkpoint
 from alphazero.errors import CheckpointError
 from alphazero.game import Game
-from alphazero.neural_net import Batch, NeuralNet
+from alphazero.neural_net import Batch, DeviceEvaluate, NeuralNet
 
 CHUNK = 64
 """Positions per network call on a processor core, about: more do not fit its cache, fewer leave it idle."""
@@ -47,6 +47,7 @@ class TorchNet(NeuralNet):
 
     def __init__(self, game: Game, module: nn.Module, settings: dict[str, Any]):
         self.device = torch.device("cpu")
+        self.frozen: Any = None
         self.module = channels_last(module)
         self.averaged = copy.deepcopy(self.module).requires_grad_(False)
         self.num_updates = 0
@@ -62,15 +63,21 @@ class TorchNet(NeuralNet):
     # --- playing -----------------------------------------------------------------------------------------------------
 
     def use_device(self, name: str) -> None:
-        self.device = torch.device(name)
+        self.device, self.frozen = torch.device(name), None
         self.module.to(self.device)
         self.averaged.to(self.device)
         self.finish_training()
 
     def finish_training(self) -> None:
-        frozen = channels_last(fold(copy.deepcopy(self.averaged).eval()))
         self.dtype = torch.bfloat16 if self.device.type == "cuda" or bf16_pays() else torch.float32
-        self.frozen = frozen.to(self.dtype)
+        frozen = channels_last(fold(copy.deepcopy(self.averaged).eval())).to(self.dtype)
+        if self.frozen is None:
+            self.frozen = frozen
+        else:  # in place: graphs that were captured know the weights by their addresses
+            self.frozen.load_state_dict(frozen.state_dict())
+
+    def device_evaluate(self) -> DeviceEvaluate | None:
+        return OnDevice(self) if self.device.type == "cuda" else None
 
     @torch.inference_mode()
     def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -232,6 +239,24 @@ class TorchNet(NeuralNet):
                 tensor.copy_(tensors[name])
         self._hand_out_buffers()
         self.finish_training()
+
+
+class OnDevice(DeviceEvaluate):
+    """A network on the GPU, for one search."""
+
+    def __init__(self, net: TorchNet):
+        self._net = net
+        self._tensors: list[Tensor] | None = None
+
+    @torch.inference_mode()
+    def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
+        if self._tensors is None:  # the same memory, seen by torch
+            arrays = (planes, legal_masks, priors, values)
+            self._tensors = [torch.as_tensor(array, device=self._net.device) for array in arrays]
+        observations, masks, weights, results = self._tensors
+        logits, value = self._net.frozen(observations.to(self._net.dtype, memory_format=torch.channels_last))
+        weights.copy_(torch.softmax(logits.float().masked_fill(~masks, MASKED), dim=1) * masks)
+        results.copy_(value)
 
 
 def losses(

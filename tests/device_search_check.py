@@ -20,7 +20,9 @@ from alphazero import tree_kernels
 from alphazero.device_search import DeviceSearch
 from alphazero.kernels import Kernels
 from alphazero.mcts import Search, SearchConfig, SearchResult
+from alphazero.neural_net import DeviceEvaluate
 from alphazero.rules import plain
+from alphazero.selfplay import SelfPlay, SelfPlayConfig
 
 BASE = SearchConfig(
     num_simulations=14, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0, root_temperature=1.0,
@@ -58,7 +60,7 @@ class Planted:
         return self.answers(self.kernels.observations(states), legal_masks)
 
 
-class PlantedOnDevice:
+class PlantedOnDevice(DeviceEvaluate):
     """The same for a search on a device; it computes on the processor, so that no graph can be made of it."""
 
     search: DeviceSearch
@@ -134,6 +136,24 @@ def idle(search: Search) -> Search:
     return search
 
 
+def self_play_differences(name: str) -> list[str]:
+    """Where games played by a search on the device differ from those of one on the processor."""
+    kernels = Kernels(games.load(name).game)
+    planted = Planted(kernels)
+    config = SelfPlayConfig(random_plies=2, temperature_plies=3)
+    wrong = []
+    for search_config in (replace(BASE, num_simulations=6, noise_fraction=0.25), replace(BASE, gumbel_actions=4)):
+        evaluate = PlantedOnDevice(planted)
+        on_device = SelfPlay(kernels, config, search_config, evaluate, 3, SEED)
+        assert isinstance(on_device.search, DeviceSearch)
+        evaluate.search = on_device.search
+        there, here = on_device.play(4), SelfPlay(kernels, config, search_config, planted, 3, SEED).play(4)
+        for field, samples in here.arrays().items():
+            if there.arrays()[field].tobytes() != samples.tobytes():
+                wrong.append(f"{name}: self-play's {field} differ")
+    return wrong
+
+
 @contextlib.contextmanager
 def plain_python(kernels: Kernels) -> Iterator[Kernels]:
     """The game's kernels, and all loops over trees, run by Python."""
@@ -153,5 +173,7 @@ def plain_python(kernels: Kernels) -> Iterator[Kernels]:
 
 if __name__ == "__main__":
     found = differences(sys.argv[1], simulator=True)
+    if games.load(sys.argv[1]).game.max_plies <= 24:
+        found += self_play_differences(sys.argv[1])
     print("\n".join(found) or f"{sys.argv[1]}: all equal")
     sys.exit(bool(found))

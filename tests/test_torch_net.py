@@ -12,7 +12,7 @@ from torch import nn
 from alphazero.errors import CheckpointError, InvalidSetting
 from alphazero.neural_net import Batch
 from alphazero.resnet import NetConfig, ResNet, make_net
-from alphazero.torch_net import TorchNet, fold, losses
+from alphazero.torch_net import OnDevice, TorchNet, fold, losses
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
 
@@ -218,3 +218,29 @@ def test_flops_are_counted_by_hand():
     convolutions = 2 * 9 * 9 * (2 * 8 + 8 * 8 + 8 * 8) + 2 * 9 * (8 * 4 + 8 * 4)
     linear = 2 * (4 * 9 * 9 + 4 * 9 * 16 + 16 * 1)
     assert net.card["flops_per_position"] == convolutions + linear
+
+
+def test_a_search_on_the_device_gets_the_same_answers_and_new_weights_too(trained):
+    """What runs on a GPU, here on the processor's memory: the arrays stay, the weights are replaced."""
+    game, count = Connect4(), 24
+    batch = random_batch(game, count)
+    priors, values = np.full((count, game.num_actions), -1, np.float32), np.full(count, 9, np.float32)
+    evaluate = OnDevice(trained)
+    weights = {name: tensor.data_ptr() for name, tensor in trained.frozen.state_dict().items()}
+    for round in range(2):
+        evaluate(batch.observations, batch.legal_masks, priors, values)
+        expected_priors, expected_values = trained.evaluate(batch.observations, batch.legal_masks)
+        np.testing.assert_allclose(priors, expected_priors, atol=2e-3)
+        np.testing.assert_allclose(values, expected_values, atol=2e-2)
+        assert (priors[~batch.legal_masks] == 0).all()
+        if round == 0:
+            before = priors.copy()
+            for _ in range(20):
+                trained.train_step(batch, 3e-3)
+            trained.finish_training()
+    assert np.abs(priors - before).max() > 0.01
+    assert {name: tensor.data_ptr() for name, tensor in trained.frozen.state_dict().items()} == weights
+
+
+def test_a_network_on_the_processor_offers_no_search_on_a_device(trained):
+    assert trained.device_evaluate() is None
