@@ -170,7 +170,10 @@ class Coach:
             SelfPlay(self.kernels, config.self_play, config.search, evaluate, slots, seed, i, len(evaluates))
             for i, evaluate in enumerate(evaluates)
         ]
-        return workers, [evaluate for evaluate in evaluates if isinstance(evaluate, Evaluator)]
+        evaluators = [evaluate for evaluate in evaluates if isinstance(evaluate, Evaluator)]
+        if not evaluators:
+            logger.info("the trees are on the GPU, too: %d times %d games at once", len(workers), slots)
+        return workers, evaluators
 
     def close(self) -> None:
         """Ends the processes, if there are any."""

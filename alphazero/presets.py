@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from alphazero.coach import GateConfig, RunConfig
+from alphazero.coach import EvaluationConfig, GateConfig, RunConfig
 from alphazero.game import Game
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
@@ -14,14 +14,21 @@ from alphazero.selfplay import SelfPlayConfig
 
 
 def presets(game: Game) -> dict[str, RunConfig]:
-    """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU.
+    """`quick`: ten minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU.
 
     The values are those that learn Connect Four fastest (docs/ablations.md), with more simulations where there is more
     to choose from.
     """
     large = game.num_actions > 1024  # where policy targets fill the memory
+    # opponents whose time for a move is bounded whatever the game: minimax deeper than `greedy`'s two plies is not
+    matches = EvaluationConfig(opponents=("random", "greedy", "mcts:200"))
+    if not game.compiled:
+        matches = EvaluationConfig(opponents=("random", "mcts:20"), games=20, simulations=32)
+    elif game.num_actions > 128:
+        matches = replace(matches, games=40)
     quick = RunConfig(
         generations=40,
+        minutes=10.0,
         net=NetConfig(blocks=3, channels=32),
         search=SearchConfig(num_simulations=16 if game.num_actions <= 16 else 32, gumbel_actions=16),
         self_play=SelfPlayConfig(
@@ -33,10 +40,12 @@ def presets(game: Game) -> dict[str, RunConfig]:
         replay=ReplayConfig(window_max=5 if large else 20),
         learner=LearnerConfig(batch_size=512 if game.compiled else 128, learning_rate=4e-3, sample_reuse=1.6),
         gate=GateConfig(games=40, simulations=4),
+        evaluation=matches,
     )
     standard = replace(
         quick,
         generations=400,
+        minutes=0.0,
         net=NetConfig(blocks=5, channels=64),
         self_play=replace(
             quick.self_play, games_per_generation=2 * quick.self_play.games_per_generation, td_lambda=0.9

@@ -1,0 +1,224 @@
+"""How fast everything is on a GPU: `python -m benchmarks.gpu --json FILE`, in 9 minutes, or in 2 with `--quick`.
+
+First what the GPU can do at best (copying, multiplying), then the network alone, the search around it, self-play and
+learning, and at last a whole run until it plays well. Each figure is a median of repeats in this one process, so that
+they can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import games
+from alphazero.command import check_output_file, parse, run_command
+from alphazero.cuda_kernels import make_work
+from alphazero.device import Device
+from alphazero.device_search import DeviceSearch, make_evaluates, make_search, runs_on_device
+from alphazero.errors import InvalidSetting
+from alphazero.kernels import Kernels
+from alphazero.mcts import SearchConfig
+from alphazero.neural_net import Batch, DeviceEvaluate
+from alphazero.resnet import NetConfig
+from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
+from alphazero.storage import write_json
+from alphazero.torch_net import TorchNet
+from benchmarks.search import random_states
+
+NETS = {"5x64": (5, 64), "10x128": (10, 128)}
+REPEATS = 5
+
+
+@dataclass(frozen=True)
+class GpuBenchmark:
+    """The GPU's ceilings, and how near network, search, self-play and learning come to them."""
+
+    game: str = "connect4"
+    """Game to search and to learn."""
+    json: Path | None = None
+    """Write the figures into this file as well."""
+    quick: bool = False
+    """Fewer sizes, and no learning: 2 minutes instead of 9."""
+    batch: int = 4096
+    """Trees searched at once."""
+    minutes: float = 4.0
+    """The run that learns is stopped after so many minutes."""
+
+    def __post_init__(self) -> None:
+        if self.json is not None:
+            check_output_file("--json", self.json)
+        if self.batch < 1 or not 0 < self.minutes <= 1e5:
+            raise InvalidSetting("--batch takes 1 or more, --minutes more than 0")
+
+
+class Free(DeviceEvaluate):
+    """Answers nothing at all: what is left is the time of the kernels."""
+
+    def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
+        pass
+
+
+def main(argv: list[str]) -> None:
+    options = parse(GpuBenchmark, argv)
+    if not torch.cuda.is_available():
+        raise InvalidSetting("benchmarks.gpu measures a GPU, and torch finds no CUDA device here")
+    figures: dict[str, Any] = {}
+    for part in (ceilings, network, search, self_play, learner, learning):
+        begin = time.perf_counter()
+        found = part(options)
+        figures |= found
+        for name, value in found.items():
+            print(f"{name:44} {value:>18,.4g}" if isinstance(value, float) else f"{name:44} {value!s:>18}", flush=True)
+        print(f"({part.__name__} took {time.perf_counter() - begin:.0f} s)", flush=True)
+        if options.json:  # after each part, so that a machine that is taken away has not worked in vain
+            write_json(options.json, figures)
+
+
+def seconds(work: Callable[[], Any], repeats: int = REPEATS) -> float:
+    """The median time of `work`, the GPU's part included, after one more for warming up."""
+    times = []
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times[1:])
+
+
+def ceilings(options: GpuBenchmark) -> dict[str, Any]:
+    """What bounds all the rest: bytes read and written, and bf16 operations, a second."""
+    source = torch.empty(1 << 28, dtype=torch.float32, device="cuda")
+    target = torch.empty_like(source)
+    matrix = torch.randn(8192, 8192, dtype=torch.bfloat16, device="cuda")
+    return {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "copy_bytes_per_s": 2.0 * source.nbytes / seconds(lambda: target.copy_(source)),
+        "bf16_flops_per_s": 2.0 * 8192**3 / seconds(lambda: matrix @ matrix),
+    }
+
+
+def open_net(options: GpuBenchmark, name: str) -> tuple[Kernels, TorchNet]:
+    package = games.load(options.game)
+    torch.manual_seed(0)
+    net = package.make_net(package.game, asdict(NetConfig(*NETS[name])))
+    assert isinstance(net, TorchNet)
+    net.use_device("cuda")
+    return Kernels(package.game), net
+
+
+def network(options: GpuBenchmark) -> dict[str, Any]:
+    """Evaluations a second of the network alone, as a graph, and the share of the bf16 ceiling that they use."""
+    figures: dict[str, Any] = {}
+    for name in list(NETS)[: 1 if options.quick else 2]:
+        kernels, net = open_net(options, name)
+        for batch in (4096,) if options.quick else (256, 1024, 4096, 16384):
+            replay = captured_network(kernels, net, batch)
+            rate = 20 * batch / seconds(lambda replay=replay: [replay() for _ in range(20)])  # type: ignore[misc]
+            figures[f"evaluations_per_s_{name}_{batch}"] = rate
+            figures[f"network_flops_per_s_{name}_{batch}"] = rate * net.card["flops_per_position"]
+    return figures
+
+
+def captured_network(kernels: Kernels, net: TorchNet, batch: int) -> Callable[[], None]:
+    """One call of the network on so many positions, as a graph."""
+    device, evaluate = Device(), net.device_evaluate()
+    assert evaluate is not None
+    work = make_work(kernels, batch, 1, 1, device.zeros)
+    return device.captured(lambda: evaluate(work.planes, work.legal_masks, work.priors, work.values))
+
+
+def search(options: GpuBenchmark) -> dict[str, Any]:
+    """Simulations a second with the trees on the GPU, and on the processor; where the time goes."""
+    kernels, net = open_net(options, "5x64")
+    states = random_states(kernels, min(options.batch, 256))
+    states = np.tile(states, (-(-options.batch // len(states)), 1))[: options.batch]
+    numbers = np.arange(len(states))
+    replay = captured_network(kernels, net, options.batch)
+    raw = options.batch / (seconds(lambda: [replay() for _ in range(20)]) / 20)
+    figures: dict[str, Any] = {"trees_on_gpu": runs_on_device(kernels, net), "search_batch": options.batch}
+    evaluate = net.device_evaluate()
+    assert evaluate is not None
+    for simulations in (64,) if options.quick else (16, 64, 200, 800):
+        config = SearchConfig(num_simulations=simulations)
+        per_simulation = {}
+        for name, answer in (("search", evaluate), ("kernels", Free())):
+            searcher = DeviceSearch(kernels, config, answer, options.batch)
+            whole = seconds(lambda searcher=searcher: searcher.run(states, numbers, numbers * 0), 3)  # type: ignore[misc]
+            per_simulation[name] = whole / simulations
+            del searcher
+            torch.cuda.empty_cache()
+        rate = options.batch / per_simulation["search"]
+        figures |= {
+            f"simulations_per_s_{simulations}": rate,
+            f"simulations_over_raw_{simulations}": rate / raw,
+            f"share_of_kernels_{simulations}": per_simulation["kernels"] / per_simulation["search"],
+            f"share_of_network_{simulations}": options.batch / raw / per_simulation["search"],
+        }
+    from alphazero.evaluator import Evaluator
+
+    on_host = make_search(kernels, SearchConfig(num_simulations=64), Evaluator(kernels, net, 0), options.batch)
+    whole = seconds(lambda: on_host.run(states, numbers, numbers * 0), 3)
+    return figures | {"simulations_per_s_64_trees_on_processor": 64 * options.batch / whole}
+
+
+def self_play(options: GpuBenchmark) -> dict[str, Any]:
+    """Positions a second of whole games, as a run plays them."""
+    kernels, net = open_net(options, "5x64")
+    evaluates = make_evaluates(kernels, net, 2, 1 << 20)
+    config = SearchConfig(num_simulations=64)
+    slots = options.batch // len(evaluates)
+    workers = [
+        SelfPlay(kernels, SelfPlayConfig(), config, evaluate, slots, 0, i, len(evaluates))
+        for i, evaluate in enumerate(evaluates)
+    ]
+    begin = time.perf_counter()
+    play_games(workers, options.batch // (4 if options.quick else 1), threading.Event(), net.use_threads)
+    positions = sum(worker.num_positions for worker in workers)
+    return {"self_play_positions_per_s_64": positions / (time.perf_counter() - begin)}
+
+
+def learner(options: GpuBenchmark) -> dict[str, Any]:
+    """Samples a second that the network learns from."""
+    kernels, net = open_net(options, "5x64")
+    game, figures = kernels.game, {}
+    for size in (512, 4096):
+        rng = np.random.default_rng(0)
+        planes = rng.random((size, *game.observation_shape), np.float32)
+        policies = np.full((size, game.num_actions), 1 / game.num_actions, np.float32)
+        batch = Batch(planes, np.ones(policies.shape, bool), policies, rng.uniform(-1, 1, size).astype(np.float32))
+        took = seconds(lambda batch=batch: [net.train_step(batch, 1e-3) for _ in range(10)])  # type: ignore[misc]
+        figures[f"learner_samples_per_s_{size}"] = 10 * size / took
+    return figures
+
+
+def learning(options: GpuBenchmark) -> dict[str, Any]:
+    """Seconds from the start of `main.py` until the policy alone has 85, 90 and 95% of the game's benchmark."""
+    if options.quick or games.load(options.game).make_benchmark is None:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "learning.json"
+        command = [
+            sys.executable, "-m", "benchmarks.learning", "--game", options.game, "--preset", "standard", "--seeds", "1",
+            "--until", "0.85,0.90,0.95", "--minutes", str(options.minutes), "--json", str(path),
+        ]  # fmt: skip
+        subprocess.run(command, check=True)
+        found = json.loads(path.read_text())
+    return {"seconds_until": json.dumps(found["seconds_until"])}
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
