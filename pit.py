@@ -20,6 +20,7 @@ from alphazero.kernels import Kernels
 from alphazero.package import GamePackage
 from alphazero.players import HumanLeft, Player
 from alphazero.rating import elo_difference
+from alphazero.sprt import Sprt
 from alphazero.storage import write_json
 
 
@@ -52,8 +53,11 @@ class PitConfig:
     """Processor cores to use."""
     json: Annotated[Path | None, _option("FILE", "none")] = None
     """Write the result into this file as well."""
+    sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
+    """Stop as soon as it is clear whether A is at least ELO1 points stronger or at most ELO0, as in --sprt 0,20."""
 
     def __post_init__(self) -> None:
+        self.test()
         for name, value, low, high in (
             ("--games", self.games, 1, 1_000_000),
             ("--simulations", self.simulations, 0, 1_000_000),
@@ -65,6 +69,22 @@ class PitConfig:
         if self.json is not None:
             check_output_file("--json", self.json)
 
+    def test(self) -> Sprt | None:
+        """What `--sprt` asks for."""
+        if self.sprt is None:
+            return None
+        try:
+            elo0, elo1 = (float(word) for word in self.sprt.split(","))
+        except ValueError:
+            raise InvalidSetting(
+                f"--sprt takes two Elo differences, as in --sprt 0,20, not {self.sprt!r:.80}"
+            ) from None
+        return Sprt(elo0, elo1)
+
+    def num_games(self) -> int:
+        """Games between two who are not human."""
+        return self.games or (100 if self.sprt is None else 20_000)
+
 
 def main(argv: list[str]) -> None:
     config = parse(PitConfig, argv)
@@ -74,15 +94,18 @@ def main(argv: list[str]) -> None:
         open_contestant(text, package, seed=config.seed, threads=config.threads, simulations=config.simulations)
         for text in contestants
     )
-    play = play_with_human if first.one_at_a_time or second.one_at_a_time else play_alone
+    alone = not (first.one_at_a_time or second.one_at_a_time)
+    if config.sprt and not alone:
+        raise InvalidSetting("--sprt takes hundreds of games, which nobody wants to play: leave it out with a human")
+    play = play_alone if alone else play_with_human
     try:
         result = play(package.game, first, second, config)
     except HumanLeft:
         print("You have left the match.")
         return
-    print(describe(package.game.name, contestants, result))
+    print(describe(package.game.name, contestants, result, config.test()))
     if config.json is not None:
-        write_json(config.json, as_json(contestants, result))
+        write_json(config.json, as_json(contestants, result, config.test()))
 
 
 def _load_game(config: PitConfig) -> GamePackage:
@@ -97,7 +120,7 @@ def _load_game(config: PitConfig) -> GamePackage:
 
 def play_alone(game: Game, first: Player, second: Player, config: PitConfig) -> MatchResult:
     """A match with a progress bar."""
-    num_games, kernels = config.games or 100, Kernels(game)
+    num_games, kernels, test = config.num_games(), Kernels(game), config.test()
 
     def show(result: MatchResult) -> None:
         # before games end, their progress is at least the share of the plies that they can have
@@ -107,7 +130,10 @@ def play_alone(game: Game, first: Player, second: Player, config: PitConfig) -> 
     for player in (first, second):  # compiling is no thinking
         player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
     with Progress(f"{first.name} - {second.name}") as progress:
-        return play_match(kernels, first, second, num_games, config.seed, on_progress=show)
+        return play_match(
+            kernels, first, second, num_games, config.seed, on_progress=show,
+            decided=(lambda result: test.verdict(result.pairs) is not None) if test else None,
+        )  # fmt: skip
 
 
 def play_with_human(game: Game, first: Player, second: Player, config: PitConfig) -> MatchResult:
@@ -124,7 +150,7 @@ def play_with_human(game: Game, first: Player, second: Player, config: PitConfig
     return play_match(Kernels(game), first, second, config.games or 2, config.seed, opening_plies=0, on_progress=show)
 
 
-def describe(game_name: str, contestants: tuple[str, str], result: MatchResult) -> str:
+def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None) -> str:
     """The report of a match, seen by the first contestant."""
     low, high = result.score_interval
     elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
@@ -138,10 +164,21 @@ def describe(game_name: str, contestants: tuple[str, str], result: MatchResult) 
         f"Elo difference  {elo:+.0f} ({elo_low:+.0f} to {elo_high:+.0f})\n"
         f"distinct games  {result.distinct_games}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
-    )
+    ) + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")
 
 
-def as_json(contestants: tuple[str, str], result: MatchResult) -> dict[str, Any]:
+def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
+    """What the test says of the first contestant."""
+    ratio, (low, high) = test.log_likelihood_ratio(result.pairs), test.bounds
+    verdict = {
+        "H1": f"H1 accepted: {name} is stronger by {test.elo1:g} points or more",
+        "H0": f"H0 accepted: {name} is stronger by {test.elo0:g} points at most",
+        None: "not decided: give it more --games",
+    }[test.verdict(result.pairs)]
+    return f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, {sum(result.pairs)} pairs)"
+
+
+def as_json(contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None) -> dict[str, Any]:
     """What `--json` writes."""
     low, high = result.score_interval
     sides = (
@@ -165,6 +202,19 @@ def as_json(contestants: tuple[str, str], result: MatchResult) -> dict[str, Any]
         ],
         "games": result.num_games,
         "distinct_games": result.distinct_games,
+        **({} if test is None else {"sprt": test_as_json(test, result)}),
+    }
+
+
+def test_as_json(test: Sprt, result: MatchResult) -> dict[str, Any]:
+    """The test's verdict, `H0`, `H1` or null, and what it rests on."""
+    return {
+        "elo0": test.elo0,
+        "elo1": test.elo1,
+        "verdict": test.verdict(result.pairs),
+        "log_likelihood_ratio": test.log_likelihood_ratio(result.pairs),
+        "bounds": list(test.bounds),
+        "pairs": list(result.pairs),
     }
 
 

@@ -74,6 +74,20 @@ class MatchResult:
         return score_interval(self.wins, self.draws, self.losses)
 
     @property
+    def pairs(self) -> tuple[int, int, int, int, int]:
+        """Pairs of games from one opening that brought the first contestant 0, 1/2, 1, 3/2 and 2 points.
+
+        In the order of their numbers, up to the first that is not finished: short games must not count more than long
+        ones while a match goes on.
+        """
+        outcomes, counts = dict(zip(self.games, self.outcomes, strict=True)), [0] * 5
+        for game in range(0, len(self.games) - 1, 2):
+            if game not in outcomes or game + 1 not in outcomes:
+                break
+            counts[2 + outcomes[game] + outcomes[game + 1]] += 1
+        return tuple(counts)  # type: ignore[return-value]
+
+    @property
     def distinct_games(self) -> int:
         """Different sequences of actions among the games."""
         return len(set(self.actions))
