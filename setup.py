@@ -27,7 +27,7 @@ setup(
         "test": ["matplotlib>=3.9", "mypy>=1.15", "open_spiel>=1.6", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.12"],
         "plot": ["matplotlib>=3.9"],
         "openspiel": ["open_spiel>=1.6"],
-        "cuda": ["numba-cuda>=0.20"],
+        "cuda": ["numba-cuda[cu13]>=0.30"],
         "tensorboard": ["tensorboard>=2.18"],
     },
 )

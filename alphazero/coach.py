@@ -151,13 +151,16 @@ class Coach:
     def _make_workers(self) -> tuple[Sequence[SelfPlay | WorkerProcess], Sequence[Evaluator | WorkerProcess]]:
         """Who plays, and who counts what the network was asked."""
         config, threads, seed = self.config, self.threads, self.seed
-        slots = max(1, min(config.self_play.num_slots, config.self_play.games_per_generation // threads))
+
+        def slots_of_each(workers: int) -> int:
+            return max(1, min(config.self_play.num_slots, config.self_play.games_per_generation // workers))
+
         if self.package.load_again is not None and not self.package.game.compiled and threads > 1:
             processes = [
                 WorkerProcess(
                     Work(
                         self.package.load_again, asdict(config.net), config.self_play, config.search, config.cache_size,
-                        slots, seed, i, threads,
+                        slots_of_each(threads), seed, i, threads,
                     ),
                     lambda: self._checkpoint(self.best_generation),
                     self.stop,
@@ -166,6 +169,7 @@ class Coach:
             ]  # fmt: skip
             return processes, processes
         evaluates = make_evaluates(self.kernels, self.best, threads, config.cache_size)
+        slots = slots_of_each(len(evaluates))
         workers = [
             SelfPlay(self.kernels, config.self_play, config.search, evaluate, slots, seed, i, len(evaluates))
             for i, evaluate in enumerate(evaluates)

@@ -19,7 +19,7 @@ from alphazero.kernels import Kernels, bound
 from alphazero.roots import move_root, prepare_root, read_root
 from alphazero.rules import rebuilt
 from alphazero.selection import walk
-from alphazero.tree import PENDING, ROOT, Tree, Zeros, rounded_product
+from alphazero.tree import PENDING, ROOT, Memory, Tree, rounded_product
 
 BLOCK = 32
 """Threads a block: one warp, so that few trees are spread over many multiprocessors."""
@@ -64,7 +64,7 @@ class Work(NamedTuple):
     best: Any  # int64[B]
 
 
-def make_work(kernels: Kernels, num_trees: int, num_nodes: int, leaves_per_step: int, zeros: Zeros) -> Work:
+def make_work(kernels: Kernels, num_trees: int, num_nodes: int, leaves_per_step: int, memory: Memory) -> Work:
     """Room for the steps of `num_trees` trees of `num_nodes` nodes."""
     game = kernels.game
     entries, each = num_trees * leaves_per_step, (num_trees, game.num_actions)
@@ -81,7 +81,7 @@ def make_work(kernels: Kernels, num_trees: int, num_nodes: int, leaves_per_step:
         "visit_counts": (each, np.int32), "policies": (each, np.float32), "qs": (each, np.float32),
         "root_values": ((num_trees,), np.float32), "best": ((num_trees,), np.int64),
     }  # fmt: skip
-    return Work(**{name: zeros(shape, kind) for name, (shape, kind) in shapes.items()})
+    return Work(**{name: memory.zeros(shape, kind) for name, (shape, kind) in shapes.items()})
 
 
 def _select(tree, work, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale):

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numba import config, cuda
 
+from alphazero.tree import Memory
+
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a match of few games is a small launch, and fast enough
+CAPTURING = threading.Lock()
+"""Only one graph can be captured at a time."""
 SIMULATED = bool(config.ENABLE_CUDASIM)
 """Kernels run in numba's simulator (NUMBA_ENABLE_CUDASIM=1), as plain Python on the processor's memory."""
 
 
-class Device:
+class Device(Memory):
     """The current GPU, seen through one stream of its own."""
 
     def __init__(self) -> None:
@@ -23,6 +29,7 @@ class Device:
         self._torch = torch
         self._stream = torch.cuda.Stream()
         self._numba_stream = cuda.external_stream(self._stream.cuda_stream)
+        self._sources: list[np.ndarray] = []
 
     def zeros(self, shape: tuple[int, ...], kind: Any) -> Any:
         """An array for numba's kernels in memory that torch manages; raises torch.OutOfMemoryError."""
@@ -30,6 +37,9 @@ class Device:
         memory = self._torch.zeros(size, dtype=self._torch.uint8, device="cuda")
         self._torch.cuda.current_stream().synchronize()  # other streams use it from now on
         return cuda.as_cuda_array(memory).view(kind).reshape(shape)
+
+    def part(self, array: Any, at: int | slice) -> Any:
+        return cuda.as_cuda_array(_Part(array, at))
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[Any]:
@@ -39,12 +49,15 @@ class Device:
 
     def write(self, array: Any, rows: np.ndarray, stream: Any) -> None:
         """Copies `rows` to the beginning of an array on the device."""
-        array[: len(rows)].copy_to_device(np.ascontiguousarray(rows, array.dtype), stream=stream)
+        source = np.ascontiguousarray(rows, array.dtype)
+        self._sources.append(source)  # must stay until it is copied
+        array[: len(rows)].copy_to_device(source, stream=stream)
 
     def read(self, arrays: Sequence[Any], count: int, stream: Any) -> list[np.ndarray]:
         """The first `count` rows of each array; waits until they are there."""
         found = [array[:count].copy_to_host(stream=stream) for array in arrays]
         stream.synchronize()
+        self._sources.clear()
         return found
 
     def captured(self, launch: Callable[[], None]) -> Callable[[], None]:
@@ -52,21 +65,36 @@ class Device:
 
         `launch` is called a few times first, so that whatever it compiles is there.
         """
-        with self.stream() as stream:
-            for _ in range(3):
+        with CAPTURING:
+            with self.stream() as stream:
+                for _ in range(3):
+                    launch()
+                stream.synchronize()
+            graph = self._torch.cuda.CUDAGraph()
+            with self._torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 launch()
-            stream.synchronize()
-        graph = self._torch.cuda.CUDAGraph()
-        with self._torch.cuda.graph(graph, stream=self._stream):
-            launch()
         return graph.replay
 
 
-class Simulator:
-    """The same on the processor, for tests of the kernels."""
+class _Part:
+    """`array[:, :, at]` of an array on the device, for `as_cuda_array`.
 
-    def zeros(self, shape: tuple[int, ...], kind: Any) -> Any:
-        return np.zeros(shape, kind)
+    numba's own slicing makes a Python object of every row: half a minute for a large tree.
+    """
+
+    def __init__(self, array: Any, at: int | slice):
+        like = np.lib.stride_tricks.as_strided(np.empty(1, array.dtype), array.shape, array.strides)[:, :, at]
+        first = at.start if isinstance(at, slice) else at
+        whole = array.__cuda_array_interface__
+        address = whole["data"][0] + first * array.strides[2]
+        self.array = array  # keeps the memory
+        self.__cuda_array_interface__ = whole | {
+            "shape": like.shape, "strides": like.strides, "data": (address, False)
+        }  # fmt: skip
+
+
+class Simulator(Memory):
+    """The same on the processor, for tests of the kernels."""
 
     def stream(self) -> contextlib.AbstractContextManager[int]:
         return contextlib.nullcontext(0)

@@ -36,9 +36,8 @@ class DeviceSearch:
         game = kernels.game
         self._reuse = config.reuse_subtree and config.gumbel_actions == 0
         num_nodes = 1 + config.num_simulations * (2 if self._reuse else 1)
-        zeros = self._device.zeros
-        self.tree = make_tree(num_trees, num_nodes, game.num_actions, game.state_words, zeros)
-        self.work = make_work(kernels, num_trees, num_nodes, config.leaves_per_step, zeros)
+        self.tree = make_tree(num_trees, num_nodes, game.num_actions, game.state_words, self._device)
+        self.work = make_work(kernels, num_trees, num_nodes, config.leaves_per_step, self._device)
         self.num_trees, self._num_kept = num_trees, num_nodes - config.num_simulations
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
@@ -155,7 +154,7 @@ def make_evaluates(
 
 @functools.cache
 def runs_on_device(kernels: Kernels, net: NeuralNet) -> bool:
-    """The network is on a GPU and the game's rules compile for it; says once why not, if they do not."""
+    """The network is on a GPU and a search of the game can be set up there; says once why not, if it cannot."""
     evaluate = net.device_evaluate() if kernels.game.compiled else None
     if evaluate is None:
         return False
@@ -164,7 +163,7 @@ def runs_on_device(kernels: Kernels, net: NeuralNet) -> bool:
     except Exception as error:  # numba raises many kinds
         reason = " ".join(str(error).split())
         logger.warning(
-            "the rules of %s do not compile for the GPU; the trees stay on the processor, the network on the GPU: %s",
+            "the search of %s cannot be set up on the GPU; its trees stay on the processor, the network on the GPU: %s",
             kernels.game.name, reason[:300],
         )  # fmt: skip
         return False

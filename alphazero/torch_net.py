@@ -64,8 +64,8 @@ class TorchNet(NeuralNet):
 
     def use_device(self, name: str) -> None:
         self.device, self.frozen = torch.device(name), None
-        self.module.to(self.device)
-        self.averaged.to(self.device)
+        for module in (self.module, self.averaged, *self.replicas):  # replicas have buffers of their own
+            module.to(self.device)
         self.finish_training()
 
     def finish_training(self) -> None:
@@ -73,8 +73,13 @@ class TorchNet(NeuralNet):
         frozen = channels_last(fold(copy.deepcopy(self.averaged).eval())).to(self.dtype)
         if self.frozen is None:
             self.frozen = frozen
-        else:  # in place: graphs that were captured know the weights by their addresses
-            self.frozen.load_state_dict(frozen.state_dict())
+            return
+        # in place, since graphs that were captured know the weights by their addresses; no search may be reading them
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        self.frozen.load_state_dict(frozen.state_dict())
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
 
     def device_evaluate(self) -> DeviceEvaluate | None:
         return OnDevice(self) if self.device.type == "cuda" else None
@@ -242,17 +247,19 @@ class TorchNet(NeuralNet):
 
 
 class OnDevice(DeviceEvaluate):
-    """A network on the GPU, for one search."""
+    """A network on the GPU."""
 
     def __init__(self, net: TorchNet):
         self._net = net
-        self._tensors: list[Tensor] | None = None
+        self._arrays: tuple[Any, ...] = ()
+        self._tensors: list[Tensor] = []
 
     @torch.inference_mode()
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
-        if self._tensors is None:  # the same memory, seen by torch
-            arrays = (planes, legal_masks, priors, values)
-            self._tensors = [torch.as_tensor(array, device=self._net.device) for array in arrays]
+        arrays = (planes, legal_masks, priors, values)
+        if len(self._arrays) == 0 or any(new is not old for new, old in zip(arrays, self._arrays, strict=True)):
+            self._arrays = arrays
+            self._tensors = [torch.as_tensor(array, device=self._net.device) for array in arrays]  # the same memory
         observations, masks, weights, results = self._tensors
         logits, value = self._net.frozen(observations.to(self._net.dtype, memory_format=torch.channels_last))
         weights.copy_(torch.softmax(logits.float().masked_fill(~masks, MASKED), dim=1) * masks)

@@ -137,8 +137,9 @@ def captured_network(kernels: Kernels, net: TorchNet, batch: int) -> Callable[[]
     """One call of the network on so many positions, as a graph."""
     device, evaluate = Device(), net.device_evaluate()
     assert evaluate is not None
-    work = make_work(kernels, batch, 1, 1, device.zeros)
-    return device.captured(lambda: evaluate(work.planes, work.legal_masks, work.priors, work.values))
+    work = make_work(kernels, batch, 1, 1, device)
+    replay = device.captured(lambda: evaluate(work.planes, work.legal_masks, work.priors, work.values))
+    return lambda: (replay(), work, evaluate)[0]  # keeps what the graph works on
 
 
 def search(options: GpuBenchmark) -> dict[str, Any]:
@@ -180,13 +181,13 @@ def self_play(options: GpuBenchmark) -> dict[str, Any]:
     kernels, net = open_net(options, "5x64")
     evaluates = make_evaluates(kernels, net, 2, 1 << 20)
     config = SearchConfig(num_simulations=64)
-    slots = options.batch // len(evaluates)
+    slots = max(1, options.batch // len(evaluates))
     workers = [
         SelfPlay(kernels, SelfPlayConfig(), config, evaluate, slots, 0, i, len(evaluates))
         for i, evaluate in enumerate(evaluates)
     ]
     begin = time.perf_counter()
-    play_games(workers, options.batch // (4 if options.quick else 1), threading.Event(), net.use_threads)
+    play_games(workers, max(1, options.batch // (4 if options.quick else 1)), threading.Event(), net.use_threads)
     positions = sum(worker.num_positions for worker in workers)
     return {"self_play_positions_per_s_64": positions / (time.perf_counter() - begin)}
 

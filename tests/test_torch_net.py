@@ -239,6 +239,11 @@ def test_a_search_on_the_device_gets_the_same_answers_and_new_weights_too(traine
                 trained.train_step(batch, 3e-3)
             trained.finish_training()
     assert np.abs(priors - before).max() > 0.01
+    # another search may use it, too, with arrays of its own
+    others = np.full_like(priors, -1), np.full_like(values, 9)
+    evaluate(batch.observations, batch.legal_masks, *others)
+    np.testing.assert_array_equal(others[0], priors)
+    np.testing.assert_array_equal(others[1], values)
     assert {name: tensor.data_ptr() for name, tensor in trained.frozen.state_dict().items()} == weights
 
 
