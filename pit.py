@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from alphazero.command import Progress, check_output_file, count_cores, parse, r
 from alphazero.contestants import game_of, open_contestant
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
+from alphazero.game_record import read_records, records_of, write_records
 from alphazero.kernels import Kernels
 from alphazero.package import GamePackage
 from alphazero.players import HumanLeft, Player
@@ -37,10 +39,8 @@ class PitConfig:
     runs/c4@simulations=200,temperature=0.2.
     """
 
-    first: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")]
-    """The first contestant."""
-    second: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")]
-    """The second contestant."""
+    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B")] = ()
+    """The two contestants; with --replay the number of a game, or nothing."""
     game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module."""
     games: Annotated[int | None, _option("INT", "100, or 2 with a human")] = None
@@ -56,6 +56,11 @@ class PitConfig:
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
     """Stop as soon as it is clear whether A is at least ELO1 points stronger or at most ELO0, as in --sprt 0,20."""
 
+    save_games: Annotated[Path | None, _option("FILE", "none")] = None
+    """Write all games into this file, one a line of JSON, with their moves in the game's notation."""
+    replay: Annotated[Path | None, _option("FILE", "none")] = None
+    """List the games of such a file, or step through one: --replay FILE NUMBER."""
+
     def __post_init__(self) -> None:
         self.test()
         for name, value, low, high in (
@@ -66,8 +71,19 @@ class PitConfig:
         ):
             if value is not None and not low <= value <= high:
                 raise InvalidSetting(f"{name} must lie between {low:,} and {high:,}, not {value:,}")
-        if self.json is not None:
-            check_output_file("--json", self.json)
+        for option, path in (("--json", self.json), ("--save-games", self.save_games)):
+            if path is not None:
+                check_output_file(option, path)
+
+    def check_contestants(self) -> None:
+        """There are as many as are needed; raises InvalidSetting."""
+        if self.replay is None and len(self.contestants) != 2:
+            raise InvalidSetting(
+                f"pit.py takes two contestants, as in pit.py random greedy, not {len(self.contestants)}; "
+                "--help says more"
+            )
+        if self.replay is not None and not re.fullmatch(r"\d{0,9}", "".join(self.contestants)):
+            raise InvalidSetting("--replay takes a file and the number of a game in it, as in --replay games.jsonl 3")
 
     def test(self) -> Sprt | None:
         """What `--sprt` asks for."""
@@ -88,8 +104,12 @@ class PitConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(PitConfig, argv)
-    contestants = config.first, config.second
-    package = _load_game(config)
+    config.check_contestants()  # not sooner: a mistyped option takes the words behind it for contestants
+    if config.replay is not None:
+        replay(config.replay, int(config.contestants[0]) if config.contestants else None, config.game)
+        return
+    contestants = config.contestants[0], config.contestants[1]
+    game_name, package = _load_game(config)
     first, second = (
         open_contestant(text, package, seed=config.seed, threads=config.threads, simulations=config.simulations)
         for text in contestants
@@ -104,18 +124,20 @@ def main(argv: list[str]) -> None:
         print("You have left the match.")
         return
     print(describe(package.game.name, contestants, result, config.test()))
+    if config.save_games is not None:
+        write_records(config.save_games, records_of(result, package.game, game_name, contestants, config.seed))
     if config.json is not None:
         write_json(config.json, as_json(contestants, result, config.test()))
 
 
-def _load_game(config: PitConfig) -> GamePackage:
-    """The game that is asked for, or that a contestant's card names."""
+def _load_game(config: PitConfig) -> tuple[str, GamePackage]:
+    """The game that is asked for, or that a contestant's card names, and its name."""
     if config.game:
-        return games.load(config.game)
-    for contestant in (config.first, config.second):
+        return config.game, games.load(config.game)
+    for contestant in config.contestants:
         if named := game_of(contestant):
-            return games.load_named(named, contestant)
-    return games.load("connect4")
+            return named, games.load_named(named, contestant)
+    return "connect4", games.load("connect4")
 
 
 def play_alone(game: Game, first: Player, second: Player, config: PitConfig) -> MatchResult:
@@ -148,6 +170,34 @@ def play_with_human(game: Game, first: Player, second: Player, config: PitConfig
             print(f"\n{game.position(result.actions[-1])}\n\nGame {num_shown}: {winner}.")
 
     return play_match(Kernels(game), first, second, config.games or 2, config.seed, opening_plies=0, on_progress=show)
+
+
+def replay(path: Path, number: int | None, game_name: str | None) -> None:
+    """Lists the games of a file written by `--save-games`, or steps through one."""
+    records = read_records(path)
+    if number is None:
+        print(f"{len(records)} games; step through one by adding its number")
+        for i, record in enumerate(records):
+            moves = " ".join((*record.opening, *record.moves))
+            print(f"{i:>5}  {record.result:<7}  {' - '.join(record.contestants)}  {moves:.80}")
+        return
+    if number >= len(records):
+        raise InvalidSetting(f"{path} holds the games 0 to {len(records) - 1}, and no game {number}")
+    record = records[number]
+    name = game_name or record.game
+    game = (games.load(name) if game_name else games.load_named(name, str(path))).game
+    positions, words = record.positions(game), ("", *record.opening, *record.moves)
+    asks, shown = sys.stdin.isatty(), 0
+    while shown < len(positions):
+        who = "" if shown == 0 else "opening: " if shown <= len(record.opening) else ""
+        if shown > len(record.opening):
+            who = f"{record.contestants[positions[shown - 1].to_play]} plays "
+        print(f"\n{shown} of {len(positions) - 1}  {who}{words[shown]}\n\n{positions[shown]}")
+        answer = input("\nEnter: next, b: back, q: quit  ").strip().lower() if asks else ""
+        if answer.startswith("q"):
+            return
+        shown = max(0, shown - 1) if answer.startswith("b") else shown + 1
+    print(f"\n{' - '.join(record.contestants)}: {record.result}")
 
 
 def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None) -> str:

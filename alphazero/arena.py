@@ -38,6 +38,10 @@ class MatchResult:
     """Actions that each contestant has chosen, in unfinished games too."""
     seconds: tuple[float, float]
     """Time that each contestant took for them."""
+    game_seconds: tuple[tuple[float, float], ...] = ()
+    """For each game, the share of that time that it took."""
+    opening_plies: int = 0
+    """Plies of every game that were drawn before the contestants took over."""
 
     @property
     def num_games(self) -> int:
@@ -216,6 +220,7 @@ class _Match:
         self._actions: list[list[int]] = [[] for _ in range(rows)]
         self._finished: dict[int, tuple[tuple[int, ...], int]] = {}
         self._moves, self._seconds = [0, 0], [0.0, 0.0]
+        self._game_seconds = np.zeros((num_games, 2))
 
     def seat_waiting_games(self) -> bool:
         """Gives free rows to the games that wait; false when there is nothing left to play."""
@@ -251,7 +256,9 @@ class _Match:
         plies = np.array([len(self._actions[row]) for row in rows], np.int64)
         begin = time.perf_counter()
         actions = np.asarray(player.select_actions(states.copy(), self._games[rows], plies), np.int64)
-        self._seconds[index] += time.perf_counter() - begin
+        taken = time.perf_counter() - begin
+        self._seconds[index] += taken
+        self._game_seconds[self._games[rows], index] += taken / len(rows)
         self._moves[index] += len(rows)
         legal_masks, _, _ = self._kernels.describe_all(states)
         allowed = (actions >= 0) & (actions < legal_masks.shape[1])
@@ -279,4 +286,6 @@ class _Match:
             outcomes=tuple(outcome for _, (_, outcome) in finished),
             moves=(self._moves[0], self._moves[1]),
             seconds=(self._seconds[0], self._seconds[1]),
+            game_seconds=tuple((float(a), float(b)) for a, b in (self._game_seconds[game] for game, _ in finished)),
+            opening_plies=self._openings[0].ply,
         )

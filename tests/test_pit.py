@@ -102,9 +102,9 @@ def test_a_human_may_leave(monkeypatch, capsys, tmp_path):
 
 
 WRONG = [
-    ("", "missing: A"),
-    ("random", "missing: B"),
-    ("random greedy random", "unknown argument 'random'"),
+    ("", "pit.py takes two contestants, as in pit.py random greedy, not 0"),
+    ("random", "two contestants, as in pit.py random greedy, not 1"),
+    ("random greedy random", "two contestants, as in pit.py random greedy, not 3"),
     ("random greedy --simulatons 5", "did you mean --simulations?"),
     ("random --gmaes 5 greedy", "did you mean --games?"),
     ("random --verbose", "unknown option '--verbose'"),
