@@ -8,6 +8,7 @@ from alphazero.coach import GateConfig, RunConfig
 from alphazero.game import Game
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
+from alphazero.replay_buffer import ReplayConfig
 from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlayConfig
 
@@ -25,8 +26,9 @@ def presets(game: Game) -> dict[str, RunConfig]:
     standard = replace(
         quick,
         generations=400,
-        net=NetConfig(blocks=4, channels=64),
+        net=NetConfig(blocks=5, channels=64),
         self_play=replace(quick.self_play, random_plies=8, td_lambda=0.9),
+        replay=ReplayConfig(window_max=40),
         learner=replace(quick.learner, sample_reuse=2.5),
         gate=GateConfig(games=40, simulations=8),
     )
