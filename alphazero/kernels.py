@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from alphazero.game import Game
-from alphazero.rules import fingerprint, plain, rule_functions
+from alphazero.rules import fingerprint, plain, rebuilt, rule_functions
 
 logger = logging.getLogger(__name__)
 
@@ -132,22 +131,27 @@ class Kernels:
 
     def __init__(self, game: Game):
         self.game = game
-        self._compiled = _compiled if game.compiled else _as_it_is
-        rules = {name: self._compiled(rule) for name, rule in rule_functions(game.rules).items() if rule is not None}
+        rules = {name: rule for name, rule in rule_functions(game.rules).items() if rule is not None}
         self.scope: dict[str, Any] = {"heuristic": _no_heuristic, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules}
-        asked = "to_play" in rules
-        self.scope["mover"] = self._compiled(bound(_ask_rules, self.scope)) if asked else _alternate
+        self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
+        self._made: dict[Callable[..., Any], Any] = {}
+        """What the kernels call, compiled, by source."""
 
     def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
         """The template with this game's rules; `helpers` are templates that it calls, by name less the underscore."""
         scope = dict(self.scope)
         for helper in helpers:
             function = bound(helper, scope)
-            scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = self._compiled(function)
+            scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = function
         function = bound(template, scope)
+        if not self.game.compiled:
+            return Kernel(self.game.name, function)
+        made = rebuilt(
+            function, lambda part: part if part.__code__ is function.__code__ else _compiled(part), self._made
+        )
         # numba keeps compiled code under the function's name: make it say all that went into it
-        function.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
-        return Kernel(self.game.name, self._compiled(function, cache=True))
+        made.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
+        return Kernel(self.game.name, njit(nogil=True, cache=True)(made))
 
     @functools.cached_property
     def init_states(self) -> Kernel:
@@ -246,21 +250,21 @@ def _say_slow(game_name: str, error: Exception) -> None:
         _said.add(game_name)
         # numba puts a line about itself before the reason for each function on the way
         reason = " ".join(line for line in str(error).split("\n") if not line.startswith("Failed in "))
-        reason = " ".join(reason.split())
-        helper = re.search(r"Untyped global name '(\w+)'.*?type of .?<class 'function'>", reason)
-        if helper:
-            reason = f"they call `{helper[1]}`, which is not compiled; put @njit above it (from numba import njit)"
         logger.warning(
-            "numba cannot compile the rules of %s; they run as plain Python, slower: %s", game_name, reason[:300]
+            "numba cannot compile the rules of %s; they run as plain Python, slower: %s",
+            game_name,
+            " ".join(reason.split())[:300],
         )
 
 
-def _compiled(function: Callable[..., Any], cache: bool = False) -> Callable[..., Any]:
-    return function if hasattr(function, "py_func") else njit(nogil=True, cache=cache)(function)
+def _compiled(function: types.FunctionType) -> Callable[..., Any]:
+    """A function that kernels call.
 
-
-def _as_it_is(function: Callable[..., Any], cache: bool = False) -> Callable[..., Any]:
-    return function
+    Code that is loaded from disk is linked by name, so that the name must say all that went into the code: two games
+    made by one factory, compiled by two programs, would else call each other's rules.
+    """
+    function.__qualname__ = f"{function.__name__}_{fingerprint(function)}"
+    return njit(nogil=True)(function)
 
 
 def bound(template: Callable[..., Any], names: dict[str, Any]) -> types.FunctionType:
@@ -273,11 +277,9 @@ def _ask_rules(state, alternating):
     return to_play(state)
 
 
-@njit
 def _alternate(state, alternating):
     return alternating
 
 
-@njit
 def _no_heuristic(state):
     return 0.0

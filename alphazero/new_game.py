@@ -26,7 +26,6 @@ bit a square. Words stay `np.uint64`: write np.uint64(1), not 1, where they are 
 """
 
 import numpy as np
-from numba import njit
 
 from alphazero.game import Game, Rules
 
@@ -38,7 +37,6 @@ FULL = np.uint64(2 ** (SIZE * SIZE) - 1)
 LINES = ((0b111, SIZE, SIZE - 2), (1 | 1 << SIZE | 1 << 2 * SIZE, SIZE - 2, SIZE))
 
 
-@njit  # what the rules call must be compiled like them
 def has_line(stones):
     for line, rows, columns in LINES:
         for row in range(rows):

@@ -21,7 +21,7 @@ class Rules:
     """Scalar functions of one `state` (`uint64[K]`, seen by the player to move); no Python objects inside.
 
     They are compiled for CPU threads and CUDA alike, so they may use numbers, tuples, module constants
-    and other such functions (decorated with `numba.njit`), and nothing else. Words stay `np.uint64`.
+    and other such functions, and nothing else. Words stay `np.uint64`.
     """
 
     init: Callable[..., None]
@@ -75,6 +75,9 @@ def rebuilt(value: Any, compiled: Callable[[types.FunctionType], Any], made: dic
         if name in scope:
             scope[name] = rebuilt(scope[name], compiled, made)
     made[source] = compiled(copy)
+    for name, member in scope.items():
+        if member is copy:  # it calls itself
+            scope[name] = made[source]
     return made[source]
 
 

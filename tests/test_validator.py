@@ -232,7 +232,7 @@ def test_a_game_without_a_name_is_caught():
         validate(Nameless(), num_games=2)
 
 
-def test_a_helper_that_is_not_compiled_is_named(caplog: pytest.LogCaptureFixture):
+def test_what_rules_call_needs_no_decorator():
     def exchange(state):
         state[0], state[1] = state[1], state[0]
 
@@ -245,8 +245,17 @@ def test_a_helper_that_is_not_compiled_is_named(caplog: pytest.LogCaptureFixture
         rules: Rules = replace(TicTacToe().rules, step=step)
 
     findings = validate(Helped(), num_games=5)
+    assert findings.compiled_per_second is not None and findings.warnings == []
+
+
+def test_rules_that_cannot_be_compiled_get_a_warning():
+    def step(state, action):
+        words = {"own": state[0]}  # numba has no such dictionaries
+        words["action"] = str(action)
+        GOOD.step(state, action)
+
+    findings = validate(faulty({"step": step}), num_games=5)
     assert findings.compiled_per_second is None and "cannot compile" in findings.warnings[0]
-    assert findings.plies_per_second > 0
 
 
 def test_a_notation_that_means_two_actions_is_caught():
@@ -261,7 +270,7 @@ def test_a_notation_that_means_two_actions_is_caught():
 
 
 def test_a_fault_that_only_the_compiled_rules_have_is_caught():
-    """numba takes this global's value when it compiles; plain Python looks it up each time."""
+    """Whole numbers have 64 bits there, and any number of them in Python."""
 
     class Faulty(TicTacToe):
         name = "faulty"
@@ -273,16 +282,14 @@ def test_a_fault_that_only_the_compiled_rules_have_is_caught():
 
 
 def compiled_otherwise() -> Any:
-    from numba import njit
-
     from games.tictactoe.game import has_line
 
     def terminal_value(state):
+        if (len(state) + 2**62) * 4 == 8:
+            return 0.0
         return -1.0 if has_line(state[1]) else 0.0
 
-    compiled = njit(lambda state: 0.0)
-    compiled.py_func = terminal_value
-    return compiled
+    return terminal_value
 
 
 def test_the_shipped_games_keep_all_laws(game: Game):
