@@ -7,6 +7,7 @@ compiled, and compared with it.
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 import traceback
@@ -119,11 +120,17 @@ class _Check:
                     _thread.interrupt_main()
                     return
 
+        if threading.current_thread() is not threading.main_thread():  # only the main thread can be interrupted
+            yield
+            return
+        # a program in the background may ignore interrupts
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         threading.Thread(target=watch, daemon=True).start()
         try:
             yield
         finally:
             done.set()
+            signal.signal(signal.SIGINT, before)
 
     def fail(self, law: str, state: np.ndarray | None = None, player: int = 0, note: str = "") -> LawBroken:
         """The error that says which law is broken, and where."""

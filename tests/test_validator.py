@@ -1,5 +1,6 @@
 """The validator: faulty games are each caught with the right words, and the shipped games pass."""
 
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -340,3 +341,15 @@ def test_wrong_input_gets_one_sentence(argv: list[str], capsys: pytest.CaptureFi
     assert run_command(main, argv) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert games.NAMES
+
+
+def test_an_endless_loop_is_found_in_the_background_too(monkeypatch):
+    """A shell starts programs in the background with interrupts ignored."""
+    monkeypatch.setattr(validator, "STUCK", 1.0)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(LawBroken, match="`step` has not come back"):
+            validate(faulty({"step": endless_step}), num_games=50)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
