@@ -34,17 +34,13 @@ class DeviceSearch:
         self._cuda = cuda_kernels(kernels)
         self._device: Device | Simulator = Simulator() if SIMULATED else Device()
         game = kernels.game
-        self._reuse = config.reuse_subtree and config.gumbel_actions == 0
-        num_nodes = 1 + config.num_simulations * (2 if self._reuse else 1)
+        num_nodes = config.num_nodes
         self.tree = make_tree(num_trees, num_nodes, game.num_actions, game.state_words, self._device)
         self.work = make_work(kernels, num_trees, num_nodes, config.leaves_per_step, self._device)
         self.num_trees, self._num_kept = num_trees, num_nodes - config.num_simulations
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
-        self._settings = (
-            np.float32(config.c_puct), np.float32(config.fpu_reduction), config.gumbel_actions,
-            np.float32(config.gumbel_visit_offset), np.float32(config.gumbel_value_scale),
-        )  # fmt: skip
+        self._settings = config.walk_settings
         self._simulate = self._device.captured(self._launch_simulation)
 
     def start(
@@ -59,10 +55,8 @@ class DeviceSearch:
         config, work, count = self.config, self.work, len(trees)
         to_play = np.zeros(count, np.int8)
         self.kernels.find_movers(states, to_play)
-        if actions is None or not self._reuse:
+        if actions is None or not config.keeps_subtree:
             actions = np.full(count, -1, np.int64)
-        use_gumbel = config.gumbel_actions > 0
-        noise_fraction = np.float32(0.0 if use_gumbel else config.noise_fraction)
         with self._device.stream() as stream:
             for array, rows in (
                 (work.trees, trees), (work.root_states, states), (work.root_to_play, to_play),
@@ -72,9 +66,8 @@ class DeviceSearch:
             self._cuda.move_roots(self.num_trees, stream, self.tree, work, count, self._num_kept)
             self._ask()
             self._cuda.prepare_roots(
-                count, stream, self.tree, work, count, config.num_simulations, self.seed, config.root_temperature,
-                noise_fraction, config.noise_total, use_gumbel and config.noise_fraction > 0,
-            )  # fmt: skip
+                count, stream, self.tree, work, count, config.num_simulations, self.seed, *config.root_settings
+            )
         self._running = trees
         self._simulations_left = config.num_simulations
 

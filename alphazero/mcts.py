@@ -68,6 +68,31 @@ class SearchConfig:
             if not low <= value <= high:
                 raise InvalidSetting(f"search setting {name} must lie between {low:g} and {high:g}, not {value}")
 
+    @property
+    def keeps_subtree(self) -> bool:
+        """What was found below the action played is kept."""
+        return self.reuse_subtree and self.gumbel_actions == 0
+
+    @property
+    def num_nodes(self) -> int:
+        """Room of a tree: the root, a search's nodes, and as many again where a subtree is kept."""
+        return 1 + self.num_simulations * (2 if self.keeps_subtree else 1)
+
+    @property
+    def walk_settings(self) -> tuple[np.float32, np.float32, int, np.float32, np.float32]:
+        """What `selection.walk` takes from `c_puct` to `value_scale`."""
+        return (
+            np.float32(self.c_puct), np.float32(self.fpu_reduction), self.gumbel_actions,
+            np.float32(self.gumbel_visit_offset), np.float32(self.gumbel_value_scale),
+        )  # fmt: skip
+
+    @property
+    def root_settings(self) -> tuple[float, np.float32, float, bool]:
+        """What `roots.prepare_root` takes from `temperature` to `use_gumbel`; halving has noise of its own kind."""
+        use_gumbel = self.gumbel_actions > 0
+        noise_fraction = np.float32(0.0 if use_gumbel else self.noise_fraction)
+        return self.root_temperature, noise_fraction, self.noise_total, use_gumbel and self.noise_fraction > 0
+
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -96,10 +121,7 @@ class Search:
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate = evaluate
         game = kernels.game
-        # as many nodes again as one search adds, for what is kept from the plies before
-        self._reuse = config.reuse_subtree and config.gumbel_actions == 0
-        num_nodes = 1 + config.num_simulations * (2 if self._reuse else 1)
-        self.tree = make_tree(num_trees, num_nodes, game.num_actions, game.state_words)
+        self.tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
         entries = num_trees * config.leaves_per_step
         self._parents, self._actions, self._children = (np.full(entries, -1, np.int64) for _ in range(3))
         self._leaves = np.full(entries, -1, np.int64)
@@ -107,16 +129,9 @@ class Search:
         self._leaf_states = np.zeros((entries, game.state_words), np.uint64)
         self._leaf_masks = np.zeros((entries, game.num_actions), bool)
         self._q = np.zeros(game.num_actions, np.float32)
-        self._new_index = np.zeros(num_nodes, np.int32)
+        self._new_index = np.zeros(config.num_nodes, np.int32)
         self._rows = self.tree.states.reshape(-1, game.state_words), self.tree.to_play.reshape(-1)
-        self._settings = (
-            np.float32(config.c_puct),
-            np.float32(config.fpu_reduction),
-            config.gumbel_actions,
-            np.float32(config.gumbel_visit_offset),
-            np.float32(config.gumbel_value_scale),
-            self._q,
-        )
+        self._settings = (*config.walk_settings, self._q)
 
     def start(
         self,
@@ -135,7 +150,7 @@ class Search:
         config, tree, count = self.config, self.tree, len(trees)
         to_play = np.zeros(count, np.int8)
         self.kernels.find_movers(states, to_play)
-        if actions is None or not self._reuse:
+        if actions is None or not config.keeps_subtree:
             actions = np.full(count, -1, np.int64)
         if budgets is None:
             budgets = np.full(count, config.num_simulations, np.int32)
@@ -148,12 +163,7 @@ class Search:
             roots = tree.states[pending, 0]
             masks, _, _ = self.kernels.describe_all(roots)
             tree_kernels.open_roots(tree, pending, masks, *self.evaluate(roots, masks))
-        use_gumbel = config.gumbel_actions > 0
-        noise_fraction = np.float32(0.0 if use_gumbel else config.noise_fraction)
-        tree_kernels.prepare_roots(
-            tree, trees, budgets, self.seed, games, plies, config.root_temperature, noise_fraction,
-            config.noise_total, use_gumbel and config.noise_fraction > 0,
-        )  # fmt: skip
+        tree_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, *config.root_settings)
 
     def step(self) -> None:
         """One simulation (`leaves_per_step` of them) in every tree that has any left."""
