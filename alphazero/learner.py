@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alphazero.device_training import place
 from alphazero.errors import InvalidSetting, TrainingError
 from alphazero.neural_net import NeuralNet
 from alphazero.replay_buffer import TrainingSet
 
 logger = logging.getLogger(__name__)
+
+READ_EVERY = 32
+"""Updates after which the losses are read from a GPU, which waits for it."""
 
 
 @dataclass(frozen=True)
@@ -82,28 +86,50 @@ class Learner:
     ) -> dict[str, float]:
         """Updates the network; returns the mean losses. Raises TrainingError when they stop being finite."""
         rng = np.random.Generator(np.random.Philox(key=(self.seed << 32) + generation))
-        totals: dict[str, float] = {}
-        counted = skipped = in_a_row = 0
-        for update, batch in enumerate(training_set.batches(self.config.batch_size, num_updates, rng)):
+        source = place(training_set, self.net.learns_on)
+        tally, unread = Tally(generation), []
+        for update, batch in enumerate(source.batches(self.config.batch_size, num_updates, rng)):
             warming_up = update if generation == 1 else self.config.warmup_updates
-            losses = self.net.train_step(batch, self.learning_rate(progress, warming_up))
-            if not all(math.isfinite(loss) for loss in losses.values()):
-                skipped, in_a_row = skipped + 1, in_a_row + 1
-                if in_a_row == 3:
-                    raise TrainingError(
-                        f"three batches in a row gave no finite loss ({losses}) in generation {generation}: "
-                        "lower --learner.learning-rate and go on with --resume; the generations before are safe"
-                    )
-                continue
-            in_a_row, counted = 0, counted + 1
-            for name, loss in losses.items():
-                totals[name] = totals.get(name, 0.0) + loss
-            on_update(losses)
-        if not counted:
-            raise TrainingError(
-                f"no batch of generation {generation} gave a finite loss: lower --learner.learning-rate"
-            )
-        if skipped:
-            logger.warning("%d of %d batches gave no finite loss and were skipped", skipped, num_updates)
+            unread.append(self.net.train_step(batch, self.learning_rate(progress, warming_up)))
+            if self.net.learns_on == "cpu" or len(unread) == READ_EVERY or update == num_updates - 1:
+                for losses in unread:
+                    tally.add({name: float(loss) for name, loss in losses.items()})
+                unread.clear()
+            on_update(tally.newest)
         self.net.finish_training()
-        return {name: total / counted for name, total in totals.items()}
+        return tally.means()
+
+
+class Tally:
+    """The losses of a generation; raises TrainingError when they stop being finite."""
+
+    def __init__(self, generation: int):
+        self.newest: dict[str, float] = {}
+        """The last finite ones."""
+        self._generation, self._totals = generation, dict[str, float]()
+        self._counted = self._skipped = self._in_a_row = 0
+
+    def add(self, losses: dict[str, float]) -> None:
+        """Those of the next batch."""
+        if not all(math.isfinite(loss) for loss in losses.values()):
+            self._skipped, self._in_a_row = self._skipped + 1, self._in_a_row + 1
+            if self._in_a_row == 3:
+                raise TrainingError(
+                    f"three batches in a row gave no finite loss ({losses}) in generation {self._generation}: "
+                    "lower --learner.learning-rate and go on with --resume; the generations before are safe"
+                )
+            return
+        self.newest, self._in_a_row, self._counted = losses, 0, self._counted + 1
+        for name, loss in losses.items():
+            self._totals[name] = self._totals.get(name, 0.0) + loss
+
+    def means(self) -> dict[str, float]:
+        """Of the batches that were learned from."""
+        if not self._counted:
+            raise TrainingError(
+                f"no batch of generation {self._generation} gave a finite loss: lower --learner.learning-rate"
+            )
+        if self._skipped:
+            total = self._counted + self._skipped
+            logger.warning("%d of %d batches gave no finite loss and were skipped", self._skipped, total)
+        return {name: total / self._counted for name, total in self._totals.items()}

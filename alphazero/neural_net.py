@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 
 @dataclass(frozen=True)
 class Batch:
-    """n samples as the learner sees them."""
+    """n samples as the learner sees them: numpy's arrays, or torch's tensors on the device that learns."""
 
-    observations: np.ndarray
+    observations: Any
     """`float32[n, P, H, W]`."""
-    legal_masks: np.ndarray
+    legal_masks: Any
     """`bool[n, A]`: true = allowed."""
-    policy_targets: np.ndarray
+    policy_targets: Any
     """`float32[n, A]`: sums to 1, 0 on illegal actions."""
-    value_targets: np.ndarray
+    value_targets: Any
     """`float32[n]` in [-1, 1], for the player to move."""
 
 
@@ -42,6 +43,8 @@ class NeuralNet(ABC):
 
     card: dict[str, Any]
     """What a checkpoint says of the network: `game`, `net` (its settings), `parameters`, `flops_per_position`."""
+    learns_on: str = "cpu"
+    """The torch device that `train_step` wants its batches on; `cpu` stands for numpy's arrays."""
 
     @abstractmethod
     def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,8 +67,11 @@ class NeuralNet(ABC):
         """Settings of `train_step`: decay of weights, bound of the gradient's norm, decay of the average, threads."""
 
     @abstractmethod
-    def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
-        """One optimizer step; returns `policy_loss` and `value_loss`: nan if they were not finite, and no step made."""
+    def train_step(self, batch: Batch, learning_rate: float) -> Mapping[str, SupportsFloat]:
+        """One optimizer step; returns `policy_loss` and `value_loss`: nan if they were not finite, and nothing learned.
+
+        On a GPU `float` of a loss waits until the step is done, which nothing else does.
+        """
 
     @abstractmethod
     def use_threads(self, count: int) -> None:

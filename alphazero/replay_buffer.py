@@ -115,15 +115,25 @@ class TrainingSet:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def num_bytes(self) -> int:
+        """Of all positions as the network sees them, with their targets, a byte for each cell of a plane."""
+        return len(self) * (int(np.prod(self.kernels.game.observation_shape)) + 5 * self.policies.shape[1] + 4)
+
     def batches(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[Batch]:
         """`count` batches; no position comes again before all others have come."""
+        for rows, symmetries in self.draws(batch_size, count, rng):
+            yield self.batch(rows, symmetries)
+
+    def draws(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """What `batch` takes for each of `count` batches."""
         batch_size = min(batch_size, len(self))
         order = np.empty(0, np.int64)
         for _ in range(count):
             if len(order) < batch_size:
                 order = np.concatenate([order, rng.permutation(len(self))])
             rows, order = order[:batch_size], order[batch_size:]
-            yield self.batch(rows, rng.integers(len(self._cells), size=batch_size))
+            yield rows, rng.integers(len(self._cells), size=batch_size)
 
     def batch(self, rows: np.ndarray, symmetries: np.ndarray) -> Batch:
         """The positions `rows int64[n]`, turned by `symmetries int64[n]`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import logging
 import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,9 +16,11 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from alphazero.checkpoint import check_tensors, load_checkpoint, save_checkpoint
-from alphazero.errors import CheckpointError
+from alphazero.errors import CheckpointError, TrainingError
 from alphazero.game import Game
 from alphazero.neural_net import Batch, DeviceEvaluate, NeuralNet
+
+logger = logging.getLogger(__name__)
 
 CHUNK = 64
 """Positions per network call on a processor core, about: more do not fit its cache, fewer leave it idle."""
@@ -63,7 +66,7 @@ class TorchNet(NeuralNet):
     # --- playing -----------------------------------------------------------------------------------------------------
 
     def use_device(self, name: str) -> None:
-        self.device, self.frozen = torch.device(name), None
+        self.device, self.frozen, self.learns_on = torch.device(name), None, name
         for module in (self.module, self.averaged, *self.replicas):  # replicas have buffers of their own
             module.to(self.device)
         self.finish_training()
@@ -111,7 +114,7 @@ class TorchNet(NeuralNet):
         self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
         # a thread works on its own part of each batch, so that threads meet once an update and not in every layer,
         # where each meeting waits for the processor's other work
-        self.replicas = [_share(self.module) for _ in range(threads)]
+        self.replicas = [_share(self.module) for _ in range(threads if self.device.type == "cpu" else 1)]
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     @functools.cached_property
@@ -131,39 +134,65 @@ class TorchNet(NeuralNet):
         muon = torch.optim.Muon(
             list(self.flat.values()), weight_decay=self.weight_decay, adjust_lr_fn="match_rms_adamw"
         )
-        return muon, torch.optim.AdamW(others, weight_decay=0.0)
+        return muon, torch.optim.AdamW(others, weight_decay=0.0, fused=self.device.type == "cuda")
 
-    def train_step(self, batch: Batch, learning_rate: float) -> dict[str, float]:
-        count, parts = len(batch.value_targets), len(self.replicas) if self.device.type == "cpu" else 1
-        parts = max(1, min(parts, count // 2))  # a batch norm needs two positions
-        pieces = [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
-        found = list(self.pool.map(self._gradients, self.replicas, [batch] * parts, pieces))
-        policy_loss, value_loss = (sum(float(losses[i]) for losses, _ in found) for i in range(2))
+    def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
+        found = self._gradients_of_all(batch)
+        losses = [torch.stack(parts).sum() for parts in zip(*(losses for losses, _ in found), strict=True)]
         for parameter, *gradients in zip(self.module.parameters(), *(part for _, part in found), strict=True):
             parameter.grad = functools.reduce(torch.add, gradients)
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.max_gradient_norm)
-        if math.isfinite(policy_loss + value_loss) and math.isfinite(float(norm)):
-            muon, adam = self.optimizers
-            for parameter, flat in self.flat.items():
-                flat.grad = None if parameter.grad is None else _as_matrix(parameter.grad)
-            for optimizer, rate in ((muon, MUON_RATE * learning_rate), (adam, learning_rate)):
-                for group in optimizer.param_groups:
-                    group["lr"] = rate
-                optimizer.step()
-            self.num_updates += 1
-            self._take_buffers(parts)
+        finite = torch.isfinite(losses[0] + losses[1] + norm)
+        # whether a batch on the GPU is good is not waited for: a bad one has no gradient, so that what is left is decay
+        if self.device.type == "cuda" or finite:
+            self._step(learning_rate, finite)
+            self._take_buffers(len(found), finite)
             self._average()
-        else:
-            policy_loss = value_loss = math.nan
         self._hand_out_buffers()
+        policy_loss, value_loss = (torch.where(finite, loss, math.nan) for loss in losses)
         return {"policy_loss": policy_loss, "value_loss": value_loss}
+
+    def _gradients_of_all(self, batch: Batch) -> list[tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
+        """What `_gradients` gives for the pieces of a batch: in as many as memory asks for, from now on."""
+        count = len(batch.value_targets)
+        while True:
+            parts = max(1, min(len(self.replicas), count // 2))  # a batch norm needs two positions
+            pieces = [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
+            work = self.replicas[:parts], [batch] * parts, pieces
+            try:
+                return list((self.pool.map if self.device.type == "cpu" else map)(self._gradients, *work))
+            except torch.OutOfMemoryError as error:
+                if parts > count // 4:
+                    raise TrainingError(
+                        "the GPU's memory does not hold the learning of four positions: choose a smaller net "
+                        "(--net.channels), or close what else uses the GPU, and go on with --resume"
+                    ) from error
+                self.replicas += [_share(self.module) for _ in range(2 * parts - len(self.replicas))]
+                self._hand_out_buffers()
+                logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
+                torch.cuda.empty_cache()
+
+    def _step(self, learning_rate: float, finite: Tensor) -> None:
+        """Moves the weights by their gradients; by nothing new where those are not `finite bool[]`."""
+        for parameter in self.module.parameters():
+            assert parameter.grad is not None
+            parameter.grad = torch.where(finite, parameter.grad, 0.0)
+        muon, adam = self.optimizers
+        for parameter, flat in self.flat.items():
+            assert parameter.grad is not None
+            flat.grad = _as_matrix(parameter.grad)
+        for optimizer, rate in ((muon, MUON_RATE * learning_rate), (adam, learning_rate)):
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+        self.num_updates += 1
 
     def _gradients(
         self, replica: nn.Module, batch: Batch, piece: slice
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """The share of a piece of the batch in the two losses and in the gradient."""
         observations, masks, policies, values = (
-            torch.from_numpy(array[piece]).to(self.device)
+            torch.as_tensor(array[piece], device=self.device)
             for array in (batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets)
         )
         replica.train()
@@ -175,10 +204,11 @@ class TorchNet(NeuralNet):
         return tuple(loss.detach() for loss in found), gradients
 
     @torch.no_grad()
-    def _take_buffers(self, parts: int) -> None:
-        """The module's batch norms take the mean of what those of the first replicas have counted."""
+    def _take_buffers(self, parts: int, finite: Tensor) -> None:
+        """The module's batch norms take the mean of what those of the first replicas have counted, if it is finite."""
         for mine, *theirs in zip(self.module.buffers(), *(r.buffers() for r in self.replicas[:parts]), strict=True):
-            mine.copy_(torch.stack(theirs).mean(dim=0) if mine.dtype.is_floating_point else theirs[0])
+            new = torch.stack(theirs).mean(dim=0) if mine.dtype.is_floating_point else theirs[0]
+            mine.copy_(torch.where(finite, new, mine))
 
     @torch.no_grad()
     def _hand_out_buffers(self) -> None:
@@ -190,11 +220,11 @@ class TorchNet(NeuralNet):
     def _average(self) -> None:
         # early on the average is that of all steps so far, so that the first weights do not linger
         decay = min(self.ema_decay, self.num_updates / (self.num_updates + 10))
-        for kept, new in zip(self.averaged.state_dict().values(), self.module.state_dict().values(), strict=True):
-            if kept.dtype.is_floating_point:
-                kept.lerp_(new, 1.0 - decay)
-            else:
-                kept.copy_(new)
+        kept, new = (list(module.state_dict().values()) for module in (self.averaged, self.module))
+        mixed = [i for i, tensor in enumerate(kept) if tensor.dtype.is_floating_point]
+        torch._foreach_lerp_([kept[i] for i in mixed], [new[i] for i in mixed], 1.0 - decay)
+        for i in set(range(len(kept))) - set(mixed):
+            kept[i].copy_(new[i])
 
     # --- on disk -----------------------------------------------------------------------------------------------------
 
@@ -234,7 +264,8 @@ class TorchNet(NeuralNet):
                     flat = self.flat[parameter]
                     muon.state[flat] = {"momentum_buffer": torch.zeros_like(flat)}
                 else:
-                    step = torch.tensor(float(self.num_updates))
+                    fused = adam.defaults["fused"]
+                    step = torch.tensor(float(self.num_updates), device=parameter.device if fused else "cpu")
                     moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
                     adam.state[parameter] = {"step": step, **moments}
         expected = self._training_tensors()

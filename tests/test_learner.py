@@ -15,6 +15,8 @@ from games.tictactoe.game import TicTacToe
 class RecordingNet:
     """Takes batches and answers planted losses."""
 
+    learns_on = "cpu"
+
     def __init__(self, losses=lambda step: 1.0):
         self.rates, self.positions, self.loss = [], [], losses
         self.finished = 0
@@ -76,6 +78,26 @@ def test_batches_without_a_finite_loss_are_skipped_and_counted(caplog):
     losses = Learner(net, LearnerConfig(batch_size=4), 0).learn(training_set(12), 8, 1, 0.0)
     assert losses == {"policy_loss": 1.0, "value_loss": 0.5}
     assert "3 of 8 batches" in caplog.text and net.finished == 1
+
+
+def test_losses_on_a_gpu_are_read_now_and_then_and_all_counted(monkeypatch):
+    """By hand: losses 1 to 70, read after updates 32, 64 and 70; their mean is 35.5."""
+    read = []
+
+    class Waiting(float):
+        def __float__(self):
+            read.append(len(net.rates))
+            return float.__float__(self)
+
+    net, seen = RecordingNet(Waiting), []
+    net.learns_on = "cuda"
+    monkeypatch.setattr("alphazero.learner.place", lambda source, device: source)
+    means = Learner(net, LearnerConfig(batch_size=4), 0).learn(
+        training_set(8), 70, 1, 0.0, lambda losses: seen.append(losses.get("policy_loss"))
+    )
+    assert means["policy_loss"] == 35.5
+    assert sorted(set(read)) == [32, 64, 70]
+    assert seen[30:32] == [None, 32.0] and seen[-1] == 70.0
 
 
 def test_three_in_a_row_stop_the_run_with_a_diagnosis():

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from alphazero.errors import CheckpointError, InvalidSetting
+from alphazero.errors import CheckpointError, InvalidSetting, TrainingError
 from alphazero.neural_net import Batch
 from alphazero.resnet import NetConfig, ResNet, make_net
-from alphazero.torch_net import OnDevice, TorchNet, fold, losses
+from alphazero.torch_net import MUON_RATE, OnDevice, TorchNet, fold, losses
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
 
@@ -132,8 +133,21 @@ def test_a_batch_that_is_not_finite_changes_nothing(trained, bad):
     batch = random_batch(Connect4(), 16)
     batch.value_targets[3] = bad
     before = {name: tensor.clone() for name, tensor in trained.module.state_dict().items()}
-    assert not np.isfinite(trained.train_step(batch, 1e-2)["value_loss"])
+    assert not np.isfinite(float(trained.train_step(batch, 1e-2)["value_loss"]))
     assert all(torch.equal(before[name], tensor) for name, tensor in trained.module.state_dict().items())
+
+
+def test_a_bad_batch_that_is_not_waited_for_moves_the_weights_by_decay_alone():
+    """As on a GPU. By hand: without any gradient before it, matrices shrink by rate times decay, all else stays."""
+    net = make_net(TicTacToe(), {"blocks": 1, "channels": 8})
+    net.prepare_training(weight_decay=0.5)
+    before = {name: parameter.detach().clone() for name, parameter in net.module.named_parameters()}
+    for parameter in net.module.parameters():
+        parameter.grad = torch.full_like(parameter, math.nan)
+    net._step(0.1, torch.tensor(False))
+    for name, parameter in net.module.named_parameters():
+        kept = 1 - MUON_RATE * 0.1 * 0.5 if parameter in net.flat else 1.0
+        torch.testing.assert_close(parameter.detach(), kept * before[name])
 
 
 def test_threads_share_a_batch_and_learn_as_one_would():
@@ -157,9 +171,44 @@ def test_threads_share_a_batch_and_learn_as_one_would():
     for seed in range(5):
         batch = random_batch(TicTacToe(), 32, seed)
         one, three = (net.train_step(batch, 1e-3) for net in nets)
-        assert one == pytest.approx(three, abs=1e-5)
+        for name in one:
+            assert float(one[name]) == pytest.approx(float(three[name]), abs=1e-5)
     for a, b in zip(nets[0].module.parameters(), nets[1].module.parameters(), strict=True):
         torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
+
+
+def test_a_batch_that_does_not_fit_is_learned_in_parts_from_then_on(monkeypatch, caplog):
+    game = TicTacToe()
+    whole, parted = (
+        TorchNet(game, ResNet(game.observation_shape, 9, NetConfig(blocks=1, channels=8)), {}) for _ in "ab"
+    )
+    parted.module.load_state_dict(whole.module.state_dict())
+    parted._hand_out_buffers()
+    gradients, sizes = TorchNet._gradients, []
+
+    def little_memory(self, replica, batch, piece):
+        sizes.append(piece.stop - piece.start)
+        if sizes[-1] > 8:
+            raise torch.OutOfMemoryError
+        return gradients(self, replica, batch, piece)
+
+    whole.prepare_training(threads=4)
+    batch = random_batch(game, 32)
+    expected = [float(whole.train_step(batch, 1e-3)["policy_loss"]) for _ in range(3)]
+    monkeypatch.setattr(TorchNet, "_gradients", little_memory)
+    assert [float(parted.train_step(batch, 1e-3)["policy_loss"]) for _ in range(3)] == expected
+    assert sizes[0] == 32 and sizes[-8:] == [8] * 8 and "learned in 4 parts" in caplog.text
+
+
+def test_a_device_that_holds_nothing_is_reported(monkeypatch):
+    def no_memory(*arguments):
+        raise torch.OutOfMemoryError
+
+    game = TicTacToe()
+    net = TorchNet(game, ResNet(game.observation_shape, 9, NetConfig(blocks=1, channels=8)), {})
+    monkeypatch.setattr(TorchNet, "_gradients", no_memory)
+    with pytest.raises(TrainingError, match="four positions"):
+        net.train_step(random_batch(game, 32), 1e-3)
 
 
 def test_training_on_threads_repeats_bit_for_bit():
