@@ -46,7 +46,7 @@ class Options:
     resume: bool = False
     """Go on with the run in the folder."""
     device: str = "auto"
-    """Where the network computes: auto, cpu or cuda."""
+    """Where the network computes: auto (every GPU there is), cpu, cuda, or several as in cuda:0,cuda:1."""
     threads: int = field(default_factory=count_cores)
     """Processor threads."""
     seed: int = 0
@@ -56,10 +56,7 @@ class Options:
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        if self.device not in ("auto", "cpu", "cuda"):
-            raise UnknownName("device", self.device, ("auto", "cpu", "cuda"))
-        if self.device == "cuda" and not torch.cuda.is_available():
-            raise InvalidSetting("--device cuda: torch finds no CUDA device here; leave --device out to use the CPU")
+        self.devices()
         if not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 31:
             raise InvalidSetting(
                 "--threads must lie between 1 and 1,024 and --seed between 0 and 2,147,483,647, "
@@ -67,6 +64,23 @@ class Options:
             )
         if self.deterministic and self.config.minutes:
             raise InvalidSetting("--deterministic and --minutes exclude each other: a time limit depends on the clock")
+        if self.deterministic and len(self.devices()) > 1:
+            raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")
+
+    def devices(self) -> tuple[str, ...]:
+        """Those that `device` names; raises InputError."""
+        gpus = tuple(f"cuda:{i}" for i in range(torch.cuda.device_count()))
+        if self.device == "auto":
+            return gpus if len(gpus) > 1 else ("cuda",) if gpus else ("cpu",)
+        names, known = tuple(self.device.split(",")), ("cpu", "cuda", *gpus)
+        for name in names:
+            if name.startswith("cuda") and not gpus:
+                raise InvalidSetting(f"--device {name}: torch finds no CUDA device here; leave it out to use the CPU")
+            if name not in known:
+                raise UnknownName("device", name, ("auto", *known))
+        if len({name.split(":")[0] for name in names}) > 1 or (names[0] != "cpu" and len(set(names)) < len(names)):
+            raise InvalidSetting(f"--device takes different devices of one kind, not {self.device}")
+        return names
 
 
 def main(argv: list[str]) -> None:
@@ -129,9 +143,6 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
     if options.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
     torch.use_deterministic_algorithms(options.deterministic)
-    device = options.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
     # what nobody can play against is refused before there is a run
     opponents = open_opponents(
         options.config.evaluation.opponents, "--evaluation.opponents", package,
@@ -148,11 +159,15 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
             write_json(run.path / "config.json", settings)
         name = package.game.name
         preset = "settings of the run" if saved else f"preset {options.preset}"
-        logger.info("%s, %s, on %s with %d threads, in %s", name, preset, device, options.threads, run.path)
-        flags = ["--deterministic"] * options.deterministic + ["--device", device] * (options.device != "auto")
+        logger.info("%s, %s, with %d threads, in %s", name, preset, options.threads, run.path)
+        flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
         command = shlex.join(["python", "main.py", "--game", options.game, "--run", str(folder), "--resume", *flags])
         logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
-        coach = Coach(package, options.config, run, seed=options.seed, threads=options.threads, device=device)
+        devices = options.devices()
+        coach = Coach(
+            package, options.config, run, seed=options.seed, threads=options.threads, devices=devices,
+            by_the_clock=not options.deterministic,
+        )  # fmt: skip
         with _stopping_in_order(coach.stop) as received, contextlib.closing(coach):
             try:
                 coach.run()

@@ -23,18 +23,17 @@ from alphazero.mcts import SearchConfig
 from alphazero.neural_net import NeuralNet
 from alphazero.package import GamePackage
 from alphazero.players import Player, PolicyPlayer, SearchPlayer
-from alphazero.replay_buffer import ReplayBuffer, ReplayConfig, Samples
+from alphazero.replay_buffer import MAX_BYTES, ReplayBuffer, ReplayConfig, Samples, read_samples
 from alphazero.resnet import NetConfig
 from alphazero.run_folder import Manifest, RunFolder
-from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
+from alphazero.selfplay import SelfPlayConfig, play_games
 from alphazero.storage import read_npz, sha256_of, write_json, write_npz
-from alphazero.worker_process import Work, WorkerProcess
+from alphazero.worker_process import Lesson, see_only
+from alphazero.workers import Played, Setup, Workers, name_devices
 
 logger = logging.getLogger(__name__)
 
 Config = TypeVar("Config")
-MAX_REPLAY_BYTES = 1 << 34
-"""A larger replay file is taken for damaged."""
 
 
 @dataclass(frozen=True)
@@ -126,18 +125,27 @@ class Coach:
     """One run: `run` goes on from the newest generation in the folder to the end."""
 
     def __init__(
-        self, package: GamePackage, config: RunConfig, folder: RunFolder, *, seed: int, threads: int, device: str
-    ):
+        self, package: GamePackage, config: RunConfig, folder: RunFolder, *, seed: int, threads: int,
+        devices: Sequence[str], by_the_clock: bool = True,
+    ):  # fmt: skip
+        """`devices`: the network's, ours first; all play, and learn. `by_the_clock`: as in `workers.Setup`."""
         self.package, self.config, self.folder = package, config, folder
         self.seed, self.threads = seed, threads
         self.kernels = Kernels(package.game)
-        self.net, self.best = (self._make_net(device) for _ in range(2))
+        devices = name_devices(devices)
+        self.net, self.best = (self._make_net(see_only(devices[0])) for _ in range(2))
         self.net.use_threads(threads)
-        self.learner = Learner(self.net, config.learner, seed, threads)
+        self.learner = Learner(self.net, config.learner, seed, max(1, threads // len(devices)))
         self.replay = ReplayBuffer(self.kernels, config.replay)
         self.stop = threading.Event()
         """Set it, and the run raises Stopped where it can be left: within a second."""
-        self.workers, self.evaluators = self._make_workers()
+        self._begin = folder.newest_valid()
+        setup = Setup(
+            package, config, devices, threads, seed, self._begin.state.get("slots") if self._begin else None,
+            by_the_clock, lambda: self._checkpoint(self.best_generation), self.stop,
+        )  # fmt: skip
+        self.workers = Workers(setup, self.kernels, self.best)
+        logger.info("%s", self.workers.describe())
         self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
         self.generation = 0
         self.saved_generation = 0
@@ -147,42 +155,11 @@ class Coach:
         self.replay_files: dict[str, str] = {}
         self.watch = Watch()
         self.benchmark_history: list[float] = []
-
-    def _make_workers(self) -> tuple[Sequence[SelfPlay | WorkerProcess], Sequence[Evaluator | WorkerProcess]]:
-        """Who plays, and who counts what the network was asked."""
-        config, threads, seed = self.config, self.threads, self.seed
-
-        def slots_of_each(workers: int) -> int:
-            return max(1, min(config.self_play.num_slots, config.self_play.games_per_generation // workers))
-
-        if self.package.load_again is not None and not self.package.game.compiled and threads > 1:
-            processes = [
-                WorkerProcess(
-                    Work(
-                        self.package.load_again, asdict(config.net), config.self_play, config.search, config.cache_size,
-                        slots_of_each(threads), seed, i, threads,
-                    ),
-                    lambda: self._checkpoint(self.best_generation),
-                    self.stop,
-                )
-                for i in range(threads)
-            ]  # fmt: skip
-            return processes, processes
-        evaluates = make_evaluates(self.kernels, self.best, threads, config.cache_size)
-        slots = slots_of_each(len(evaluates))
-        workers = [
-            SelfPlay(self.kernels, config.self_play, config.search, evaluate, slots, seed, i, len(evaluates))
-            for i, evaluate in enumerate(evaluates)
-        ]
-        evaluators = [evaluate for evaluate in evaluates if isinstance(evaluate, Evaluator)]
-        if not evaluators:
-            logger.info("the trees are on the GPU, too: %d times %d games at once", len(workers), slots)
-        return workers, evaluators
+        self._said_share = False
 
     def close(self) -> None:
         """Ends the processes, if there are any."""
-        for worker in self.workers:
-            worker.close()
+        self.workers.close()
 
     def _make_net(self, device: str) -> NeuralNet:
         net = self.package.make_net(self.package.game, asdict(self.config.net))
@@ -193,11 +170,10 @@ class Coach:
 
     def run(self) -> None:
         """Trains until the generations or the minutes are used up."""
-        manifest = self.folder.newest_valid()
-        if manifest is None:
+        if self._begin is None:
             self._commit({})
         else:
-            self._restore(manifest)
+            self._restore(self._begin)
         while not self.finished():
             self._play_generation()
 
@@ -232,8 +208,7 @@ class Coach:
         if gate_figures["promoted"]:
             self.best_generation = generation
             self.best.load(self._checkpoint(generation))
-        for evaluator in self.evaluators:  # also of a net that stays, so that a resumed run meets the same cache
-            evaluator.clear()
+        self.workers.forget()  # also of a net that stays, so that a resumed run meets the same cache
         benchmark = self.benchmark(self._player("candidate", self.net, 0)) if self.benchmark else {}
         progress_figures = self._describe_progress(benchmark)
         self.seconds += time.monotonic() - begin
@@ -259,50 +234,42 @@ class Coach:
     def _self_play(self, generation: int) -> tuple[Samples, dict[str, Any]]:
         wanted = self.config.self_play.games_per_generation
         begin = time.monotonic()
-        before = self._played()
-        asked = sum(e.num_requests for e in self.evaluators), sum(e.num_evaluations for e in self.evaluators)
+        before = self.workers.played()
 
-        def counts() -> tuple[int, int, int, float]:
-            games, positions, simulations = (now - then for now, then in zip(self._played(), before, strict=True))
-            return games, positions, simulations, max(1e-9, time.monotonic() - begin)
+        def counts() -> tuple[Played, float]:
+            return self.workers.played() - before, max(1e-9, time.monotonic() - begin)
 
         with Progress(f"generation {generation}: self-play") as progress:
 
             def show() -> None:
-                games, positions, simulations, seconds = counts()
+                now, seconds = counts()
                 progress.show(
-                    min(1.0, games / wanted),
-                    f"{games} of {wanted} games, {positions / seconds:,.0f} positions/s, "
-                    f"{simulations / seconds:,.0f} simulations/s",
+                    min(1.0, now.games / wanted),
+                    f"{now.games} of {wanted} games, {now.positions / seconds:,.0f} positions/s, "
+                    f"{now.simulations / seconds:,.0f} simulations/s",
                 )
 
-            samples = play_games(self.workers, wanted, self.stop, self.net.use_threads, show)
+            samples = play_games(self.workers.all, wanted, self.stop, self.net.use_threads, show)
         self._leave_if_asked()
-        games, positions, simulations, seconds = counts()
-        requests = sum(e.num_requests for e in self.evaluators) - asked[0]
-        evaluations = sum(e.num_evaluations for e in self.evaluators) - asked[1]
+        played, seconds = counts()
+        share = self.workers.share_of_network(played, seconds)
+        if not self._said_share:
+            logger.info("self-play asks the network %.0f%% of what it can answer alone", 100 * share)
+            self._said_share = True
         return samples, {
-            "games": games,
+            "games": played.games,
             "positions": len(samples),
-            "plies_per_game": round(positions / games, 2),
+            "plies_per_game": round(played.positions / played.games, 2),
             "drawn_positions": round(float((samples.outcomes == 0).mean()), 4),
-            "simulations_per_s": round(simulations / seconds),
-            "cache_hits": round(1 - evaluations / requests, 4) if requests else 0.0,
+            "simulations_per_s": round(played.simulations / seconds),
+            "cache_hits": round(1 - played.evaluations / played.requests, 4) if played.requests else 0.0,
+            "network_share": round(share, 4),
             "self_play_seconds": round(seconds, 3),
         }
 
     def _cpu_seconds(self) -> float:
         """Processor time so far, that of the worker processes included."""
-        return time.process_time() + sum(worker.cpu_seconds for worker in self.workers)
-
-    def _played(self) -> tuple[int, int, int]:
-        """Games, positions and simulations of self-play so far."""
-        workers = self.workers
-        return (
-            sum(worker.num_games for worker in workers),
-            sum(worker.num_positions for worker in workers),
-            sum(worker.num_simulations for worker in workers),
-        )
+        return time.process_time() + sum(worker.cpu_seconds for worker in self.workers.all)
 
     def _learn(self, generation: int, num_new: int) -> dict[str, Any]:
         begin = time.monotonic()
@@ -319,7 +286,15 @@ class Coach:
                     done / num_updates, ", ".join(f"{name.replace('_', ' ')} {x:.3f}" for name, x in losses.items())
                 )
 
-            losses = self.learner.learn(training_set, num_updates, generation, self.progress(), show)
+            path = self.folder.path
+            lesson = Lesson(
+                path / f"learner_{self.generation:04d}.safetensors", tuple(path / name for name in self.replay_files),
+                num_updates, generation, self.progress(),
+            )  # fmt: skip
+            losses = self.workers.learn(
+                self.net, lesson,
+                lambda: self.learner.learn(training_set, num_updates, generation, lesson.progress, show),
+            )  # fmt: skip
         return {name: round(loss, 5) for name, loss in losses.items()} | {
             "updates": num_updates,
             "sample_reuse": round(num_updates * min(self.config.learner.batch_size, len(training_set)) / num_new, 3),
@@ -404,7 +379,7 @@ class Coach:
             self.best.load(self._checkpoint(0))
         learner = path / f"learner_{number}.safetensors"
         self.net.save_training(learner)
-        games = {f"{name}_{i}": x for i, worker in enumerate(self.workers) for name, x in worker.state().items()}
+        games = {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
         files = {f"games_{number}.npz": write_npz(path / f"games_{number}.npz", games), **self.replay_files}
         for checkpoint in {self._checkpoint(self.generation), self._checkpoint(self.best_generation), learner}:
             for file in (checkpoint, checkpoint.with_suffix(".json")):
@@ -417,6 +392,7 @@ class Coach:
             "seconds": self.seconds,
             "seed": self.seed,
             "threads": self.threads,
+            "slots": self.workers.num_slots,
             "replay": [number for number, _ in self.replay.generations],
         }
         self.folder.commit(self.generation, files, state)
@@ -450,10 +426,10 @@ class Coach:
         self.seconds = state["seconds"]
         self.net.load_training(path / f"learner_{self.generation:04d}.safetensors")
         self.best.load(self._checkpoint(self.best_generation))
-        games = read_npz(path / f"games_{self.generation:04d}.npz", MAX_REPLAY_BYTES)
-        if f"games_{len(self.workers) - 1}" not in games or f"games_{len(self.workers)}" in games:
+        games = read_npz(path / f"games_{self.generation:04d}.npz", MAX_BYTES)
+        if f"games_{len(self.workers.all) - 1}" not in games or f"games_{len(self.workers.all)}" in games:
             raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same --device")
-        for i, worker in enumerate(self.workers):
+        for i, worker in enumerate(self.workers.all):
             if len(games[f"games_{i}"]) != worker.num_slots:
                 raise RunFolderError(
                     f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
@@ -462,7 +438,7 @@ class Coach:
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
         for number in state["replay"]:
             name = f"replay_{number:04d}.npz"
-            self.replay.add(number, Samples(**read_npz(path / name, MAX_REPLAY_BYTES)))
+            self.replay.add(number, read_samples(path / name))
             self.replay_files[name] = manifest.files[name]
         logger.info("going on after generation %d of %d", self.generation, self.config.generations)
 

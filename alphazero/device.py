@@ -27,6 +27,7 @@ class Device(Memory):
         import torch  # takes a second, which players without a network do not need
 
         self._torch = torch
+        self.out_of_memory: type[Exception] = torch.OutOfMemoryError
         self._stream = torch.cuda.Stream()
         self._numba_stream = cuda.external_stream(self._stream.cuda_stream)
         self._sources: list[np.ndarray] = []
@@ -40,6 +41,10 @@ class Device(Memory):
 
     def part(self, array: Any, at: int | slice) -> Any:
         return cuda.as_cuda_array(_Part(array, at))
+
+    def free_bytes(self) -> int:
+        """Memory that nobody uses yet."""
+        return int(self._torch.cuda.mem_get_info()[0])
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[Any]:
@@ -76,6 +81,11 @@ class Device(Memory):
         return graph.replay
 
 
+def open_device() -> Device | Simulator:
+    """The GPU, or what stands for it."""
+    return Simulator() if SIMULATED else Device()
+
+
 class _Part:
     """`array[:, :, at]` of an array on the device, for `as_cuda_array`.
 
@@ -95,6 +105,11 @@ class _Part:
 
 class Simulator(Memory):
     """The same on the processor, for tests of the kernels."""
+
+    out_of_memory = MemoryError
+
+    def free_bytes(self) -> int:
+        return 1 << 32
 
     def stream(self) -> contextlib.AbstractContextManager[int]:
         return contextlib.nullcontext(0)

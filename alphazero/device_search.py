@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
-from alphazero.cuda_kernels import CudaKernels, make_work
-from alphazero.device import SIMULATED, Device, Simulator
-from alphazero.errors import EvaluationError
+from alphazero.cuda_kernels import CudaKernels, Work, make_work
+from alphazero.device import open_device
+from alphazero.errors import DeviceMemoryError, EvaluationError
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.mcts import Evaluate, Search, SearchConfig, SearchResult
 from alphazero.neural_net import DeviceEvaluate, NeuralNet
-from alphazero.tree import make_tree
+from alphazero.tree import Memory, Tree, make_tree
 
+Made = TypeVar("Made")
 logger = logging.getLogger(__name__)
 
 cuda_kernels = functools.cache(CudaKernels)
@@ -32,16 +34,20 @@ class DeviceSearch:
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: DeviceEvaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed, self.evaluate = kernels, config, seed, evaluate
         self._cuda = cuda_kernels(kernels)
-        self._device: Device | Simulator = Simulator() if SIMULATED else Device()
-        game = kernels.game
+        self._device = open_device()
         num_nodes = config.num_nodes
-        self.tree = make_tree(num_trees, num_nodes, game.num_actions, game.state_words, self._device)
-        self.work = make_work(kernels, num_trees, num_nodes, config.leaves_per_step, self._device)
         self.num_trees, self._num_kept = num_trees, num_nodes - config.num_simulations
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
         self._settings = config.walk_settings
-        self._simulate = self._device.captured(self._launch_simulation)
+        try:
+            self.tree, self.work = room_for(kernels, config, num_trees, self._device)
+            self._simulate = self._device.captured(self._launch_simulation)
+        except self._device.out_of_memory as error:
+            raise DeviceMemoryError(
+                f"the GPU's memory does not hold the search of {num_trees:,} positions at once with "
+                f"{config.num_simulations:,} simulations: choose fewer, or close what else uses the GPU"
+            ) from error
 
     def start(
         self,
@@ -120,6 +126,27 @@ class DeviceSearch:
     def _ask(self) -> None:
         work = self.work
         self.evaluate(work.planes, work.legal_masks, work.priors, work.values)
+
+
+def room_for(kernels: Kernels, config: SearchConfig, num_trees: int, memory: Memory) -> tuple[Tree, Work]:
+    """All that a search of so many trees works on."""
+    game, num_nodes = kernels.game, config.num_nodes
+    return (
+        make_tree(num_trees, num_nodes, game.num_actions, game.state_words, memory),
+        make_work(kernels, num_trees, num_nodes, config.leaves_per_step, memory),
+    )
+
+
+def as_many_as_fit(make: Callable[[int], Made], count: int) -> tuple[Made, int]:
+    """What `make` makes for `count`, or for half as many, and so on, as the GPU's memory allows; and that number."""
+    while True:
+        try:
+            return make(count), count
+        except DeviceMemoryError as error:
+            if count == 1:
+                raise
+            logger.warning("%s; going on with half of them", str(error).split(":")[0])
+        count = (count + 1) // 2
 
 
 def make_search(

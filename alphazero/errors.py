@@ -10,6 +10,7 @@
     GameError                  a game breaks a law of the `Game` contract
     EvaluationError            a network answered with something that is not a number
     TrainingError              learning broke down (three batches in a row without a finite loss)
+    DeviceMemoryError          a GPU's memory does not hold what is to be computed
 
 Everything else that escapes is a bug of ours and shows its traceback (exit code 1).
 """
@@ -73,6 +74,10 @@ class EvaluationError(InputError):
 
 class TrainingError(InputError):
     """Learning broke down; the message is the diagnosis."""
+
+
+class DeviceMemoryError(InputError):
+    """A GPU's memory does not hold what is to be computed; the message says what that is."""
 
 
 class Stopped(Exception):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsFloat
 
 import numpy as np
+
+from alphazero.errors import InvalidSetting
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class NeuralNet(ABC):
 
     @abstractmethod
     def use_device(self, name: str) -> None:
-        """Moves the network to `cpu` or `cuda`."""
+        """Moves the network to `cpu`, `cuda` or `cuda:1`, before it learns."""
 
     def device_evaluate(self) -> DeviceEvaluate | None:
         """For a search on the GPU, one for each search; None unless the network is there and can do it."""
@@ -72,6 +74,14 @@ class NeuralNet(ABC):
 
         On a GPU `float` of a loss waits until the step is done, which nothing else does.
         """
+
+    def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:
+        """From now on `train_step` is one step of `size` processes together, each for its part of the same batches.
+
+        They meet by the file `meeting`, which nobody else knows; this one is number `rank`. Waits for all of them.
+        Everyone must have the same weights then, and all must make the same steps. Returns what ends it.
+        """
+        raise InvalidSetting("this network cannot learn on several devices: choose one by --device")
 
     @abstractmethod
     def use_threads(self, count: int) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from alphazero.device_search import DeviceSearch, make_search
+from alphazero.device_search import DeviceSearch, as_many_as_fit, make_search
 from alphazero.errors import IllegalAction, InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.kernels import Kernels
@@ -193,6 +193,8 @@ class SearchPlayer(Player):
         self._pool = _make_pool(len(evaluates), use_threads)
         self._searches: list[Search | DeviceSearch] = []
         self._num_trees = 0
+        edges = config.num_simulations * kernels.game.num_actions
+        self._most_trees = max(1, min(MAX_TREES, MAX_EDGES // edges) // len(evaluates))
         self._interrupted = False
 
     @property
@@ -225,16 +227,18 @@ class SearchPlayer(Player):
     def _make_room(self, num_positions: int) -> int:
         """How many positions a thread searches at once; its trees are made when first needed."""
         threads = len(self._evaluates)
-        edges = self._config.num_simulations * self._kernels.game.num_actions
-        most = max(1, min(MAX_TREES, MAX_EDGES // edges) // threads)
-        size = min(most, math.ceil(num_positions / threads))
+        size = min(self._most_trees, math.ceil(num_positions / threads))
         if size > self._num_trees:
-            self._num_trees = size
-            self._searches = [
-                make_search(self._kernels, self._config, self._interruptible(evaluate), size, self._seed)
-                for evaluate in self._evaluates
-            ]
+            self._searches, self._num_trees = as_many_as_fit(self._make_searches, size)
+            if self._num_trees < size:
+                size = self._most_trees = self._num_trees
         return size
+
+    def _make_searches(self, num_trees: int) -> list[Search | DeviceSearch]:
+        return [
+            make_search(self._kernels, self._config, self._interruptible(evaluate), num_trees, self._seed)
+            for evaluate in self._evaluates
+        ]
 
     def _interruptible(self, evaluate: Evaluate | DeviceEvaluate) -> Evaluate | DeviceEvaluate:
         if isinstance(evaluate, DeviceEvaluate):  # a search on the GPU is short

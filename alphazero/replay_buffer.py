@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 
 from alphazero.errors import InvalidSetting
 from alphazero.kernels import Kernels
 from alphazero.neural_net import Batch
+from alphazero.storage import read_npz
+
+MAX_BYTES = 1 << 34
+"""A larger file of samples is taken for damaged."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,11 @@ class Samples:
     def join(parts: list[Samples]) -> Samples:
         """One after another."""
         return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
+
+
+def read_samples(path: Path) -> Samples:
+    """What was kept in a file; raises StorageError."""
+    return Samples(**read_npz(path, MAX_BYTES))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ import copy
 import functools
 import logging
 import math
+import os
+import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -50,6 +53,7 @@ class TorchNet(NeuralNet):
 
     def __init__(self, game: Game, module: nn.Module, settings: dict[str, Any]):
         self.device = torch.device("cpu")
+        self.rank, self.processes = 0, 1
         self.frozen: Any = None
         self.module = channels_last(module)
         self.averaged = copy.deepcopy(self.module).requires_grad_(False)
@@ -141,23 +145,28 @@ class TorchNet(NeuralNet):
         losses = [torch.stack(parts).sum() for parts in zip(*(losses for losses, _ in found), strict=True)]
         for parameter, *gradients in zip(self.module.parameters(), *(part for _, part in found), strict=True):
             parameter.grad = functools.reduce(torch.add, gradients)
+        buffers = self._new_buffers(len(found))
+        gradients_and_losses = [*(p.grad for p in self.module.parameters() if p.grad is not None), *losses]
+        self._add_up([*gradients_and_losses, *(new for new in buffers if new.dtype.is_floating_point)])
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.max_gradient_norm)
         finite = torch.isfinite(losses[0] + losses[1] + norm)
         # whether a batch on the GPU is good is not waited for: a bad one has no gradient, so that what is left is decay
         if self.device.type == "cuda" or finite:
             self._step(learning_rate, finite)
-            self._take_buffers(len(found), finite)
+            for mine, new in zip(self.module.buffers(), buffers, strict=True):
+                mine.copy_(torch.where(finite, new, mine))
             self._average()
         self._hand_out_buffers()
         policy_loss, value_loss = (torch.where(finite, loss, math.nan) for loss in losses)
         return {"policy_loss": policy_loss, "value_loss": value_loss}
 
     def _gradients_of_all(self, batch: Batch) -> list[tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
-        """What `_gradients` gives for the pieces of a batch: in as many as memory asks for, from now on."""
-        count = len(batch.value_targets)
+        """What `_gradients` gives for the pieces of our part of a batch: as many as memory asks for, from now on."""
+        whole, rank, size = len(batch.value_targets), self.rank, self.processes
+        first, count = whole * rank // size, whole * (rank + 1) // size - whole * rank // size
         while True:
             parts = max(1, min(len(self.replicas), count // 2))  # a batch norm needs two positions
-            pieces = [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
+            pieces = [slice(first + count * i // parts, first + count * (i + 1) // parts) for i in range(parts)]
             work = self.replicas[:parts], [batch] * parts, pieces
             try:
                 return list((self.pool.map if self.device.type == "cpu" else map)(self._gradients, *work))
@@ -204,11 +213,37 @@ class TorchNet(NeuralNet):
         return tuple(loss.detach() for loss in found), gradients
 
     @torch.no_grad()
-    def _take_buffers(self, parts: int, finite: Tensor) -> None:
-        """The module's batch norms take the mean of what those of the first replicas have counted, if it is finite."""
-        for mine, *theirs in zip(self.module.buffers(), *(r.buffers() for r in self.replicas[:parts]), strict=True):
-            new = torch.stack(theirs).mean(dim=0) if mine.dtype.is_floating_point else theirs[0]
-            mine.copy_(torch.where(finite, new, mine))
+    def _new_buffers(self, parts: int) -> list[Tensor]:
+        """For the module's batch norms: the mean of what those of the first replicas have counted, or our share of it.
+
+        Whole numbers, which count updates, are the same everywhere.
+        """
+        return [
+            torch.stack(found).mean(dim=0) / self.processes if found[0].dtype.is_floating_point else found[0]
+            for found in zip(*(replica.buffers() for replica in self.replicas[:parts]), strict=True)
+        ]
+
+    def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:
+        # what the processes open to find each other is for this machine alone
+        local = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+        os.environ |= {"GLOO_SOCKET_IFNAME": local, "NCCL_SOCKET_IFNAME": local}
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+        torch.distributed.init_process_group(
+            "nccl" if self.device.type == "cuda" else "gloo", rank=rank, world_size=size,
+            store=torch.distributed.FileStore(str(meeting), size),
+        )  # fmt: skip
+        self.rank, self.processes = rank, size
+        return torch.distributed.destroy_process_group
+
+    def _add_up(self, tensors: list[Tensor]) -> None:
+        """Every tensor becomes the sum over the processes that learn together."""
+        if self.processes == 1:
+            return
+        everything = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        torch.distributed.all_reduce(everything)
+        for tensor, total in zip(tensors, everything.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(total.view_as(tensor))
 
     @torch.no_grad()
     def _hand_out_buffers(self) -> None:

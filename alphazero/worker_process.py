@@ -1,8 +1,8 @@
-"""Self-play in processes of their own, for games whose rules run as Python: on threads they would take turns.
+"""Self-play, and a part of the learning, in processes of their own.
 
-A process makes its own game, network and search from the same settings, and gets the weights as a checkpoint's path.
-It asks its network on the processor. What it plays does not depend on where it runs: the games are those that a thread
-would have played.
+For games whose rules run as Python, which on threads would take turns; and for devices other than the run's first. A
+process makes its own game, network and search from the same settings, and gets weights and samples as paths of files.
+What it plays does not depend on where it runs: the games are those that a thread would have played.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from alphazero.device_search import make_evaluates
 from alphazero.errors import InputError, Stopped, TrainingError
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
+from alphazero.learner import Learner, LearnerConfig
 from alphazero.mcts import SearchConfig
+from alphazero.neural_net import NeuralNet
 from alphazero.package import GamePackage
-from alphazero.replay_buffer import Samples
+from alphazero.replay_buffer import ReplayBuffer, ReplayConfig, Samples, read_samples
 from alphazero.selfplay import SelfPlay, SelfPlayConfig
 
 GAMES, POSITIONS, SIMULATIONS, CPU_MILLISECONDS, STOP = range(5)
@@ -47,11 +50,30 @@ class Work:
     net: Mapping[str, Any]
     config: SelfPlayConfig
     search: SearchConfig
+    replay: ReplayConfig
+    learner: LearnerConfig
+    device: str
+    """Where its network is."""
+    threads: int
+    """Processor threads of its learning."""
     cache_size: int
     num_slots: int
     seed: int
     first_game: int
     game_stride: int
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What all who learn together must agree on."""
+
+    weights: Path
+    """What `NeuralNet.save_training` wrote after the generation before."""
+    replay: tuple[Path, ...]
+    """The files of the generations in the window, the oldest first."""
+    num_updates: int
+    generation: int
+    progress: float
 
 
 class WorkerProcess:
@@ -92,6 +114,14 @@ class WorkerProcess:
         """As `SelfPlay.play`, by the weights of now."""
         samples, self.num_requests, self.num_evaluations = self._ask("play", stop, num_games, self._weights())
         return samples
+
+    def join(self, meeting: Path, rank: int, size: int) -> None:
+        """As `NeuralNet.join`, of the network that learns there."""
+        self._ask("join", None, meeting, rank, size)
+
+    def learn(self, lesson: Lesson) -> None:
+        """Its part of a generation's learning, which goes on at the same time in all processes that have joined."""
+        self._ask("learn", None, lesson)
 
     def state(self) -> dict[str, np.ndarray]:
         return self._ask("state")
@@ -159,14 +189,30 @@ class _Stop(threading.Event):
         return bool(self._counts[STOP])
 
 
+def see_only(device: str) -> str:
+    """Makes `cuda:NUMBER` the only GPU that this process sees, before it has used any; returns what it is called then.
+
+    torch's and numba's current device is that of a thread: with one GPU there is nothing to choose for each thread.
+    """
+    kind, _, number = device.partition(":")
+    if number:
+        os.environ["CUDA_VISIBLE_DEVICES"] = number
+    return kind
+
+
 def _serve(connection: Connection, counts: Any, work: Work) -> None:
     """What runs in the process: answers until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    made: tuple[SelfPlay, Any, Evaluator] | None = None
+    work = replace(work, device=see_only(work.device))
+    made: tuple[SelfPlay, NeuralNet, Any] | None = None
+    student = Student(work)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is left to play for
         while True:
             command, arguments = connection.recv()
             try:
+                if command in ("join", "learn"):
+                    connection.send(("done", getattr(student, command)(*arguments)))
+                    continue
                 if made is None:
                     made = _make(work)
                 connection.send(("done", _answer(*made, command, arguments, counts)))
@@ -185,8 +231,35 @@ def _as_sentence(error: InputError) -> InputError:
     return InputError(str(error))
 
 
+class Student:
+    """The learning of one process."""
+
+    def __init__(self, work: Work):
+        self._work = work
+        self._samples: dict[Path, Samples] = {}
+
+    def join(self, meeting: Path, rank: int, size: int) -> None:
+        """As `NeuralNet.join`."""
+        work, package = self._work, self._work.load()
+        self._kernels, self._net = Kernels(package.game), package.make_net(package.game, work.net)
+        self._net.use_device(work.device)
+        self._learner = Learner(self._net, work.learner, work.seed, work.threads)
+        self._net.join(meeting, rank, size)
+
+    def learn(self, lesson: Lesson) -> None:
+        """As the coach does at the same time."""
+        self._samples = {
+            path: self._samples[path] if path in self._samples else read_samples(path) for path in lesson.replay
+        }
+        replay = ReplayBuffer(self._kernels, self._work.replay)
+        for number, samples in enumerate(self._samples.values()):
+            replay.generations.append((number, samples))
+        self._net.load_training(lesson.weights)
+        self._learner.learn(replay.training_set(), lesson.num_updates, lesson.generation, lesson.progress)
+
+
 def _answer(
-    worker: SelfPlay, net: Any, evaluator: Evaluator, command: str, arguments: tuple[Any, ...], counts: Any
+    worker: SelfPlay, net: NeuralNet, evaluate: Any, command: str, arguments: tuple[Any, ...], counts: Any
 ) -> Any:
     if command == "state":
         return worker.state()
@@ -194,21 +267,24 @@ def _answer(
         return worker.restore(*arguments)
     num_games, weights = arguments
     net.load(weights)
-    evaluator.clear()
+    evaluator = evaluate if isinstance(evaluate, Evaluator) else None
+    if evaluator:
+        evaluator.clear()
     with _counting(worker, counts):
         samples = worker.play(num_games, _Stop(counts))
-    return samples, evaluator.num_requests, evaluator.num_evaluations
+    return samples, evaluator.num_requests if evaluator else 0, evaluator.num_evaluations if evaluator else 0
 
 
-def _make(work: Work) -> tuple[SelfPlay, Any, Evaluator]:
+def _make(work: Work) -> tuple[SelfPlay, NeuralNet, Any]:
     package = work.load()
     kernels, net = Kernels(package.game), package.make_net(package.game, work.net)
+    net.use_device(work.device)
     net.use_threads(1)
-    evaluator = Evaluator(kernels, net, work.cache_size)
+    evaluate = make_evaluates(kernels, net, 1, work.cache_size)[0]
     worker = SelfPlay(
-        kernels, work.config, work.search, evaluator, work.num_slots, work.seed, work.first_game, work.game_stride
+        kernels, work.config, work.search, evaluate, work.num_slots, work.seed, work.first_game, work.game_stride
     )
-    return worker, net, evaluator
+    return worker, net, evaluate
 
 
 class _counting:

@@ -49,7 +49,7 @@ FLAGS = [
 
 def make_coach(folder: RunFolder, config: RunConfig = TINY, package: GamePackage | None = None, seed: int = 0) -> Coach:
     torch.manual_seed(seed)
-    return Coach(package or games.load("tictactoe"), config, folder, seed=seed, threads=2, device="cpu")
+    return Coach(package or games.load("tictactoe"), config, folder, seed=seed, threads=2, devices=["cpu"])
 
 
 def run_all(path: Path, config: RunConfig = TINY, package: GamePackage | None = None) -> Coach:
@@ -72,7 +72,8 @@ def checksums(path: Path) -> dict[str, str]:
 def figures(path: Path) -> list[dict]:
     """The lines of metrics.jsonl without those that tell the time."""
     lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
-    return [{name: x for name, x in line.items() if "seconds" not in name and "_per_s" not in name} for line in lines]
+    timed = ("seconds", "_per_s", "network_share")
+    return [{name: x for name, x in line.items() if not any(part in name for part in timed)} for line in lines]
 
 
 @pytest.fixture(scope="module")

@@ -342,7 +342,7 @@ def go_on(folder: RunFolder, generations: int, strengths: list[float]) -> None:
         games.load("tictactoe"),
         make_benchmark=lambda game: lambda player: {"planted_strength": next(rest), "other": 0.0},
     )
-    Coach(package, replace(TINY, generations=generations), folder, seed=0, threads=1, device="cpu").run()
+    Coach(package, replace(TINY, generations=generations), folder, seed=0, threads=1, devices=["cpu"]).run()
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -389,7 +389,7 @@ def test_a_game_without_a_benchmark_has_no_figures_of_one(tmp_path):
     torch.manual_seed(0)
     with RunFolder.create(path, {"settings": asdict(TINY)}) as folder:
         config = replace(TINY, generations=1)
-        Coach(games.load("tictactoe"), config, folder, seed=0, threads=1, device="cpu").run()
+        Coach(games.load("tictactoe"), config, folder, seed=0, threads=1, devices=["cpu"]).run()
     (line,) = [json.loads(text) for text in (path / "metrics.jsonl").read_text().splitlines()]
     assert not {"benchmark_oscillation", "benchmark_figures"} & line.keys()
     assert {check.figure for check in CHECKS} - line.keys() == {"benchmark_oscillation"}

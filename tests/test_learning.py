@@ -62,7 +62,7 @@ def test_tictactoe_never_loses_to_the_exact_player(tmp_path, seed):
     torch.manual_seed(seed)
     begin = time.monotonic()
     with RunFolder.create(tmp_path / "run", {}) as folder:
-        Coach(package, config, folder, seed=seed, threads=count_cores(), device="cpu").run()
+        Coach(package, config, folder, seed=seed, threads=count_cores(), devices=["cpu"]).run()
     seconds = time.monotonic() - begin
     net = open_contestant(str(tmp_path / "run"), package, seed=seed, threads=1, simulations=100)
     exact = open_contestant("minimax:9", package, seed=seed, threads=1)

@@ -46,6 +46,8 @@ def fails(capsys, *argv: str) -> str:
         (["--minutes", "-1"], ["minutes", "-1"]),
         (["--device", "gpu"], ["gpu", "cuda", "cpu"]),
         (["--device", "cuda"], ["cuda"]),
+        (["--device", "cpu,gpu"], ["gpu", "cuda", "cpu"]),
+        (["--device", "cpu,cpu", "--deterministic"], ["--deterministic", "one device"]),
         (["--threads", "0"], ["--threads", "0"]),
         (["--seed", "-5"], ["--seed", "-5"]),
         (["--search.num-simulations", "0"], ["num_simulations", "0"]),

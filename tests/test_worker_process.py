@@ -17,7 +17,9 @@ import games
 from alphazero.errors import GameError, Stopped, TrainingError
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
+from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
+from alphazero.replay_buffer import ReplayConfig
 from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlay, SelfPlayConfig
 from alphazero.worker_process import Work, WorkerProcess
@@ -29,7 +31,11 @@ SEARCH = SearchConfig(num_simulations=6)
 
 
 def work(name: str = "MoveAgainGame") -> Work:
-    return Work(functools.partial(games.load, f"{FILE}:{name}"), NET, CONFIG, SEARCH, 1 << 10, 4, 7, 1, 2)
+    return Work(
+        load=functools.partial(games.load, f"{FILE}:{name}"), net=NET, config=CONFIG, search=SEARCH,
+        replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", threads=1, cache_size=1 << 10, num_slots=4,
+        seed=7, first_game=1, game_stride=2,
+    )  # fmt: skip
 
 
 @pytest.fixture

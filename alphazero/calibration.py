@@ -1,0 +1,116 @@
+"""How fast a network answers by itself, and how many games at once a GPU should play: found by trying, in a second."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from alphazero.cuda_kernels import make_work
+from alphazero.device import open_device
+from alphazero.device_search import room_for
+from alphazero.kernels import Kernels
+from alphazero.mcts import SearchConfig
+from alphazero.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.tree import Memory
+
+SMALLEST = 64
+"""Games at once of the first try; each next one has twice as many."""
+GOOD_ENOUGH = 0.9
+"""More games at once than give this share of the best rate only make the games' moves wait for each other."""
+SHARE = 0.5
+"""Of the free memory that trees may take: learning and matches need some too."""
+SECONDS = 0.05
+"""A rate is measured over so long, three times."""
+CHUNK = 64
+"""Positions of a question on the processor."""
+
+
+class Counter(Memory):
+    """Makes nothing and counts its bytes."""
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
+
+    def zeros(self, shape: tuple[int, ...], kind: Any) -> np.ndarray:
+        self.num_bytes += math.prod(shape) * np.dtype(kind).itemsize
+        return np.zeros((0,) * len(shape), kind)
+
+    def part(self, array: Any, at: int | slice) -> Any:
+        return array
+
+
+def bytes_of_search(kernels: Kernels, config: SearchConfig, num_trees: int) -> int:
+    """Memory that a search of so many trees takes."""
+    counter = Counter()
+    room_for(kernels, config, num_trees, counter)
+    return counter.num_bytes
+
+
+def choose_slots(kernels: Kernels, evaluate: DeviceEvaluate, config: SearchConfig, num_searches: int, most: int) -> int:
+    """Games at once for each of `num_searches` on one GPU.
+
+    The fewest at which the network is nearly as fast as it can be: at most `most`, and as its memory allows.
+    """
+    device = open_device()
+    fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_search(kernels, config, 1))
+    most = max(1, min(most, fitting))
+    sizes = [SMALLEST << i for i in range(32) if SMALLEST << i < most] + [most]
+    rates: list[float] = []
+    for size in sizes:
+        try:
+            rates.append(rate_on_device(kernels, evaluate, size))
+        except device.out_of_memory:
+            break
+    return next((size for size, rate in zip(sizes, rates, strict=False) if rate >= GOOD_ENOUGH * max(rates)), 1)
+
+
+def rate_on_device(kernels: Kernels, evaluate: DeviceEvaluate, size: int) -> float:
+    """Positions a second that the network answers on the GPU, in calls of `size`, each replayed as a graph."""
+    device = open_device()
+    work = make_work(kernels, size, 1, 1, device)
+    ask = device.captured(lambda: evaluate(work.planes, work.legal_masks, work.priors, work.values))
+
+    def ask_often(count: int) -> None:
+        with device.stream() as stream:
+            for _ in range(count):
+                ask()
+            device.read((work.values,), 1, stream)  # waits
+
+    return size * calls_per_second(ask_often)
+
+
+def rate_on_processor(kernels: Kernels, net: NeuralNet, threads: int) -> float:
+    """Positions a second that the network answers on so many threads of the processor."""
+    states = kernels.start_states(CHUNK)
+    masks, _, _ = kernels.describe_all(states)
+    planes = kernels.observations(states)
+
+    def ask_often(count: int) -> None:
+        for _ in range(count):
+            net.evaluate(planes, masks)
+
+    with ThreadPoolExecutor(threads, initializer=net.use_threads, initargs=(1,)) as pool:
+        return CHUNK * sum(pool.map(calls_per_second, [ask_often] * threads))
+
+
+def calls_per_second(call_often: Callable[[int], None]) -> float:
+    """The median of three measurements; `call_often(n)` makes n calls."""
+    call_often(1)
+    count, took = 1, 0.0
+    while took < SECONDS:
+        begin = time.perf_counter()
+        call_often(count)
+        took = time.perf_counter() - begin
+        count *= 2
+    rates = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        call_often(count // 2)
+        rates.append(count // 2 / (time.perf_counter() - begin))
+    return statistics.median(rates)

@@ -1,0 +1,223 @@
+"""Who plays the games of a run: threads beside the coach, and processes for slow rules and for further devices."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alphazero.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
+from alphazero.device_search import as_many_as_fit, make_evaluates, runs_on_device
+from alphazero.evaluator import Evaluator
+from alphazero.kernels import Kernels
+from alphazero.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.package import GamePackage
+from alphazero.selfplay import SelfPlay
+from alphazero.worker_process import Lesson, Work, WorkerProcess
+
+if TYPE_CHECKING:
+    from alphazero.coach import RunConfig
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What decides who plays what."""
+
+    package: GamePackage
+    config: RunConfig
+    devices: Sequence[str]
+    """The first is the coach's own."""
+    threads: int
+    """Processor threads of all together."""
+    seed: int
+    slots: int | None
+    """Games at once for each worker that a run had before, which it goes on with where they were chosen."""
+    by_the_clock: bool
+    """How many games a GPU plays at once may depend on how fast it is."""
+    weights: Callable[[], Path]
+    """The checkpoint that is to play."""
+    stop: threading.Event
+
+    @property
+    def threads_each(self) -> int:
+        """For each device."""
+        return max(1, self.threads // len(self.devices))
+
+
+@dataclass(frozen=True)
+class Played:
+    """Counts of self-play."""
+
+    games: int
+    positions: int
+    simulations: int
+    requests: int
+    """What searches on the processor asked for."""
+    evaluations: int
+    """What of that the networks were asked, since no answer was kept."""
+
+    def __sub__(self, other: Played) -> Played:
+        return Played(*(now - then for now, then in zip(astuple(self), astuple(other), strict=True)))
+
+
+class Workers:
+    """All who play, in an order that numbers their games; and those of them who learn on further devices."""
+
+    def __init__(self, setup: Setup, kernels: Kernels, net: NeuralNet):
+        """`net` is the one that plays, on the first device."""
+        self._setup, self._kernels, self._net = setup, kernels, net
+        self._on_gpu = runs_on_device(kernels, net)
+        self._leave: Callable[[], None] | None = None
+        evaluates = make_evaluates(kernels, net, setup.threads_each, setup.config.cache_size)
+        self._each = len(evaluates)
+        self._total = self._each * len(setup.devices)
+        slots = self._choose_slots(evaluates[0])
+        # rules that run as Python would take turns on threads
+        beside = setup.package.game.compiled or self._total == 1 or setup.package.load_again is None
+        self.all: list[SelfPlay | WorkerProcess] = []
+        if beside:
+            threads, slots = as_many_as_fit(lambda most: self._make_threads(evaluates, most), slots)
+            self.all += threads
+        self.num_slots = slots
+        self.all += [self._start_process(i) for i in range(len(self.all), self._total)]
+        self.learners = [each for each in self.all[self._each :: self._each] if isinstance(each, WorkerProcess)]
+        """The first process of every further device."""
+        self.evaluators: list[Evaluator | WorkerProcess] = [
+            each for each in (*(evaluates if beside else ()), *self.all) if isinstance(each, Evaluator | WorkerProcess)
+        ]
+        """Who counts what the networks are asked."""
+        self._network_rate = len(setup.devices) * self._rate_of_network(evaluates[0])
+
+    def describe(self) -> str:
+        """Where the trees are, how many games are played at once, and what the networks can answer."""
+        devices = ", ".join(self._setup.devices)
+        trees = "the processor"
+        if self._on_gpu:
+            trees = f"the GPU ({self._each * self._bytes_of_trees(self.num_slots) / 1e9:.1f} GB)"
+        return (
+            f"on {devices}: trees on {trees}, {self._total} x {self.num_slots:,} games at once; "
+            f"the network alone answers {self._network_rate:,.0f} positions/s"
+        )
+
+    def played(self) -> Played:
+        """All games so far."""
+        return Played(
+            *(
+                sum(getattr(each, name) for each in group)
+                for group, names in (
+                    (self.all, ("num_games", "num_positions", "num_simulations")),
+                    (self.evaluators, ("num_requests", "num_evaluations")),
+                )
+                for name in names
+            )
+        )
+
+    def forget(self) -> None:
+        """Answers of the networks that were kept."""
+        for evaluator in self.evaluators:
+            evaluator.clear()
+
+    def share_of_network(self, played: Played, seconds: float) -> float:
+        """Of what the networks can answer in that time, how much they were asked; on a GPU nothing is kept."""
+        return (played.simulations if self._on_gpu else played.evaluations) / seconds / self._network_rate
+
+    def close(self) -> None:
+        """Ends the processes, if there are any."""
+        if self._leave:
+            self._leave()
+        for worker in self.all:
+            worker.close()
+
+    # --- learning on further devices ---------------------------------------------------------------------------------
+
+    def learn(self, net: NeuralNet, lesson: Lesson, learn_here: Callable[[], Any]) -> Any:
+        """`learn_here()` while the processes of the further devices do their part of the same; returns what it does."""
+        if not self.learners:
+            return learn_here()
+        pool = ThreadPoolExecutor(len(self.learners))
+        if self._leave is None:
+            self._leave = self._meet(net, pool)
+        parts = [pool.submit(learner.learn, lesson) for learner in self.learners]
+        try:
+            found = learn_here()
+        except RuntimeError:  # what torch raises if another has left, who knows better why
+            _raise_first(parts)
+            raise
+        finally:
+            pool.shutdown(wait=False)
+        _raise_first(parts)
+        return found
+
+    def _meet(self, net: NeuralNet, pool: ThreadPoolExecutor) -> Callable[[], None]:
+        size = 1 + len(self.learners)
+        with tempfile.TemporaryDirectory() as folder:
+            meeting = Path(folder) / "meeting"
+            parts = [pool.submit(each.join, meeting, i, size) for i, each in enumerate(self.learners, start=1)]
+            leave = net.join(meeting, 0, size)
+            _raise_first(parts)
+        return leave
+
+    # --- making them -------------------------------------------------------------------------------------------------
+
+    def _choose_slots(self, evaluate: Evaluator | DeviceEvaluate) -> int:
+        setup, self_play = self._setup, self._setup.config.self_play
+        most = max(1, self_play.games_per_generation // self._total)
+        if isinstance(evaluate, DeviceEvaluate) and setup.by_the_clock:
+            if setup.slots:
+                return setup.slots
+            return choose_slots(self._kernels, evaluate, setup.config.search, self._each, most)
+        return min(self_play.num_slots, most)
+
+    def _rate_of_network(self, evaluate: Evaluator | DeviceEvaluate) -> float:
+        """Positions a second that the network of one device answers, alone."""
+        if isinstance(evaluate, DeviceEvaluate):
+            return rate_on_device(self._kernels, evaluate, self.num_slots)
+        return rate_on_processor(self._kernels, self._net, self._setup.threads_each)
+
+    def _bytes_of_trees(self, num_slots: int) -> int:
+        return bytes_of_search(self._kernels, self._setup.config.search, num_slots)
+
+    def _make_threads(self, evaluates: Sequence[Evaluator | DeviceEvaluate], num_slots: int) -> list[SelfPlay]:
+        setup = self._setup
+        return [
+            SelfPlay(
+                self._kernels, setup.config.self_play, setup.config.search, evaluate, num_slots, setup.seed, i,
+                self._total,
+            )
+            for i, evaluate in enumerate(evaluates)
+        ]  # fmt: skip
+
+    def _start_process(self, number: int) -> WorkerProcess:
+        setup, config = self._setup, self._setup.config
+        assert setup.package.load_again is not None
+        work = Work(
+            load=setup.package.load_again, net=asdict(config.net), config=config.self_play, search=config.search,
+            replay=config.replay, learner=config.learner, device=setup.devices[number // self._each],
+            threads=setup.threads_each, cache_size=config.cache_size, num_slots=self.num_slots, seed=setup.seed,
+            first_game=number, game_stride=self._total,
+        )  # fmt: skip
+        return WorkerProcess(work, setup.weights, setup.stop)
+
+
+def name_devices(devices: Sequence[str]) -> list[str]:
+    """`cuda:i` by the number or name that `see_only` wants, where this process sees not all GPUs of the machine."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if not visible:
+        return list(devices)
+    names = visible.split(",")
+    kinds = [device.partition(":") for device in devices]
+    return [f"{kind}:{names[int(number)]}" if number else kind for kind, _, number in kinds]
+
+
+def _raise_first(parts: Sequence[Future[None]]) -> None:
+    """Waits for all; raises the first mistake of theirs."""
+    for part in parts:
+        part.result()

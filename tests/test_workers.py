@@ -1,0 +1,72 @@
+"""Who plays and learns where: several devices do what one would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_coach import TINY
+
+import games
+from alphazero.coach import Coach
+from alphazero.errors import TrainingError
+from alphazero.run_folder import RunFolder
+from alphazero.workers import name_devices
+
+
+def run(path: Path, devices: list[str], generations: int = 2) -> Coach:
+    torch.manual_seed(5)
+    with RunFolder.create(path, {}) as folder:
+        config = replace(TINY, generations=generations)
+        coach = Coach(games.load("tictactoe"), config, folder, seed=3, threads=2, devices=devices)
+        try:
+            coach.run()
+        finally:
+            coach.close()
+    return coach
+
+
+def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(tmp_path: Path):
+    """Every process plays its share of the games and adds its part to every update, as threads do."""
+    one, two = run(tmp_path / "one", ["cpu"]), run(tmp_path / "two", ["cpu", "cpu"])
+    assert len(two.workers.learners) == 1
+    for (number, here), (_, there) in zip(one.replay.generations, two.replay.generations, strict=True):
+        for name, array in here.arrays().items():
+            np.testing.assert_array_equal(there.arrays()[name], array, err_msg=f"{name} of generation {number}")
+    for name, tensor in one.net.module.state_dict().items():
+        assert torch.equal(two.net.module.state_dict()[name], tensor), name
+
+
+@pytest.mark.parametrize(
+    ("visible", "named"),
+    [(None, ["cuda:0", "cuda:1"]), ("2,5", ["cuda:2", "cuda:5"]), ("GPU-a,GPU-b", ["cuda:GPU-a", "cuda:GPU-b"])],
+)
+def test_gpus_are_named_as_the_machine_does(visible: str | None, named: list[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert name_devices(["cuda:0", "cuda:1"]) == named
+    assert name_devices(["cpu"]) == ["cpu"] and name_devices(["cuda"]) == ["cuda"]
+
+
+def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        config = replace(TINY, generations=2)
+        coach = Coach(games.load("tictactoe"), config, folder, seed=3, threads=2, devices=["cpu", "cpu"])
+        learn = coach.learner.learn
+
+        def learn_alone(*arguments):
+            if coach.generation == 1:
+                coach.workers.learners[0]._process.kill()
+            return learn(*arguments)
+
+        monkeypatch.setattr(coach.learner, "learn", learn_alone)
+        try:
+            with pytest.raises(TrainingError, match="has died"):
+                coach.run()
+        finally:
+            coach.close()
+        assert coach.saved_generation == 1
