@@ -23,14 +23,15 @@ import numpy as np
 import torch
 
 import games
+from alphazero.calibration import rate_on_device
 from alphazero.command import check_output_file, parse, run_command
-from alphazero.cuda_kernels import make_work
-from alphazero.device import Device
 from alphazero.device_search import DeviceSearch, make_evaluates, make_search, runs_on_device
+from alphazero.device_training import place
 from alphazero.errors import InvalidSetting
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
-from alphazero.neural_net import Batch, DeviceEvaluate
+from alphazero.neural_net import DeviceEvaluate
+from alphazero.replay_buffer import TrainingSet
 from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
 from alphazero.storage import write_json
@@ -126,20 +127,17 @@ def network(options: GpuBenchmark) -> dict[str, Any]:
     for name in list(NETS)[: 1 if options.quick else 2]:
         kernels, net = open_net(options, name)
         for batch in (4096,) if options.quick else (256, 1024, 4096, 16384):
-            replay = captured_network(kernels, net, batch)
-            rate = 20 * batch / seconds(lambda replay=replay: [replay() for _ in range(20)])  # type: ignore[misc]
+            rate = rate_on_device(kernels, on_device(net), batch)
             figures[f"evaluations_per_s_{name}_{batch}"] = rate
             figures[f"network_flops_per_s_{name}_{batch}"] = rate * net.card["flops_per_position"]
     return figures
 
 
-def captured_network(kernels: Kernels, net: TorchNet, batch: int) -> Callable[[], None]:
-    """One call of the network on so many positions, as a graph."""
-    device, evaluate = Device(), net.device_evaluate()
+def on_device(net: TorchNet) -> DeviceEvaluate:
+    """The network for a search on the GPU."""
+    evaluate = net.device_evaluate()
     assert evaluate is not None
-    work = make_work(kernels, batch, 1, 1, device)
-    replay = device.captured(lambda: evaluate(work.planes, work.legal_masks, work.priors, work.values))
-    return lambda: (replay(), work, evaluate)[0]  # keeps what the graph works on
+    return evaluate
 
 
 def search(options: GpuBenchmark) -> dict[str, Any]:
@@ -148,15 +146,12 @@ def search(options: GpuBenchmark) -> dict[str, Any]:
     states = random_states(kernels, min(options.batch, 256))
     states = np.tile(states, (-(-options.batch // len(states)), 1))[: options.batch]
     numbers = np.arange(len(states))
-    replay = captured_network(kernels, net, options.batch)
-    raw = options.batch / (seconds(lambda: [replay() for _ in range(20)]) / 20)
+    raw = rate_on_device(kernels, on_device(net), options.batch)
     figures: dict[str, Any] = {"trees_on_gpu": runs_on_device(kernels, net), "search_batch": options.batch}
-    evaluate = net.device_evaluate()
-    assert evaluate is not None
     for simulations in (64,) if options.quick else (16, 64, 200, 800):
         config = SearchConfig(num_simulations=simulations)
         per_simulation = {}
-        for name, answer in (("search", evaluate), ("kernels", Free())):
+        for name, answer in (("search", on_device(net)), ("kernels", Free())):
             searcher = DeviceSearch(kernels, config, answer, options.batch)
             whole = seconds(lambda searcher=searcher: searcher.run(states, numbers, numbers * 0), 3)  # type: ignore[misc]
             per_simulation[name] = whole / simulations
@@ -193,16 +188,20 @@ def self_play(options: GpuBenchmark) -> dict[str, Any]:
 
 
 def learner(options: GpuBenchmark) -> dict[str, Any]:
-    """Samples a second that the network learns from."""
+    """Samples a second that the network learns from, with the window on the GPU and on the processor."""
     kernels, net = open_net(options, "5x64")
-    game, figures = kernels.game, {}
-    for size in (512, 4096):
-        rng = np.random.default_rng(0)
-        planes = rng.random((size, *game.observation_shape), np.float32)
-        policies = np.full((size, game.num_actions), 1 / game.num_actions, np.float32)
-        batch = Batch(planes, np.ones(policies.shape, bool), policies, rng.uniform(-1, 1, size).astype(np.float32))
-        took = seconds(lambda batch=batch: [net.train_step(batch, 1e-3) for _ in range(10)])  # type: ignore[misc]
-        figures[f"learner_samples_per_s_{size}"] = 10 * size / took
+    rng, figures = np.random.default_rng(0), {}
+    states = np.tile(random_states(kernels, 256), (64, 1))
+    policies = np.full((len(states), kernels.game.num_actions), 1 / kernels.game.num_actions, np.float32)
+    window = TrainingSet(kernels, states, policies, rng.uniform(-1, 1, len(states)).astype(np.float32))
+    for where, source in (("gpu", place(window, "cuda")), ("processor", window)):
+        for size in (512, 4096):
+
+            def update(source: Any = source, size: int = size) -> None:
+                for batch in source.batches(size, 20, rng):
+                    net.train_step(batch, 1e-3)
+
+            figures[f"learner_samples_per_s_{size}_window_on_{where}"] = 20 * size / seconds(update)
     return figures
 
 

@@ -12,6 +12,7 @@ import games
 from alphazero import device_training
 from alphazero.device_training import DeviceTrainingSet, place
 from alphazero.kernels import Kernels
+from alphazero.learner import Learner, LearnerConfig
 from alphazero.replay_buffer import TrainingSet
 
 
@@ -65,3 +66,33 @@ def test_a_window_that_does_not_fit_stays_where_it_is(monkeypatch, caplog):
 def test_the_size_is_counted_by_hand():
     """Connect Four: 6 planes of 42 cells, 7 actions with a mask and a target of 4 bytes, a value of 4 bytes."""
     assert random_set("connect4", 10).num_bytes == 10 * (6 * 42 + 7 * 5 + 4)
+
+
+@pytest.mark.cuda
+def test_learning_on_a_gpu_is_close_to_learning_on_the_processor():
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    source, nets = random_set("connect4", 256), []
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(0)
+        package = games.load("connect4")
+        net = package.make_net(package.game, {"blocks": 1, "channels": 16})
+        net.use_device(device)
+        Learner(net, LearnerConfig(batch_size=64, warmup_updates=0), 0).learn(source, 40, 1, 0.0)
+        nets.append(net)
+    masks, _, _ = source.kernels.describe_all(source.states)
+    answers = [net.evaluate(source.kernels.observations(source.states), masks) for net in nets]
+    for here, there in zip(*answers, strict=True):  # bf16 on both, in another order
+        assert np.abs(here - there).mean() < 0.03
+
+
+@pytest.mark.cuda
+def test_batches_on_a_gpu_equal_those_of_the_processor():
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    source = random_set("othello6", 300)
+    on_device = place(source, "cuda")
+    assert isinstance(on_device, DeviceTrainingSet)
+    for expected, found in zip(*(s.batches(64, 5, np.random.default_rng(1)) for s in (source, on_device)), strict=True):
+        for part, tensor in zip(*(dataclasses.astuple(batch) for batch in (expected, found)), strict=True):
+            assert np.array_equal(tensor.cpu().numpy(), part)
