@@ -98,9 +98,25 @@ def test_the_end(drawing: str, outcome: int):
 
 def test_the_network_sees_discs_moves_and_the_board():
     planes = OTHELLO.position_from_text("d3").observation
-    assert [int(plane.sum()) for plane in planes] == [1, 4, 3, 64]
+    assert [int(plane.sum()) for plane in planes] == [1, 4, 3, 3, 0, 64]
     assert planes[0, 4, 4] == 1  # e5, all that O has left
     assert {(int(r), int(c)) for r, c in np.argwhere(planes[2])} == {(2, 2), (2, 4), (4, 2)}  # c3, e3, c5
+    assert {(int(r), int(c)) for r, c in np.argwhere(planes[3])} == {(4, 5), (5, 4), (5, 5)}  # f5, e6, f6 for X
+
+
+@each_size
+def test_the_network_sees_what_wins_at_once(game: Othello):
+    """As trying all moves says: the game is over then, and the other one, to move there, has lost."""
+    rng, seen = np.random.default_rng(0), 0
+    for _ in range(40):
+        position = game.start()
+        while not position.terminal:
+            after = {action: position.play(action) for action in position.legal_actions if action < game.size**2}
+            wins = {a for a, end in after.items() if end.terminal and end.outcome == (-1 if position.to_play else 1)}
+            assert set(np.flatnonzero(position.observation[4]).tolist()) == wins
+            seen += len(wins)
+            position = position.play(int(rng.choice(position.legal_actions)))
+    assert seen > 10
 
 
 @each_size

@@ -154,16 +154,33 @@ def make_rules(size: int) -> Rules:
         return 1.0 if own > opponent else -1.0 if own < opponent else 0.0
 
     @njit
+    def wins_at_once(state, square):
+        """A disc on the square ends the game, and the mover has more."""
+        disc = ONE << square
+        turned = turned_by(state[0], state[1], disc, inner)
+        own, opponent = state[0] | disc | turned, state[1] & ~turned
+        if moves_of(opponent, own, board, inner) or moves_of(own, opponent, board, inner):
+            return False
+        return count_bits(own) > count_bits(opponent)
+
+    @njit
     def observe(state, planes):
-        """Own discs; the opponent's; squares where the mover can play; the board, as against what lies around it."""
+        """Discs, own and the opponent's; squares to play on, for both; those that win at once; the board itself.
+
+        Without the last but one, networks are blind to a loss of all discs early on, which hardly comes up in the games
+        of those who avoid it (docs/log.md).
+        """
         moves = moves_of(state[0], state[1], board, inner)
+        others_moves = moves_of(state[1], state[0], board, inner)
         for row in range(size):
             for col in range(size):
                 square = np.uint64(8 * row + col)
                 planes[0, row, col] = (state[0] >> square) & ONE
                 planes[1, row, col] = (state[1] >> square) & ONE
                 planes[2, row, col] = (moves >> square) & ONE
-                planes[3, row, col] = 1.0
+                planes[3, row, col] = (others_moves >> square) & ONE
+                planes[4, row, col] = (moves >> square) & ONE == ONE and wins_at_once(state, square)
+                planes[5, row, col] = 1.0
 
     @njit
     def transform(state, symmetry):
@@ -209,7 +226,7 @@ class Othello(Game):
     def __init__(self) -> None:
         self.num_actions = self.size**2 + 1
         self.max_plies = 2 * (self.size**2 - 4)  # a disc or a pass, which no pass follows
-        self.observation_shape = (4, self.size, self.size)
+        self.observation_shape = (6, self.size, self.size)
         self.rules = make_rules(self.size)
 
     @cached_property
