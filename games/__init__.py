@@ -9,14 +9,11 @@ that an installed package offers under the entry point group `alphazero.games`, 
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import importlib
 import importlib.metadata
 import importlib.util
 import sys
-import traceback
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -25,9 +22,11 @@ from typing import Any
 from alphazero.errors import GameError, UnknownName
 from alphazero.game import Game
 from alphazero.package import GamePackage
+from alphazero.user_code import can_be_found, import_file, naming
 from games import general, openspiel
 
 FOLDER = Path(__file__).parent
+HINT = "give the path of a Python file with a Game class"
 
 
 def _classes() -> dict[str, tuple[str, str]]:
@@ -74,80 +73,22 @@ def _find(name: str) -> GamePackage:
         path, its_class = _CLASSES[module_name]
         return _package(importlib.import_module(path), class_name or its_class, module_name)
     if module_name.endswith(".py"):
-        return _package(_import_file(Path(module_name)), class_name, module_name)
+        return _package(import_file(Path(module_name), "game", HINT, GameError), class_name, module_name)
     entries = _entry_points()
     if name in entries:
-        with _naming(f"the installed game {name!r}"):
+        with naming(f"the installed game {name!r}", GameError):
             loaded = entries[name].load()
         if isinstance(loaded, ModuleType):
             return _package(loaded, "", name)
         if not isinstance(loaded, type) or not issubclass(loaded, Game):
             raise GameError(f"the entry point {name!r} must lead to a Game class or its module: {entries[name].value}")
         return _package(sys.modules[loaded.__module__], loaded.__name__, name)
-    if "." in module_name and _can_be_found(module_name.split(".")[0]):
-        with _naming(f"the game module {module_name!r}"):
+    if "." in module_name and can_be_found(module_name.split(".")[0]):
+        with naming(f"the game module {module_name!r}", GameError):
             module = importlib.import_module(module_name)
         return _package(module, class_name, module_name)
     hint = "or a path to a Python file such as my_game.py, a dotted module name, or openspiel:NAME"
     raise UnknownName("game", name, [*NAMES, *entries], hint)
-
-
-def _can_be_found(module_name: str) -> bool:
-    with contextlib.suppress(ValueError):  # of modules such as __main__
-        return importlib.util.find_spec(module_name) is not None
-    return False
-
-
-def _import_file(path: Path) -> ModuleType:
-    exists = False
-    with contextlib.suppress(OSError):  # as of a name that is too long
-        exists = path.is_file()
-    if not exists:
-        raise GameError(f"there is no game file {str(path)!r}: give the path of a Python file with a Game class")
-    if (path.parent / "__init__.py").exists():
-        return _import_from_package(path.resolve())
-    name = f"alphazero_user_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        with _naming(f"the game file {str(path)!r}"):
-            spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _import_from_package(path: Path) -> ModuleType:
-    """A file of a package, which may import its neighbours."""
-    root, names = path.parent, [path.stem]
-    while (root / "__init__.py").exists():
-        root, names = root.parent, [root.name, *names]
-    name = ".".join(names)
-    if str(root) not in sys.path:
-        sys.path.append(str(root))  # last, so that it hides nothing
-    sys.modules.pop(name, None)  # it may have changed since
-    importlib.invalidate_caches()
-    with _naming(f"the game file {str(path)!r}"):
-        module = importlib.import_module(name)
-    if Path(str(module.__file__)).resolve() != path:
-        raise GameError(f"{path} cannot be imported: {name!r} is {module.__file__}; give its folder another name")
-    return module
-
-
-@contextlib.contextmanager
-def _naming(what: str) -> Iterator[None]:
-    """Turns whatever somebody else's module raises into one sentence that says where."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        places = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
-        where = f" ({places[-1].filename}, line {places[-1].lineno})" if places else ""
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise GameError(f"{what} cannot be used until this is mended: {reason}{where}") from error
 
 
 def _package(module: ModuleType, class_name: str, given: str) -> GamePackage:
@@ -169,7 +110,7 @@ def _package(module: ModuleType, class_name: str, given: str) -> GamePackage:
             + (choose if found else "define one there, as `class MyGame(Game)`")
         )
     chosen = found[class_name] if class_name else next(iter(found.values()))
-    with _naming(f"the game class in {given}"):
+    with naming(f"the game class in {given}", GameError):
         made = chosen(*arguments)
     if not isinstance(made, Game):
         made = general.GeneralGame(
