@@ -18,9 +18,10 @@ from alphazero.contestants import game_of, open_contestant
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
 from alphazero.game_record import read_records, records_of, write_records
+from alphazero.human import HumanLeft, HumanPlayer
 from alphazero.kernels import Kernels
 from alphazero.package import GamePackage
-from alphazero.players import HumanLeft, Player
+from alphazero.players import Player
 from alphazero.rating import elo_difference
 from alphazero.sprt import Sprt
 from alphazero.storage import write_json
@@ -35,7 +36,8 @@ class PitConfig:
     """Play two contestants against each other and say who is stronger.
 
     A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a checkpoint file, a run folder (its best
-    net), folder:GENERATION, or what the game adds (solver in Connect Four). Those that search take settings, as in
+    net), folder:GENERATION, python:MODULE:FUNCTION (your function from observations to logits), gtp:"COMMAND" (a
+    program that speaks GTP), or what the game adds (solver in Connect Four). Those that search take settings, as in
     runs/c4@simulations=200,temperature=0.2.
     """
 
@@ -114,7 +116,7 @@ def main(argv: list[str]) -> None:
         open_contestant(text, package, seed=config.seed, threads=config.threads, simulations=config.simulations)
         for text in contestants
     )
-    alone = not (first.one_at_a_time or second.one_at_a_time)
+    alone = not any(isinstance(player, HumanPlayer) for player in (first, second))
     if config.sprt and not alone:
         raise InvalidSetting("--sprt takes hundreds of games, which nobody wants to play: leave it out with a human")
     play = play_alone if alone else play_with_human
@@ -150,7 +152,8 @@ def play_alone(game: Game, first: Player, second: Player, config: PitConfig) -> 
         progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games, score {result.score:.1%}")
 
     for player in (first, second):  # compiling is no thinking
-        player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        if not player.one_at_a_time:
+            player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
     with Progress(f"{first.name} - {second.name}") as progress:
         return play_match(
             kernels, first, second, num_games, config.seed, on_progress=show,
@@ -197,7 +200,7 @@ def replay(path: Path, number: int | None, game_name: str | None) -> None:
         if answer.startswith("q"):
             return
         shown = max(0, shown - 1) if answer.startswith("b") else shown + 1
-    print(f"\n{' - '.join(record.contestants)}: {record.result}")
+    print(f"\n{' - '.join(record.contestants)}: {record.result}" + (record.forfeit and f" ({record.forfeit})"))
 
 
 def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None) -> str:
@@ -205,6 +208,7 @@ def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, 
     low, high = result.score_interval
     elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
     ms_first, ms_second = result.ms_per_move
+    num_forfeits = sum(map(bool, result.forfeits))
     return (
         f"{game_name}: {contestants[0]} against {contestants[1]}, {result.num_games} games\n"
         f"wins            {result.wins}\n"
@@ -214,6 +218,7 @@ def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, 
         f"Elo difference  {elo:+.0f} ({elo_low:+.0f} to {elo_high:+.0f})\n"
         f"distinct games  {result.distinct_games}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
+        + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
     ) + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")
 
 

@@ -6,6 +6,7 @@ right to begin favours anyone. Openings are distinct positions as long as the ga
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from alphazero.errors import IllegalAction, InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.kernels import Kernels
 from alphazero.noise import OPENING, make_key, uniform
-from alphazero.players import Player
+from alphazero.players import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.rating import score_interval
+
+logger = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = 256
 """Games in progress at once."""
@@ -42,6 +45,8 @@ class MatchResult:
     """For each game, the share of that time that it took."""
     opening_plies: int = 0
     """Plies of every game that were drawn before the contestants took over."""
+    forfeits: tuple[str, ...] = ()
+    """For each game, why the loser gave it up before its end; "" for one that was played out."""
 
     @property
     def num_games(self) -> int:
@@ -218,9 +223,12 @@ class _Match:
         self._states = kernels.start_states(rows)
         self._to_play = np.zeros(rows, np.int8)
         self._actions: list[list[int]] = [[] for _ in range(rows)]
-        self._finished: dict[int, tuple[tuple[int, ...], int]] = {}
+        self._finished: dict[int, tuple[tuple[int, ...], int, str]] = {}
         self._moves, self._seconds = [0, 0], [0.0, 0.0]
         self._game_seconds = np.zeros((num_games, 2))
+        for player, opponent in (players, players[::-1]):
+            if isinstance(player, FollowingPlayer):
+                player.meet(opponent)
 
     def seat_waiting_games(self) -> bool:
         """Gives free rows to the games that wait; false when there is nothing left to play."""
@@ -252,13 +260,20 @@ class _Match:
         return self._to_play ^ (self._games & 1)
 
     def _ask(self, index: int, rows: np.ndarray) -> np.ndarray:
-        player, states = self._players[index], self._states[rows]
+        """`int64[n]`: what the player chooses; -1 where the game does not go on from here."""
+        player, states, games = self._players[index], self._states[rows], self._games[rows]
         plies = np.array([len(self._actions[row]) for row in rows], np.int64)
         begin = time.perf_counter()
-        actions = np.asarray(player.select_actions(states.copy(), self._games[rows], plies), np.int64)
+        if isinstance(player, FollowingPlayer):
+            action = self._ask_follower(player, index, int(rows[0]))
+            if action is None:
+                return np.array([-1])
+            actions = np.array([action])
+        else:
+            actions = np.asarray(player.select_actions(states.copy(), games, plies), np.int64)
         taken = time.perf_counter() - begin
         self._seconds[index] += taken
-        self._game_seconds[self._games[rows], index] += taken / len(rows)
+        self._game_seconds[games, index] += taken / len(rows)
         self._moves[index] += len(rows)
         legal_masks, _, _ = self._kernels.describe_all(states)
         allowed = (actions >= 0) & (actions < legal_masks.shape[1])
@@ -269,23 +284,40 @@ class _Match:
             raise IllegalAction(f"{player.name} chose {actions[wrong]} after {history}, which is not a legal action")
         return actions
 
+    def _ask_follower(self, player: FollowingPlayer, index: int, row: int) -> int | None:
+        """The action, or None if the game has been forfeited or taken back instead."""
+        game, history = int(self._games[row]), tuple(self._actions[row])
+        position = Position(self._kernels.game, self._states[row].copy(), int(self._to_play[row]), history)
+        try:
+            return player.choose(position, game)
+        except Forfeit as error:
+            logger.warning("%s loses game %d: %s", player.name, game, error)
+            self._finished[game] = history, -1 if index == 0 else 1, f"{player.name}: {error}"
+            self._games[row] = -1
+        except TakeBack as back:
+            earlier = self._kernels.game.position(history[: back.ply])
+            self._states[row], self._to_play[row] = earlier.state, earlier.to_play
+            self._actions[row] = list(earlier.actions)
+        return None
+
     def _collect(self) -> None:
         """Takes the games that are over out of their rows."""
         _, terminal, values = self._kernels.describe_all(self._states)
         movers = self._contestants_to_move()
         for row in np.flatnonzero(terminal & (self._games >= 0)):
             outcome = int(values[row]) * (1 if movers[row] == 0 else -1)
-            self._finished[int(self._games[row])] = tuple(self._actions[row]), outcome
+            self._finished[int(self._games[row])] = tuple(self._actions[row]), outcome, ""
             self._games[row] = -1
 
     def result(self) -> MatchResult:
         finished = sorted(self._finished.items())
         return MatchResult(
             games=tuple(game for game, _ in finished),
-            actions=tuple(actions for _, (actions, _) in finished),
-            outcomes=tuple(outcome for _, (_, outcome) in finished),
+            actions=tuple(actions for _, (actions, _, _) in finished),
+            outcomes=tuple(outcome for _, (_, outcome, _) in finished),
             moves=(self._moves[0], self._moves[1]),
             seconds=(self._seconds[0], self._seconds[1]),
             game_seconds=tuple((float(a), float(b)) for a, b in (self._game_seconds[game] for game, _ in finished)),
             opening_plies=self._openings[0].ply,
+            forfeits=tuple(reason for _, (_, _, reason) in finished),
         )

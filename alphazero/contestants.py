@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from alphazero.device_search import make_evaluates
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
+from alphazero.human import HumanPlayer
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
 from alphazero.package import GamePackage
 from alphazero.players import (
     GreedyPlayer,
-    HumanPlayer,
     MinimaxPlayer,
     Player,
     PolicyPlayer,
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 NAMES = ("random", "greedy", "minimax", "mcts", "human")
 """What every game has."""
+ADVICE = 400
+"""Simulations of the playouts that give a human hints where the opponent does not search."""
 HINT = "or a checkpoint file, a run folder, or folder:GENERATION"
 PLAY = SearchConfig(noise_fraction=0.0)
 """How contestants search unless told otherwise: without the noise that self-play needs."""
@@ -90,6 +92,8 @@ def open_contestant(
         )
     elif parts.name == "mcts":
         player = _open_mcts(parts, kernels, seed, threads, simulations)
+    elif parts.name == "human":
+        player = _open_human(parts, package, kernels, seed)
     elif parts.name in NAMES:
         player = _open_plain(parts, kernels, seed, threads)
     elif _is_path(parts):
@@ -142,15 +146,29 @@ def _is_path(parts: _Text) -> bool:
 
 def _open_plain(parts: _Text, kernels: Kernels, seed: int, threads: int) -> Player:
     """The players without settings."""
-    if parts.settings:
-        raise InvalidSetting(f"{parts.name} takes no settings, so {parts.whole!r} means nothing")
+    _refuse_settings(parts)
     if parts.name == "minimax":
         return MinimaxPlayer(kernels, _whole_argument(parts, "a depth", "minimax:4"), seed, threads)
+    _refuse_argument(parts)
+    return GreedyPlayer(kernels, seed) if parts.name == "greedy" else RandomPlayer(kernels, seed)
+
+
+def _open_human(parts: _Text, package: GamePackage, kernels: Kernels, seed: int) -> HumanPlayer:
+    _refuse_settings(parts)
+    _refuse_argument(parts)
+    config = replace(PLAY, num_simulations=ADVICE)
+    adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [playouts(kernels, seed)], config, seed)
+    return HumanPlayer(package.game, adviser, package.truth and package.truth(package.game), seed)
+
+
+def _refuse_settings(parts: _Text) -> None:
+    if parts.settings:
+        raise InvalidSetting(f"{parts.name} takes no settings, so {parts.whole!r} means nothing")
+
+
+def _refuse_argument(parts: _Text) -> None:
     if parts.argument or parts.head != parts.name:
         raise InvalidSetting(f"{parts.name} takes no argument, so {parts.head!r} means nothing")
-    if parts.name == "human":
-        return HumanPlayer(kernels.game)
-    return GreedyPlayer(kernels, seed) if parts.name == "greedy" else RandomPlayer(kernels, seed)
 
 
 def _open_mcts(parts: _Text, kernels: Kernels, seed: int, threads: int, simulations: int | None) -> Player:

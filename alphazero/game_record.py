@@ -30,11 +30,13 @@ class GameRecord:
     moves: tuple[str, ...]
     """The contestants' moves."""
     result: str
-    """`1-0`, `0-1` or `1/2-1/2`, seen by the first player."""
+    """`1-0`, `0-1` or `1/2-1/2`, seen by the first player; `*` for a game that goes on."""
     seconds: tuple[float, float]
     """Time that each player took, its share of the time for all games that were searched at once."""
     seed: int
     """Of the match."""
+    forfeit: str = ""
+    """Who gave the game up before its end and why; "" if nobody did."""
 
     def positions(self, game: Game) -> list[Position]:
         """All positions from the start to the end; raises IllegalAction."""
@@ -49,13 +51,10 @@ def records_of(
 ) -> list[GameRecord]:
     """The games of a match, in the order of their numbers."""
     found = []
-    for number, actions, outcome, seconds in zip(
-        result.games, result.actions, result.outcomes, result.game_seconds, strict=True
+    for number, actions, outcome, seconds, forfeit in zip(
+        result.games, result.actions, result.outcomes, result.game_seconds, result.forfeits, strict=True
     ):
-        words, position = [], game.start()
-        for action in actions:
-            words.append(position.format(action))
-            position = position.play(action)
+        words = words_of(game, actions)
         swapped = number % 2 == 1
         for_first_player = -outcome if swapped else outcome
         found.append(
@@ -68,9 +67,19 @@ def records_of(
                 result={1: "1-0", 0: "1/2-1/2", -1: "0-1"}[for_first_player],
                 seconds=seconds[::-1] if swapped else seconds,
                 seed=seed,
+                forfeit=forfeit,
             )
         )
     return found
+
+
+def words_of(game: Game, actions: Sequence[int]) -> list[str]:
+    """A game's actions in its notation."""
+    words, position = [], game.start()
+    for action in actions:
+        words.append(position.format(action))
+        position = position.play(action)
+    return words
 
 
 def write_records(path: Path, records: Sequence[GameRecord]) -> None:
@@ -91,8 +100,10 @@ def read_records(path: Path) -> list[GameRecord]:
 def _record(value: Any, where: str) -> GameRecord:
     kinds = {
         "game": str, "number": int, "contestants": list, "opening": list, "moves": list, "result": str,
-        "seconds": list, "seed": int,
+        "seconds": list, "seed": int, "forfeit": str,
     }  # fmt: skip
+    if isinstance(value, dict):
+        value = {"forfeit": "", **value}  # older files do not have it
     if not isinstance(value, dict) or {name: type(part) for name, part in value.items()} != kinds:
         raise InputError(f"{where} is not a game written by --save-games: it must hold {', '.join(kinds)}")
     words = [*value["contestants"], *value["opening"], *value["moves"]]

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from alphazero.game import Game
+from alphazero.game import Game, Position
 
 if TYPE_CHECKING:
     from alphazero.coach import RunConfig
     from alphazero.neural_net import NeuralNet
     from alphazero.players import Player
+
+Truth = Callable[[Position], Mapping[int, str]]
+"""What every legal action leads to, exactly, in words ("wins in 5"), the best first; empty if that takes too long."""
 
 
 @dataclass(frozen=True)
@@ -30,3 +33,5 @@ class GamePackage:
     """Makes the same package in another process; None if that cannot be done."""
     contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Players of the game's own by name, as `solver`: `(kernels, argument, settings, *, seed, threads) -> Player`."""
+    truth: Callable[[Game], Truth] | None = None
+    """Makes what tells a human the truth about a position, in the games that have a solver."""

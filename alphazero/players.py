@@ -15,8 +15,9 @@ from functools import partial
 
 import numpy as np
 
+from alphazero.analysis import Analysis
 from alphazero.device_search import DeviceSearch, as_many_as_fit, make_search
-from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.errors import InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.kernels import Kernels
 from alphazero.mcts import Evaluate, Search, SearchConfig, SearchResult
@@ -61,8 +62,41 @@ class Player(ABC):
         return Assessment(self.select_actions(states, games, plies))
 
 
-class HumanLeft(Exception):
-    """The human has left the match."""
+class FollowingPlayer(Player):
+    """Follows one game from move to move: it is asked with all that was played before."""
+
+    one_at_a_time = True
+
+    def __init__(self, game: Game):
+        self._game = game
+
+    @abstractmethod
+    def choose(self, position: Position, game: int) -> int:
+        """A legal action at `position`, which knows its history, in the game of that number.
+
+        Raises Forfeit to lose the game, or TakeBack to have it go on from an earlier position.
+        """
+
+    def meet(self, opponent: Player) -> None:
+        """Told before a match whom it is against, for those who want to know."""
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        """Of start positions alone: of others the history is not known; raises InvalidSetting."""
+        if plies.any():
+            raise InvalidSetting(f"{self.name} follows whole games, and cannot be asked about single positions")
+        return np.array([self.choose(self._game.start(), int(game)) for game in games])
+
+
+class Forfeit(Exception):
+    """A following player loses the game that it was asked about; `str(error)` says why."""
+
+
+class TakeBack(Exception):
+    """A following player wants its game to go on from the position after the first `ply` actions."""
+
+    def __init__(self, ply: int):
+        super().__init__(f"back to ply {ply}")
+        self.ply = ply
 
 
 def _draw(weights, seed, games, plies, purpose, actions):
@@ -224,6 +258,11 @@ class SearchPlayer(Player):
             raise
         return Assessment(actions, policy, values)
 
+    def analysis(self, num_simulations: int | None = None) -> Analysis:
+        """What the player's search thinks of single positions, with its own number of simulations or another."""
+        config = replace(self._config, num_simulations=num_simulations or self.num_simulations)
+        return Analysis(self._kernels, config, self._evaluates[0])
+
     def _make_room(self, num_positions: int) -> int:
         """How many positions a thread searches at once; its trees are made when first needed."""
         threads = len(self._evaluates)
@@ -257,44 +296,6 @@ class SearchPlayer(Player):
         if self._config.gumbel_actions > 0:
             return result.actions  # the winner of sequential halving
         return self._chooser.best(result.policy, games, plies)
-
-
-class HumanPlayer(Player):
-    """Someone at the terminal; `quit` or the end of the input raises HumanLeft."""
-
-    name = "human"
-    one_at_a_time = True
-
-    def __init__(self, game: Game):
-        self._game = game
-        self._answers: dict[str, np.ndarray] = {}
-        """What the other one can play after our last action, and where it leads; if we move again, it is our own."""
-
-    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        return np.array([self._ask(state, int(ply)) for state, ply in zip(states, plies, strict=True)])
-
-    def _ask(self, state: np.ndarray, ply: int) -> int:
-        position = Position(self._game, state.copy(), self._game.mover(state, ply % 2), ())
-        answer = next((text for text, after in self._answers.items() if np.array_equal(after, state)), None)
-        if answer:
-            print(f"\nPlayer {2 - position.to_play} plays {answer}")
-        print(f"\n{position}\n")
-        print("Your actions: " + ", ".join(position.format(action) for action in position.legal_actions) + ", or quit")
-        while True:
-            try:
-                text = input(f"Player {position.to_play + 1}: ").strip()
-            except EOFError:
-                text = "quit"
-            if text.lower() == "quit":
-                raise HumanLeft
-            try:
-                action = position.parse(text)
-            except IllegalAction as error:
-                print(error)
-                continue
-            mine = position.play(action)
-            self._answers = {mine.format(answer): mine.play(answer).state for answer in mine.legal_actions}
-            return action
 
 
 def _make_pool(threads: int, use_threads: Callable[[int], None] | None) -> ThreadPoolExecutor:

@@ -159,4 +159,5 @@ def _with_parts(game: Game, module: ModuleType) -> GamePackage:
     return GamePackage(
         game, presets, make_net, optional("benchmark", "make_benchmark"),
         contestants=optional("contestants", "contestants") or {},
+        truth=optional("truth", "make_truth"),
     )  # fmt: skip

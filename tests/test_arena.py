@@ -13,7 +13,16 @@ from alphazero.arena import MatchResult, choose_opening_plies, draw_openings, ga
 from alphazero.errors import IllegalAction, InvalidSetting
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
-from alphazero.players import GreedyPlayer, MinimaxPlayer, Player, RandomPlayer, SearchPlayer
+from alphazero.players import (
+    FollowingPlayer,
+    Forfeit,
+    GreedyPlayer,
+    MinimaxPlayer,
+    Player,
+    RandomPlayer,
+    SearchPlayer,
+    TakeBack,
+)
 from alphazero.playouts import playouts
 
 TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE = games.load("tictactoe").game, games.load("connect4").game, DoubleMove()
@@ -195,6 +204,60 @@ def test_players_without_randomness_repeat_their_games():
 def test_an_illegal_action_stops_the_match(action):
     with pytest.raises(IllegalAction, match=f"fixed chose {action} after .* not a legal action"):
         play_match(KERNELS["connect4"], Fixed(action), Fixed(action), 2, seed=1, opening_plies=0)
+
+
+class Follower(FollowingPlayer):
+    """Plays the lowest legal action, but gives up the games in `lost`, and takes back once at each of `regrets`."""
+
+    name = "follower"
+
+    def __init__(self, game, lost=(), regrets=()):
+        super().__init__(game)
+        self.lost, self.regrets, self.met, self.asked = lost, dict(regrets), [], []
+
+    def meet(self, opponent):
+        self.met.append(opponent)
+
+    def choose(self, position, game):
+        self.asked.append((game, position.actions))
+        if game in self.lost and position.ply >= 2:
+            raise Forfeit(f"tired of {game}")
+        if (game, position.ply) in self.regrets:
+            raise TakeBack(self.regrets.pop((game, position.ply)))
+        return position.legal_actions[0]
+
+
+@pytest.mark.parametrize("follower_first", [True, False])
+def test_a_forfeited_game_is_lost_and_the_others_go_on(follower_first, caplog):
+    kernels = KERNELS["tictactoe"]
+    follower, other = Follower(TIC_TAC_TOE, lost=(1, 2)), FirstLegal(kernels)
+    players = (follower, other) if follower_first else (other, follower)
+    result = play_match(kernels, *players, 6, seed=1, opening_plies=2)
+    assert follower.met == [other] and result.num_games == 6
+    lost = -1 if follower_first else 1
+    assert [outcome for game, outcome in enumerate(result.outcomes) if game in (1, 2)] == [lost, lost]
+    assert result.forfeits == ("", "follower: tired of 1", "follower: tired of 2", "", "", "")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"follower loses game {n}: tired of {n}" for n in (1, 2)
+    ]
+    finals = replayed(TIC_TAC_TOE, result)
+    assert [final.terminal for final in finals] == [game not in (1, 2) for game in range(6)]
+    assert all(finals[game].ply in (2, 3) for game in (1, 2))  # what was played stays
+
+
+def test_a_follower_knows_the_whole_game():
+    kernels, follower = KERNELS["double_move"], Follower(DOUBLE_MOVE)
+    result = play_match(kernels, follower, RandomPlayer(kernels, 1), 4, seed=1, opening_plies=1)
+    assert all(result.actions[game][: len(actions)] == actions for game, actions in follower.asked)
+    assert result.moves[0] == len(follower.asked) and result.forfeits == ("",) * 4
+
+
+def test_moves_that_are_taken_back_are_forgotten():
+    kernels, follower = KERNELS["tictactoe"], Follower(TIC_TAC_TOE, regrets={(0, 4): 2, (1, 3): 1}.items())
+    result = play_match(kernels, follower, FirstLegal(kernels), 2, seed=1, opening_plies=0)
+    assert result.actions == ((0, 1, 2, 3, 4, 5, 6),) * 2
+    assert [len(actions) for game, actions in follower.asked if game == 0] == [0, 2, 4, 2, 4, 6]
+    assert [len(actions) for game, actions in follower.asked if game == 1] == [1, 3, 1, 3, 5]
 
 
 def test_progress_counts_up_to_the_result():

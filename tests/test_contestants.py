@@ -8,10 +8,10 @@ import pytest
 import games
 from alphazero.contestants import PLAY, game_of, open_contestant
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
+from alphazero.human import HumanPlayer
 from alphazero.mcts import SearchConfig
 from alphazero.players import (
     GreedyPlayer,
-    HumanPlayer,
     MinimaxPlayer,
     Player,
     PolicyPlayer,

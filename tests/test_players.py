@@ -13,8 +13,6 @@ from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
 from alphazero.players import (
     GreedyPlayer,
-    HumanLeft,
-    HumanPlayer,
     MinimaxPlayer,
     Player,
     PolicyPlayer,
@@ -206,47 +204,3 @@ def test_sequential_halving_plays_its_winner():
     noisy = SearchConfig(num_simulations=8, gumbel_actions=2, noise_fraction=0.25)
     player = SearchPlayer("mcts", kernels, [planted([5] + [1] * 6)], noisy, seed=1)
     assert len(set(select(player, [GAMES["connect4"].start()] * 50))) > 2
-
-
-def test_a_human_is_asked_again_until_the_action_is_legal(monkeypatch, capsys):
-    position = GAMES["tictactoe"].position_from_text("a1 b2")
-    answers = iter(["z9", "a1", "", " C3 "])
-    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
-    assert select(HumanPlayer(GAMES["tictactoe"]), [position]) == [8]
-    shown = capsys.readouterr().out
-    assert str(position) in shown
-    assert shown.count("b1, c1, a2, c2, a3, b3, c3") == 4  # at first and after each wrong answer
-
-
-@pytest.mark.parametrize("answer", ["quit", "QUIT ", EOFError])
-def test_a_human_may_leave(monkeypatch, answer):
-    def ask(prompt):
-        if answer is EOFError:
-            raise EOFError
-        return answer
-
-    monkeypatch.setattr("builtins.input", ask)
-    with pytest.raises(HumanLeft):
-        select(HumanPlayer(GAMES["tictactoe"]), [GAMES["tictactoe"].start()])
-
-
-def test_a_human_sees_whose_turn_it_is_where_a_player_moves_twice(monkeypatch, capsys):
-    position = GAMES["double_move"].position_from_text("3 1")  # the second player takes one of nine and moves again
-    monkeypatch.setattr("builtins.input", lambda prompt: print(prompt) or "2")
-    assert select(HumanPlayer(GAMES["double_move"]), [position]) == [1]
-    shown = capsys.readouterr().out
-    assert "pile 8, first player 3, second player 1" in shown and "Player 2:" in shown
-
-
-def test_a_human_is_told_what_the_other_one_played(monkeypatch, capsys):
-    game = GAMES["tictactoe"]
-    human = HumanPlayer(game)
-    monkeypatch.setattr("builtins.input", lambda prompt: "a1")
-    start = game.start()
-    assert select(human, [start]) == [0]
-    assert "plays" not in capsys.readouterr().out
-    monkeypatch.setattr("builtins.input", lambda prompt: "c3")
-    assert select(human, [start.play(0).play(4)]) == [8]
-    assert "Player 2 plays b2" in capsys.readouterr().out
-    assert select(human, [start]) == [8]  # another game begins: nothing was played in it
-    assert "plays" not in capsys.readouterr().out
