@@ -5,16 +5,18 @@
     minimax:4                     alpha-beta to a depth
     mcts:400                      tree search with random playouts, simulations per ply
     human                         you, at the terminal
+    python:MODULE:FUNCTION        your function (observations) -> logits; MODULE is dotted or the path of a .py file
     solver ...                    what the game itself offers
     runs/c4                       a run folder (its best net), runs/c4:12 its generation 12
     net.safetensors               a checkpoint
 
 Nets and mcts take settings: `temperature`, `simulations` (a net's 0 = no search, its policy alone) and every field of
-`SearchConfig`, as in `runs/c4:12@simulations=200,temperature=0.2`.
+`SearchConfig`, as in `runs/c4:12@simulations=200,temperature=0.2`. A function takes `temperature`.
 
 A text is split at the last `@` that a word and `=` follow, so a path may hold an `@`. What is before it is a known
 name, if its part before the first `:` is one; else it is a path, and `:` with digits at its end is the generation. A
-run folder that is called like a known name is `./random`.
+run folder that is called like a known name is `./random`. FUNCTION is what follows the last `:`, so MODULE
+may hold some.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from alphazero.playouts import playouts
 if TYPE_CHECKING:
     from alphazero.neural_net import NeuralNet
 
-NAMES = ("random", "greedy", "minimax", "mcts", "human")
+NAMES = ("random", "greedy", "minimax", "mcts", "human", "python")
 """What every game has."""
 ADVICE = 400
 """Simulations of the playouts that give a human hints where the opponent does not search."""
@@ -94,6 +96,8 @@ def open_contestant(
         player = _open_mcts(parts, kernels, seed, threads, simulations)
     elif parts.name == "human":
         player = _open_human(parts, package, kernels, seed)
+    elif parts.name == "python":
+        player = _open_function(parts, kernels, seed)
     elif parts.name in NAMES:
         player = _open_plain(parts, kernels, seed, threads)
     elif _is_path(parts):
@@ -159,6 +163,23 @@ def _open_human(parts: _Text, package: GamePackage, kernels: Kernels, seed: int)
     config = replace(PLAY, num_simulations=ADVICE)
     adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [playouts(kernels, seed)], config, seed)
     return HumanPlayer(package.game, adviser, package.truth and package.truth(package.game), seed)
+
+
+def _open_function(parts: _Text, kernels: Kernels, seed: int) -> Player:
+    from alphazero.python_policy import FunctionPlayer
+
+    return FunctionPlayer(kernels, parts.argument, seed, _number_setting(parts, "temperature", 0.0, 0.0, 100.0))
+
+
+def _number_setting(parts: _Text, name: str, default: float, low: float, high: float) -> float:
+    """The only setting that such a contestant takes."""
+    for given in parts.settings:
+        if given != name:
+            raise UnknownName("setting", given, [name])
+    value = float(_parse_setting(name, parts.settings.get(name, str(default)), float))
+    if not low <= value <= high:
+        raise InvalidSetting(f"the {name} of {parts.name} must lie between {low:g} and {high:g}, not {value:g}")
+    return value
 
 
 def _refuse_settings(parts: _Text) -> None:
