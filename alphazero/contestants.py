@@ -6,17 +6,20 @@
     mcts:400                      tree search with random playouts, simulations per ply
     human                         you, at the terminal
     python:MODULE:FUNCTION        your function (observations) -> logits; MODULE is dotted or the path of a .py file
+    gtp:"COMMAND"                 a program that speaks the Go Text Protocol, as gtp:"gnugo --mode gtp"
     solver ...                    what the game itself offers
     runs/c4                       a run folder (its best net), runs/c4:12 its generation 12
     net.safetensors               a checkpoint
 
 Nets and mcts take settings: `temperature`, `simulations` (a net's 0 = no search, its policy alone) and every field of
-`SearchConfig`, as in `runs/c4:12@simulations=200,temperature=0.2`. A function takes `temperature`.
+`SearchConfig`, as in `runs/c4:12@simulations=200,temperature=0.2`. A function takes `temperature`, an engine `timeout`,
+the seconds that it may take for an answer: `gtp:"gnugo --mode gtp"@timeout=5`.
 
-A text is split at the last `@` that a word and `=` follow, so a path may hold an `@`. What is before it is a known
-name, if its part before the first `:` is one; else it is a path, and `:` with digits at its end is the generation. A
-run folder that is called like a known name is `./random`. FUNCTION is what follows the last `:`, so MODULE
-may hold some.
+A text is split at the last `@` that a word and `=` follow with no quotation mark behind them, so a path or a command
+may hold an `@`. What is before it is a known name, if its part before the first `:` is one; else it is a path, and `:`
+with digits at its end is the generation. A run folder that is called like a known name is `./random`. FUNCTION is what
+follows the last `:`, so MODULE may hold some. The quotation marks round COMMAND may be left out where a shell has
+taken them away; it is split into words as a shell would, but no shell runs it.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from alphazero.device_search import make_evaluates
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
+from alphazero.gtp_player import TIMEOUT, GtpPlayer
+from alphazero.gtp_words import default_words
 from alphazero.human import HumanPlayer
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
@@ -47,7 +52,7 @@ from alphazero.playouts import playouts
 if TYPE_CHECKING:
     from alphazero.neural_net import NeuralNet
 
-NAMES = ("random", "greedy", "minimax", "mcts", "human", "python")
+NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
 """What every game has."""
 ADVICE = 400
 """Simulations of the playouts that give a human hints where the opponent does not search."""
@@ -98,6 +103,8 @@ def open_contestant(
         player = _open_human(parts, package, kernels, seed)
     elif parts.name == "python":
         player = _open_function(parts, kernels, seed)
+    elif parts.name == "gtp":
+        player = _open_engine(parts, package)
     elif parts.name in NAMES:
         player = _open_plain(parts, kernels, seed, threads)
     elif _is_path(parts):
@@ -129,7 +136,7 @@ def game_of(text: str) -> str | None:
 
 
 def _split(text: str) -> _Text:
-    match = re.fullmatch(r"(.*)@(\w+=.*)", text, re.DOTALL)
+    match = re.fullmatch(r"(.*)@(\w+=[^\"]*)", text, re.DOTALL)
     head, settings_text = match.groups() if match else (text, "")
     settings: dict[str, str] = {}
     for item in filter(None, settings_text.split(",")):
@@ -169,6 +176,13 @@ def _open_function(parts: _Text, kernels: Kernels, seed: int) -> Player:
     from alphazero.python_policy import FunctionPlayer
 
     return FunctionPlayer(kernels, parts.argument, seed, _number_setting(parts, "temperature", 0.0, 0.0, 100.0))
+
+
+def _open_engine(parts: _Text, package: GamePackage) -> Player:
+    timeout = _number_setting(parts, "timeout", TIMEOUT, 0.01, 86_400.0)
+    quoted = re.fullmatch(r"\s*\"(.*)\"\s*", parts.argument, re.DOTALL)
+    words = (package.gtp_words or default_words)(package.game)
+    return GtpPlayer(package.game, words, quoted[1] if quoted else parts.argument, timeout)
 
 
 def _number_setting(parts: _Text, name: str, default: float, low: float, high: float) -> float:

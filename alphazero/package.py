@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from alphazero.game import Game, Position
+from alphazero.gtp_words import GtpWords
 
 if TYPE_CHECKING:
     from alphazero.coach import RunConfig
@@ -35,3 +36,5 @@ class GamePackage:
     """Players of the game's own by name, as `solver`: `(kernels, argument, settings, *, seed, threads) -> Player`."""
     truth: Callable[[Game], Truth] | None = None
     """Makes what tells a human the truth about a position, in the games that have a solver."""
+    gtp_words: Callable[[Game], GtpWords] | None = None
+    """The game in the Go Text Protocol; None: `default_words`."""

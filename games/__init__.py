@@ -160,4 +160,5 @@ def _with_parts(game: Game, module: ModuleType) -> GamePackage:
         game, presets, make_net, optional("benchmark", "make_benchmark"),
         contestants=optional("contestants", "contestants") or {},
         truth=optional("truth", "make_truth"),
+        gtp_words=optional("gtp", "gtp_words"),
     )  # fmt: skip

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from alphazero.errors import GameError, UnknownName
+from alphazero.game import Game
+from alphazero.gtp_words import GtpWords
 from alphazero.python_game import PythonGame, as_planes
 
 PREFIX = "openspiel:"
@@ -81,6 +83,20 @@ class OpenSpielGame(PythonGame[Any]):
         names = {action: "_".join(position.action_to_string(action).split()) for action in actions}
         counts = Counter(names.values())
         return {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
+
+
+def gtp_words(game: Game) -> GtpWords:
+    """In the Go Text Protocol: B_h8 is H8, for OpenSpiel says who plays it. Raises GameError for handicap stones."""
+    assert isinstance(game, OpenSpielGame)
+    parameters = game.game.get_parameters()
+    if parameters.get("handicap"):
+        raise GameError(f"{game.name} begins with handicap stones, which cannot be told in GTP: leave out handicap")
+    _, rows, columns = game.observation_shape
+    size = parameters.get("board_size", parameters.get("size"))
+    if isinstance(size, int):
+        rows = columns = size
+    name = game.game.get_type().short_name
+    return GtpWords(name, rows, columns, parameters.get("komi"), lambda word: word.rpartition("_")[2])
 
 
 def load_game(text: str) -> Any:

@@ -1,0 +1,59 @@
+"""How a game is spoken of in the Go Text Protocol: its name, its board, and what its actions are called there.
+
+https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. The first player is black. A vertex is the
+game's own notation in capitals, as D4, unless the game says otherwise (`gtp_words` in its module, or in a file `gtp.py`
+beside it); it means the legal action that is called so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from alphazero.errors import IllegalAction
+from alphazero.game import Game, Position
+
+COLOURS = ("black", "white")
+"""Of the first and of the second player."""
+
+
+def _same(word: str) -> str:
+    return word
+
+
+@dataclass(frozen=True)
+class GtpWords:
+    """One game's words."""
+
+    name: str
+    """For `set_game`, as engines write it; capitals do not matter."""
+    rows: int
+    columns: int
+    komi: float | None = None
+    """What white gets for moving second, in the games that have it."""
+    vertex_of: Callable[[str], str] = _same
+    """From an action in the game's notation to its vertex; capitals do not matter."""
+
+    def vertex(self, position: Position, action: int) -> str:
+        """What an action is called at `position`: D4, or pass in small letters, as some engines insist."""
+        word = self.vertex_of(position.format(action))
+        return "pass" if word.lower() == "pass" else word.upper()
+
+    def action(self, position: Position, vertex: str) -> int:
+        """The legal action that is called so; raises IllegalAction."""
+        for action in position.legal_actions:
+            if self.vertex(position, action).lower() == vertex.lower():
+                return action
+        raise IllegalAction(f"{vertex!r:.80} is not a legal move here")
+
+
+def default_words(game: Game) -> GtpWords:
+    """Of a game that says nothing: the network's planes are its board."""
+    _, rows, columns = game.observation_shape
+    return GtpWords(game.name, rows, columns)
+
+
+def without_i(word: str) -> str:
+    """A cell as Go players name it, who have no column i: i9 is J9."""
+    letter = word[:1].lower()
+    return word if letter < "i" or not word[1:].isdigit() else chr(ord(letter) + 1) + word[1:]

@@ -1,0 +1,90 @@
+"""An engine for tests of our side of the Go Text Protocol, without a rule of any game in it.
+
+python fake_gtp_engine.py replay FILE     says what a real engine has said; FILE is a log of `Engine`
+python fake_gtp_engine.py MODE            takes the first free cell of tic-tac-toe, but for what MODE makes it do
+"""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+COMMANDS = ["protocol_version", "list_commands", "boardsize", "clear_board", "play", "genmove", "quit"]
+CELLS = [f"{column}{row}" for row in "123" for column in "ABC"]
+
+
+def say(text: str) -> None:
+    print(text, end="\n\n", flush=True)
+
+
+def replay(path: Path) -> None:
+    """Answers from the log; a command that is not the next one there is refused."""
+    talks = re.findall(r"^> (.*)\n((?:(?!> ).*\n)*?)(?=\n*(?:> |\Z))", path.read_text(), re.MULTILINE)
+    for line, (command, answer) in zip(sys.stdin, talks, strict=False):
+        if line.strip() != command:
+            say(f"? the log has {command!r} here")
+            return
+        say(answer.rstrip("\n"))
+
+
+def misbehave(mode: str) -> None:
+    """What happens in place of an answer to `genmove`."""
+    if mode == "crash":
+        print("out of ideas", file=sys.stderr)
+        sys.exit(3)
+    if mode == "hang":
+        time.sleep(1000)
+    if mode == "endless":
+        while True:
+            print("= more", flush=True)
+    answers = {"garbage": "I think I play A1", "illegal": "= Z9", "resign": "= resign", "refuse": "? cannot"}
+    say(answers[mode])
+
+
+def play(mode: str) -> None:
+    """`crash-once FILE` crashes unless FILE is there; `child FILE` writes a child's number into it and stays."""
+    taken: set[str] = set()
+    commands = [*COMMANDS, "set_game", "list_games"] if mode == "games" else COMMANDS
+    for line in sys.stdin:
+        words = re.sub(r"#.*", "", line).split()
+        match words:
+            case ["list_commands"]:
+                say("= " + "\n".join(commands if mode != "poor" else commands[:2]))
+            case ["list_games"]:
+                say("= Go\nHex")
+            case ["clear_board"]:
+                taken.clear()
+                say("=")
+            case ["play", _, cell]:
+                taken.add(cell)
+                say("=")
+            case ["genmove", _]:
+                if mode in ("crash", "hang", "endless", "garbage", "illegal", "resign", "refuse"):
+                    misbehave(mode)
+                elif mode == "crash-once" and not Path(sys.argv[2]).exists():
+                    Path(sys.argv[2]).touch()
+                    misbehave("crash")
+                else:
+                    cell = next(cell for cell in CELLS if cell not in taken)
+                    taken.add(cell)
+                    # an id that nobody asked for, a carriage return and a tab: all allowed
+                    say(f"=7\t{cell.lower()}\r")
+            case ["quit"]:
+                if mode != "child":
+                    say("=")
+                    return
+            case _:
+                say("=")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "replay":
+        replay(Path(sys.argv[2]))
+    elif sys.argv[1] == "mute":
+        time.sleep(1000)
+    else:
+        if sys.argv[1] == "child":
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+            Path(sys.argv[2]).write_text(str(child.pid))
+        play(sys.argv[1])
