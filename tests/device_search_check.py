@@ -17,6 +17,7 @@ from reference_search import plies_of, random_positions, states_of
 
 import games
 from alphazero import tree_kernels
+from alphazero.analysis import Analysis
 from alphazero.device_search import DeviceSearch
 from alphazero.kernels import Kernels
 from alphazero.mcts import Search, SearchConfig, SearchResult
@@ -154,6 +155,20 @@ def self_play_differences(name: str) -> list[str]:
     return wrong
 
 
+def analysis_differences(name: str) -> list[str]:
+    """Where what is said of a position by a tree on the device differs from what one on the processor says."""
+    kernels = Kernels(games.load(name).game)
+    planted = Planted(kernels)
+    (position,) = random_positions(kernels.game, 1, seed=1)
+    evaluate = PlantedOnDevice(planted)
+    on_device = Analysis(kernels, BASE, evaluate)
+    assert isinstance(on_device._search, DeviceSearch)
+    evaluate.search = on_device._search
+    here = Analysis(kernels, BASE, planted).run(position)
+    expected = [replace(line, prior=None, moves=(line.action,)) for line in here]
+    return [] if on_device.run(position) == expected else [f"{name}: an analysis differs"]
+
+
 @contextlib.contextmanager
 def plain_python(kernels: Kernels) -> Iterator[Kernels]:
     """The game's kernels, and all loops over trees, run by Python."""
@@ -173,6 +188,7 @@ def plain_python(kernels: Kernels) -> Iterator[Kernels]:
 
 if __name__ == "__main__":
     found = differences(sys.argv[1], simulator=True)
+    found += analysis_differences(sys.argv[1])
     if games.load(sys.argv[1]).game.max_plies <= 24:
         found += self_play_differences(sys.argv[1])
     print("\n".join(found) or f"{sys.argv[1]}: all equal")
