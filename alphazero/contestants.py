@@ -11,9 +11,10 @@
     runs/c4                       a run folder (its best net), runs/c4:12 its generation 12
     net.safetensors               a checkpoint
 
-Nets and mcts take settings: `temperature`, `simulations` (a net's 0 = no search, its policy alone) and every field of
-`SearchConfig`, as in `runs/c4:12@simulations=200,temperature=0.2`. A function takes `temperature`, an engine `timeout`,
-the seconds that it may take for an answer: `gtp:"gnugo --mode gtp"@timeout=5`.
+Nets and mcts take settings: `temperature` (0, the best action, unless given), `temperature_plies` and
+`final_temperature` (from that ply of a game on), `simulations` (a net's 0 = no search, its policy alone) and every
+field of `SearchConfig`, as in `runs/c4:12@simulations=200,temperature=0.2`. A function takes the temperatures, an
+engine `timeout`, the seconds that it may take for an answer: `gtp:"gnugo --mode gtp"@timeout=5`.
 
 A text is split at the last `@` that a word and `=` follow with no quotation mark behind them, so a path or a command
 may hold an `@`. What is before it is a known name, if its part before the first `:` is one; else it is a path, and `:`
@@ -46,6 +47,7 @@ from alphazero.players import (
     PolicyPlayer,
     RandomPlayer,
     SearchPlayer,
+    Temperature,
 )
 from alphazero.playouts import playouts
 
@@ -175,7 +177,8 @@ def _open_human(parts: _Text, package: GamePackage, kernels: Kernels, seed: int)
 def _open_function(parts: _Text, kernels: Kernels, seed: int) -> Player:
     from alphazero.python_policy import FunctionPlayer
 
-    return FunctionPlayer(kernels, parts.argument, seed, _number_setting(parts, "temperature", 0.0, 0.0, 100.0))
+    types = get_type_hints(Temperature)
+    return FunctionPlayer(kernels, parts.argument, seed, Temperature(**_parse_settings(parts, types)))
 
 
 def _open_engine(parts: _Text, package: GamePackage) -> Player:
@@ -270,18 +273,14 @@ def _whole_argument(parts: _Text, what: str, example: str) -> int:
 
 def _search_settings(
     parts: _Text, simulations: int | None, base: SearchConfig = PLAY
-) -> tuple[SearchConfig | None, float]:
+) -> tuple[SearchConfig | None, Temperature]:
     """The search that a contestant asks for, None for 0 simulations; and the temperature."""
     types = {name: kind for name, kind in get_type_hints(SearchConfig).items() if name != "reuse_subtree"}
-    types |= {"simulations": int, "temperature": float}
-    values: dict[str, Any] = {}
-    for name, text in parts.settings.items():
-        if name not in types:
-            raise UnknownName("setting", name, types)
-        values[name] = _parse_setting(name, text, types[name])
+    of_temperature = get_type_hints(Temperature)
+    values = _parse_settings(parts, types | of_temperature | {"simulations": int})
     if values.keys() >= _SIMULATIONS:
         raise InvalidSetting(f"{parts.whole!r} gives its simulations twice")
-    temperature = values.pop("temperature", 0.0)
+    temperature = Temperature(**{name: values.pop(name) for name in of_temperature if name in values})
     if simulations is not None:
         values.setdefault("num_simulations", simulations)
     if "simulations" in values:
@@ -289,6 +288,16 @@ def _search_settings(
     if values.get("num_simulations") == 0:
         return None, temperature
     return replace(base, **values), temperature
+
+
+def _parse_settings(parts: _Text, types: Mapping[str, type]) -> dict[str, Any]:
+    """The settings of a contestant, as their types have it."""
+    values: dict[str, Any] = {}
+    for name, text in parts.settings.items():
+        if name not in types:
+            raise UnknownName("setting", name, types)
+        values[name] = _parse_setting(name, text, types[name])
+    return values
 
 
 def _parse_setting(name: str, text: str, kind: type) -> int | float | bool:

@@ -99,6 +99,31 @@ class TakeBack(Exception):
         self.ply = ply
 
 
+@dataclass(frozen=True)
+class Temperature:
+    """How a player draws: an action's chance is in proportion to its weight^(1/T), and T = 0 takes the best."""
+
+    temperature: float = 0.0
+    """T at first."""
+    temperature_plies: int = 1 << 30
+    """Plies of a game, its opening's among them, after which T is the next one."""
+    final_temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        for value in (self.temperature, self.final_temperature):
+            if not 0.0 <= value <= 100.0:
+                raise InvalidSetting(f"the temperature must lie between 0 and 100, not {value}")
+        if self.temperature_plies < 0:
+            raise InvalidSetting(f"temperature_plies must be 0 or more, not {self.temperature_plies}")
+
+    def at(self, plies: np.ndarray) -> np.ndarray:
+        """T, `float64[n]`, after so many plies, `int64[n]`."""
+        return np.where(plies < self.temperature_plies, self.temperature, self.final_temperature)
+
+
+BEST = Temperature()
+
+
 def _draw(weights, seed, games, plies, purpose, actions):
     """Writes `actions int64[n]`, each drawn by its `weights float64[n, A]` with the key (seed, game, ply, purpose)."""
     for i in range(len(weights)):
@@ -121,6 +146,19 @@ class Chooser:
         """`int64[n]` with probabilities in proportion to `weights [n, A]`."""
         actions = np.empty(len(weights), np.int64)
         self._kernel(weights.astype(np.float64), self._seed, games, plies, purpose, actions)
+        return actions
+
+    def at_temperature(
+        self, temperature: Temperature, weights: np.ndarray, best: np.ndarray, games: np.ndarray, plies: np.ndarray
+    ) -> np.ndarray:
+        """`int64[n]`: drawn by `weights [n, A]` where the temperature is above 0, else `best int64[n]`."""
+        temperatures = temperature.at(plies)
+        rows = np.flatnonzero(temperatures > 0)
+        actions = best.copy()
+        if len(rows):
+            weights = weights[rows].astype(np.float64)
+            sharpened = (weights / weights.max(axis=1, keepdims=True)) ** (1 / temperatures[rows, None])
+            actions[rows] = self.by_weight(sharpened, games[rows], plies[rows])
         return actions
 
     def best(self, scores: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
@@ -165,7 +203,7 @@ class GreedyPlayer(MinimaxPlayer):
 
 
 class PolicyPlayer(Player):
-    """A network without a search: the action of highest prior, or one drawn by prior^(1/T).
+    """A network without a search: the action of highest prior, or one drawn at a temperature.
 
     Positions are split over as many threads as there are `evaluates`; `use_threads` as for SearchPlayer.
     """
@@ -176,11 +214,11 @@ class PolicyPlayer(Player):
         kernels: Kernels,
         evaluates: Sequence[Evaluate],
         seed: int,
-        temperature: float = 0.0,
+        temperature: Temperature = BEST,
         use_threads: Callable[[int], None] | None = None,
     ):
         self.name, self._kernels, self._evaluates = name, kernels, evaluates
-        self._chooser, self._temperature = Chooser(kernels, seed), _checked_temperature(temperature)
+        self._chooser, self._temperature = Chooser(kernels, seed), temperature
         self._pool = _make_pool(len(evaluates), use_threads)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
@@ -195,18 +233,16 @@ class PolicyPlayer(Player):
         )
         priors, values = (np.concatenate(parts) for parts in zip(*answers, strict=True))
         weights = np.where(legal_masks, np.maximum(priors, 1e-9), 0.0)  # a legal action beats an illegal one at 0
-        if self._temperature == 0.0:
-            actions = self._chooser.best(weights, games, plies)
-        else:
-            actions = self._chooser.by_weight(_sharpened(weights, self._temperature), games, plies)
+        best = self._chooser.best(weights, games, plies)
+        actions = self._chooser.at_temperature(self._temperature, weights, best, games, plies)
         return Assessment(actions, weights / weights.sum(axis=1, keepdims=True), values)
 
 
 class SearchPlayer(Player):
     """Monte Carlo tree search over a network's answers, or over random playouts.
 
-    Temperature 0 plays the most visited action (proven losses aside, proven wins first), ties at random; above 0 it
-    draws by visits^(1/T). Positions are split over as many threads as there are `evaluates`, each with its own;
+    At temperature 0 it plays the most visited action (proven losses aside, proven wins first), ties at random; above it
+    draws by the visits. Positions are split over as many threads as there are `evaluates`, each with its own;
     `use_threads(1)` is called in each, so that a network stays on its thread.
     """
 
@@ -217,13 +253,13 @@ class SearchPlayer(Player):
         evaluates: Sequence[Evaluate | DeviceEvaluate],
         config: SearchConfig,
         seed: int,
-        temperature: float = 0.0,
+        temperature: Temperature = BEST,
         use_threads: Callable[[int], None] | None = None,
     ):
         self.name, self._kernels, self._evaluates = name, kernels, evaluates
         self._config = replace(config, reuse_subtree=False)  # nothing is kept between calls
         self._seed, self._chooser = seed, Chooser(kernels, seed)
-        self._temperature = _checked_temperature(temperature)
+        self._temperature = temperature
         self._pool = _make_pool(len(evaluates), use_threads)
         self._searches: list[Search | DeviceSearch] = []
         self._num_trees = 0
@@ -291,24 +327,12 @@ class SearchPlayer(Player):
         return ask
 
     def _choose(self, result: SearchResult, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        if self._temperature > 0.0:
-            return self._chooser.by_weight(_sharpened(result.policy, self._temperature), games, plies)
-        if self._config.gumbel_actions > 0:
-            return result.actions  # the winner of sequential halving
-        return self._chooser.best(result.policy, games, plies)
+        best = result.actions  # the winner of sequential halving
+        if self._config.gumbel_actions == 0:
+            best = self._chooser.best(result.policy, games, plies)
+        return self._chooser.at_temperature(self._temperature, result.policy, best, games, plies)
 
 
 def _make_pool(threads: int, use_threads: Callable[[int], None] | None) -> ThreadPoolExecutor:
     """Threads on each of which `use_threads(1)` has been called."""
     return ThreadPoolExecutor(threads, initializer=partial(use_threads, 1) if use_threads else None)
-
-
-def _checked_temperature(temperature: float) -> float:
-    if not 0.0 <= temperature <= 100.0:
-        raise InvalidSetting(f"the temperature must lie between 0 and 100, not {temperature}")
-    return temperature
-
-
-def _sharpened(weights: np.ndarray, temperature: float) -> np.ndarray:
-    """weights^(1/T) of `[n, A]`, up to a factor that makes the largest 1."""
-    return (weights.astype(np.float64) / weights.max(axis=1, keepdims=True)) ** (1 / temperature)

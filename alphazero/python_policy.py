@@ -12,7 +12,7 @@ import numpy as np
 
 from alphazero.errors import EvaluationError, InvalidSetting, UnknownName
 from alphazero.kernels import Kernels
-from alphazero.players import Assessment, PolicyPlayer
+from alphazero.players import Assessment, PolicyPlayer, Temperature
 from alphazero.user_code import can_be_found, import_file, naming
 
 EXAMPLE = "write python:my_net.py:policy, with the path of a file, or python:my_package.my_net:policy"
@@ -21,7 +21,7 @@ EXAMPLE = "write python:my_net.py:policy, with the path of a file, or python:my_
 class FunctionPlayer(PolicyPlayer):
     """Plays the legal action of highest logit, or at a temperature T > 0 draws one by exp(logit / T)."""
 
-    def __init__(self, kernels: Kernels, where: str, seed: int, temperature: float):
+    def __init__(self, kernels: Kernels, where: str, seed: int, temperature: Temperature):
         super().__init__("", kernels, [_Evaluate(kernels, where, find_function(where))], seed, temperature)
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:

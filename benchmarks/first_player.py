@@ -51,13 +51,10 @@ def main(argv: list[str]) -> None:
     config = parse(FirstPlayer, argv)
     package = games.load("connect4")
     kernels = Kernels(package.game)
-    warm, cold, solver = (
+    settings = f"simulations={config.simulations},temperature={config.temperature},temperature_plies={config.plies}"
+    net, solver = (
         open_contestant(text, package, seed=config.seed, threads=config.threads)
-        for text in (
-            f"{config.net}@simulations={config.simulations},temperature={config.temperature}",
-            f"{config.net}@simulations={config.simulations}",
-            "solver",
-        )
+        for text in (f"{config.net}@{settings}", "solver")
     )
     states, to_play = kernels.start_states(config.games), np.zeros(config.games, np.int8)
     moves = [""] * config.games
@@ -65,7 +62,7 @@ def main(argv: list[str]) -> None:
     going = np.arange(config.games)
     with Progress("games against the solver") as progress:
         for ply in range(package.game.max_plies):
-            player = solver if ply % 2 else warm if ply < config.plies else cold
+            player = solver if ply % 2 else net
             actions = player.select_actions(states[going], going, np.full(len(going), ply))
             played, movers = states[going], to_play[going]
             kernels.play(played, movers, actions)

@@ -22,6 +22,7 @@ from alphazero.players import (
     RandomPlayer,
     SearchPlayer,
     TakeBack,
+    Temperature,
 )
 from alphazero.playouts import playouts
 
@@ -182,7 +183,9 @@ def test_same_seed_same_match_however_many_games_are_side_by_side(monkeypatch):
 
     def play(seed):
         config = SearchConfig(num_simulations=30, noise_fraction=0.0)
-        search = SearchPlayer("mcts", kernels, [playouts(kernels, seed)] * 2, config, seed, temperature=0.5)
+        search = SearchPlayer(
+            "mcts", kernels, [playouts(kernels, seed)] * 2, config, seed, temperature=Temperature(0.5)
+        )
         return play_match(kernels, search, GreedyPlayer(kernels, seed), 12, seed).actions
 
     together = play(1)

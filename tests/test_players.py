@@ -18,6 +18,7 @@ from alphazero.players import (
     PolicyPlayer,
     RandomPlayer,
     SearchPlayer,
+    Temperature,
 )
 from alphazero.playouts import playouts
 
@@ -120,7 +121,7 @@ def make_players(name: str, seed: int) -> list[Player]:
         MinimaxPlayer(kernels, 3, seed, threads=2),
         PolicyPlayer("policy", kernels, [evaluate, evaluate], seed),
         SearchPlayer("search", kernels, [evaluate], CONFIG, seed),
-        SearchPlayer("drawing", kernels, [evaluate] * 2, CONFIG, seed, temperature=1.0),
+        SearchPlayer("drawing", kernels, [evaluate] * 2, CONFIG, seed, temperature=Temperature(1.0)),
     ]
 
 
@@ -171,15 +172,26 @@ def test_the_policy_alone_plays_the_highest_legal_prior():
 @pytest.mark.parametrize(("temperature", "share"), [(1.0, 0.75), (0.5, 0.9), (2.0, 0.634)])
 def test_the_temperature_sharpens_and_flattens(temperature, share):
     # priors 3 : 1 become 3^(1/T) : 1
-    player = PolicyPlayer("net", KERNELS["tictactoe"], [planted([3, 1] + [0] * 7)], 1, temperature)
+    player = PolicyPlayer("net", KERNELS["tictactoe"], [planted([3, 1] + [0] * 7)], 1, Temperature(temperature))
     chosen = select(player, [GAMES["tictactoe"].start()] * 2000)
     assert chosen.count(0) / 2000 == pytest.approx(share, abs=0.04)
+
+
+def test_the_temperature_of_a_game_changes_once():
+    """Even at 1 every other action is taken in the first two plies, and never from then on."""
+    player = PolicyPlayer("net", KERNELS["tictactoe"], [planted([5, 4] + [0] * 7)], 1, Temperature(1.0, 2, 0.0))
+    states = np.stack([GAMES["tictactoe"].start().state] * 300)
+    chosen = [player.select_actions(states, np.arange(300), np.full(300, ply)) for ply in range(4)]
+    assert [set(actions.tolist()) for actions in chosen] == [{0, 1}, {0, 1}, {0}, {0}]
+    assert Temperature(0.5, 3, 0.1).at(np.array([0, 2, 3, 9])).tolist() == [0.5, 0.5, 0.1, 0.1]
+    with pytest.raises(InvalidSetting, match="temperature_plies"):
+        Temperature(1.0, -1)
 
 
 @pytest.mark.parametrize("temperature", [-1.0, 101.0, float("nan")])
 def test_a_temperature_out_of_range_is_refused(temperature):
     with pytest.raises(InvalidSetting, match="temperature"):
-        PolicyPlayer("net", KERNELS["tictactoe"], [planted([1] * 9)], 1, temperature)
+        PolicyPlayer("net", KERNELS["tictactoe"], [planted([1] * 9)], 1, Temperature(temperature))
 
 
 def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
@@ -189,7 +201,7 @@ def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
     assert set(select(equal, [start] * 200)) == set(range(9))
     leaning = planted([5] + [1] * 8)
     counts = [
-        Counter(select(SearchPlayer("mcts", kernels, [leaning], CONFIG, 1, temperature), [start] * 200))
+        Counter(select(SearchPlayer("mcts", kernels, [leaning], CONFIG, 1, Temperature(temperature)), [start] * 200))
         for temperature in (0.0, 0.1, 1.0)
     ]
     assert len(counts[0]) == 1 and counts[0][0] == 200

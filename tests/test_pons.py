@@ -18,7 +18,7 @@ from alphazero.errors import InputError
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
-from alphazero.players import Assessment, Player, PolicyPlayer, RandomPlayer, SearchPlayer
+from alphazero.players import Assessment, Player, PolicyPlayer, RandomPlayer, SearchPlayer, Temperature
 from alphazero.playouts import playouts
 from games.connect4 import pons
 from games.connect4.labelled import Labelled, best_scores, load_frozen
@@ -301,9 +301,9 @@ def net_players(threads: int) -> list[Player]:
     gumbel = dataclasses.replace(config, gumbel_actions=4)
     return [
         PolicyPlayer("policy", KERNELS, evaluates, 1),
-        PolicyPlayer("drawn", KERNELS, evaluates, 1, temperature=1.0),
+        PolicyPlayer("drawn", KERNELS, evaluates, 1, temperature=Temperature(1.0)),
         SearchPlayer("search", KERNELS, evaluates, config, 1),
-        SearchPlayer("drawn", KERNELS, evaluates, config, 1, temperature=1.0),
+        SearchPlayer("drawn", KERNELS, evaluates, config, 1, temperature=Temperature(1.0)),
         SearchPlayer("gumbel", KERNELS, evaluates, gumbel, 1),
         SearchPlayer("playouts", KERNELS, [playouts(KERNELS, 1)] * threads, config, 1),
     ]

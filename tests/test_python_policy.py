@@ -150,8 +150,11 @@ def test_a_wrong_answer_is_said_in_one_sentence(file, name, message, capsys):
         ("python:json.nothing:f", "cannot be used until this is mended: ModuleNotFoundError"),
         ("python:json:lods", "did you mean 'loads'?"),
         ("python:FILE:number", "unknown function in"),
-        ("python:FILE:net@simulations=5", "unknown setting 'simulations' (allowed: temperature)"),
-        ("python:FILE:net@temperature=-1", "the temperature of python must lie between 0 and 100, not -1"),
+        (
+            "python:FILE:net@simulations=5",
+            "unknown setting 'simulations' (allowed: final_temperature, temperature, temperature_plies)",
+        ),
+        ("python:FILE:net@temperature=-1", "the temperature must lie between 0 and 100, not -1"),
     ],
 )
 def test_a_wrong_name_is_said_in_one_sentence(file, text, message, capsys):
