@@ -435,10 +435,7 @@ class Coach:
                     f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
                     f"{worker.num_slots}; leave --self-play.num-slots and --self-play.games-per-generation as they are"
                 )
-            names = list(worker.state())
-            if any(f"{name}_{i}" not in games for name in names):
-                raise RunFolderError(f"{path} was begun with another version: begin a new run")
-            worker.restore({name: games[f"{name}_{i}"] for name in names})
+            worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
         for number in state["replay"]:
             name = f"replay_{number:04d}.npz"
             self.replay.add(number, read_samples(path / name))

@@ -82,11 +82,6 @@ class _Text:
     settings: Mapping[str, str]
 
 
-def open_sparring(package: GamePackage, share: float, seed: int) -> Player | None:
-    """Who takes part in self-play for a `sparring_share`."""
-    return open_contestant("greedy", package, seed=seed, threads=1) if share > 0 else None
-
-
 def open_contestant(
     text: str, package: GamePackage, *, seed: int, threads: int, simulations: int | None = None
 ) -> Player:

@@ -15,7 +15,7 @@ from numba import cuda
 
 from alphazero.backup import expand, finish_walk
 from alphazero.device import SIMULATED
-from alphazero.kernels import Kernels, bound
+from alphazero.kernels import Kernels, _wins_by, bound
 from alphazero.roots import move_root, prepare_root, read_root
 from alphazero.rules import rebuilt
 from alphazero.selection import walk
@@ -32,6 +32,8 @@ terminal_value: Any
 observe: Any
 mover: Any
 describe: Any
+wins_by: Any
+overrule: Any
 
 
 class Work(NamedTuple):
@@ -47,6 +49,7 @@ class Work(NamedTuple):
     planes: Any  # float32[B * L, P, H, W]
     priors: Any  # float32[B * L, A]: the network's answers
     values: Any  # float32[B * L]
+    after: Any  # uint64[B * L, K]: scratch space
     scratch: Any  # float32[B, A]
     new_index: Any  # int32[B, N]
     # a search begins in trees[:n]
@@ -74,6 +77,7 @@ def make_work(kernels: Kernels, num_trees: int, num_nodes: int, leaves_per_step:
         "legal_masks": ((entries, game.num_actions), np.bool_),
         "planes": ((entries, *game.observation_shape), np.float32),
         "priors": ((entries, game.num_actions), np.float32), "values": ((entries,), np.float32),
+        "after": ((entries, game.state_words), np.uint64),
         "scratch": (each, np.float32), "new_index": ((num_trees, num_nodes), np.int32),
         "trees": ((num_trees,), np.int64), "root_states": ((num_trees, game.state_words), np.uint64),
         "root_to_play": ((num_trees,), np.int8), "root_actions": ((num_trees,), np.int64),
@@ -122,6 +126,35 @@ def _describe(state, i, work):
             for column in range(planes.shape[2]):
                 planes[plane, row, column] = np.float32(0.0)
     observe(state, planes)
+
+
+def _overrule_leaves(tree, work):
+    """Thread i puts the truth in the place of the network's answer about leaf i if its mover wins at once."""
+    i = cuda.grid(1)
+    if i < work.parents.shape[0] and work.parents[i] >= 0 and not work.terminal[i]:
+        num_nodes = tree.proven.shape[1]
+        overrule(tree.states[work.parents[i] // num_nodes, work.children[i] % num_nodes], i, work)
+
+
+def _overrule_roots(tree, work, count):
+    """The same of the roots that are to be opened."""
+    i = cuda.grid(1)
+    if i < count and tree.proven[work.trees[i], ROOT] == PENDING:
+        overrule(tree.states[work.trees[i], ROOT], i, work)
+
+
+def _overrule(state, i, work):
+    """If an action wins at once: value 1, and all weight on such actions."""
+    found = False
+    for action in range(work.priors.shape[1]):
+        if work.legal_masks[i, action] and wins_by(state, action, work.after[i]):
+            if not found:
+                for other in range(work.priors.shape[1]):
+                    work.priors[i, other] = np.float32(0.0)
+            found = True
+            work.priors[i, action] = np.float32(1.0)
+    if found:
+        work.values[i] = np.float32(1.0)
 
 
 def _expand_and_backup(tree, work, leaves_per_step, prove):
@@ -183,6 +216,8 @@ class CudaKernels:
     def __init__(self, kernels: Kernels):
         made: dict[Callable[..., Any], Any] = {} if SIMULATED else {rounded_product.py_func: _rounded_product()}
         scope = kernels.scope | {"describe": bound(_describe, kernels.scope)}
+        scope["wins_by"] = bound(_wins_by, scope)
+        scope["overrule"] = bound(_overrule, scope)
 
         def kernel(template: Callable[..., Any]) -> Callable[..., None]:
             source = bound(template, scope)
@@ -195,6 +230,8 @@ class CudaKernels:
 
         self.select = kernel(_select)
         self.advance = kernel(_advance)
+        self.overrule_leaves = kernel(_overrule_leaves)
+        self.overrule_roots = kernel(_overrule_roots)
         self.expand_and_backup = kernel(_expand_and_backup)
         self.move_roots = kernel(_move_roots)
         self.prepare_roots = kernel(_prepare_roots)

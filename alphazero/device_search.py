@@ -71,6 +71,8 @@ class DeviceSearch:
                 self._device.write(array, rows, stream)
             self._cuda.move_roots(self.num_trees, stream, self.tree, work, count, self._num_kept)
             self._ask()
+            if self.evaluate.sees_wins:
+                self._cuda.overrule_roots(count, stream, self.tree, work, count)
             self._cuda.prepare_roots(
                 count, stream, self.tree, work, count, config.num_simulations, self.seed, *config.root_settings
             )
@@ -121,6 +123,8 @@ class DeviceSearch:
             self._cuda.select(self.num_trees, stream, tree, work, leaves, *self._settings)
             self._cuda.advance(self.num_trees * leaves, stream, tree, work)
             self._ask()
+            if self.evaluate.sees_wins:
+                self._cuda.overrule_leaves(self.num_trees * leaves, stream, tree, work)
             self._cuda.expand_and_backup(self.num_trees, stream, tree, work, leaves, self.config.prove)
 
     def _ask(self) -> None:
@@ -169,7 +173,7 @@ def make_evaluates(
     if runs_on_device(kernels, net):
         evaluates = [net.device_evaluate() for _ in range(2)]
         return [evaluate for evaluate in evaluates if evaluate is not None]
-    return [Evaluator(kernels, net, cache_size) for _ in range(threads)]
+    return [Evaluator(kernels, net, cache_size, sees_wins=True) for _ in range(threads)]
 
 
 @functools.cache

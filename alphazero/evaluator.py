@@ -22,15 +22,18 @@ MOST_BYTES = 1 << 28
 class Evaluator:
     """The `evaluate` of a search, by a network.
 
+    Where `sees_wins`, positions in which the mover wins at once are not asked about: their value is 1, and all weight
+    is on the actions that win. Networks that only meet their like are blind to what these never play (docs/log.md).
     `cache_size` entries are kept (rounded up to a power of two), or as many as fit into 256 MB; 0 asks the network
     about every state as it comes.
     An object belongs to one thread. Raises EvaluationError when the network answers with nan or inf.
     """
 
-    def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 20):
+    def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 20, sees_wins: bool = False):
         if cache_size < 0:
             raise InvalidSetting(f"the cache size must be at least 0, not {cache_size}")
         self.kernels, self.net = kernels, net
+        self._sees_wins = sees_wins and kernels.game.compiled  # rules that run as Python take longer than the network
         self.num_requests = 0
         """Positions asked for."""
         self.num_evaluations = 0
@@ -82,6 +85,16 @@ class Evaluator:
         return priors, values
 
     def _ask(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self._sees_wins:
+            return self._ask_network(states, legal_masks)
+        priors = self.kernels.winning_actions(states, legal_masks).astype(np.float32)
+        values = np.ones(len(states), np.float32)
+        rows = np.flatnonzero(~priors.any(axis=1))
+        if len(rows):
+            priors[rows], values[rows] = self._ask_network(states[rows], legal_masks[rows])
+        return priors, values
+
+    def _ask_network(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self.num_evaluations += len(states)
         priors, values = self.net.evaluate(self.kernels.observations(states), legal_masks)
         finite = np.isfinite(priors).all(axis=1) & np.isfinite(values)

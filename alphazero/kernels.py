@@ -28,6 +28,7 @@ legal: Any
 step: Any
 is_terminal: Any
 terminal_value: Any
+wins_by: Any
 observe: Any
 transform: Any
 to_play: Any
@@ -91,6 +92,25 @@ def _advance(states, to_play, parents, actions, children, terminal, values, leaf
             legal(state, leaf_masks[count])
             count += 1
     return count
+
+
+def _wins_by(state, action, after):
+    """The action ends the game at once, won for who plays it; `after uint64[K]` is scratch space."""
+    for word in range(len(state)):
+        after[word] = state[word]
+    step(after, action)
+    if not is_terminal(after):
+        return False
+    player = mover(state, 0)
+    result = terminal_value(after)
+    return result > 0.0 if mover(after, 1 - player) == player else result < 0.0
+
+
+def _find_wins(states, legal_masks, scratch, wins):
+    """Writes `wins bool[n, A]`: the legal actions that win at once in `states uint64[n, K]`, none of them terminal."""
+    for i in range(len(states)):
+        for action in range(legal_masks.shape[1]):
+            wins[i, action] = legal_masks[i, action] and wins_by(states[i], action, scratch)
 
 
 def _observe_states(states, planes):
@@ -178,6 +198,10 @@ class Kernels:
         return self.bind(_observe_states)
 
     @functools.cached_property
+    def find_wins(self) -> Kernel:
+        return self.bind(_find_wins, _wins_by)
+
+    @functools.cached_property
     def canonicalize(self) -> Kernel | None:
         """None if the game has no `transform`, or nothing to transform."""
         if self.game.rules.transform is None or len(self.game.symmetries[1]) == 1:
@@ -195,6 +219,12 @@ class Kernels:
         planes = np.empty((len(states), *self.game.observation_shape), np.float32)
         self.observe(states, planes)
         return planes
+
+    def winning_actions(self, states: np.ndarray, legal_masks: np.ndarray) -> np.ndarray:
+        """`bool[n, A]`: what wins at once in `states uint64[n, K]`, `legal_masks bool[n, A]`."""
+        wins = np.empty(legal_masks.shape, bool)
+        self.find_wins(states, legal_masks, np.empty(states.shape[1], states.dtype), wins)
+        return wins
 
     def describe_all(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`(legal_masks bool[n, A], terminal bool[n], values float32[n])` of `uint64[n, K]`."""

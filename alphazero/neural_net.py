@@ -30,6 +30,9 @@ class Batch:
 class DeviceEvaluate(ABC):
     """A network that answers where the trees are: on a GPU, from its memory into its memory."""
 
+    sees_wins = False
+    """The search overrules the answers where the mover wins at once, as `Evaluator` does."""
+
     @abstractmethod
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
         """Answers every row of `planes float32[n, P, H, W]`, `legal_masks bool[n, A]`, all on the device.

@@ -20,7 +20,6 @@ from alphazero.kernels import Kernels, kernel
 from alphazero.mcts import Evaluate, SearchConfig
 from alphazero.neural_net import DeviceEvaluate
 from alphazero.noise import MOVE, OPENING, make_key, uniform
-from alphazero.players import Player
 from alphazero.playouts import _play_at_random
 from alphazero.replay_buffer import Samples
 
@@ -50,9 +49,6 @@ class SelfPlayConfig:
     td_lambda: float = 0.9
     """The value target is the lambda-return (Sutton 1988) of the search's values and the game's outcome: 1 is the
     outcome alone, 0 the search's value of the position alone."""
-    sparring_share: float = 0.0
-    """Share of the games in which one side's moves are those of `greedy`: what nets that only know their like never
-    meet. What the search says is learned as ever; values do not look beyond a move that it would not have made."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -63,7 +59,6 @@ class SelfPlayConfig:
             ("final_temperature", 0.0, 100.0),
             ("random_plies", 0, 1 << 16),
             ("td_lambda", 0.0, 1.0),
-            ("sparring_share", 0.0, 1.0),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
@@ -71,12 +66,7 @@ class SelfPlayConfig:
 
 
 def value_targets(
-    to_play: np.ndarray,
-    done: np.ndarray,
-    rewards: np.ndarray,
-    values: np.ndarray,
-    td_lambda: float,
-    off_policy: np.ndarray | bool = False,
+    to_play: np.ndarray, done: np.ndarray, rewards: np.ndarray, values: np.ndarray, td_lambda: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Value targets and z, `float32[n, T]`, and whether they are known, `bool[n, T]`, for the player of each ply.
 
@@ -84,22 +74,19 @@ def value_targets(
 
     `done bool[n, T]`: the ply ended its game; `rewards float32[n, T]`: the result there for the player who made it
     (`to_play int8[n, T]`); `values float32[n, T]`: the search's, for that player. The target of a ply is the
-    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988);
-    where a ply was `off_policy bool[n, T]`, chosen by somebody else, it is the value alone, as if lambda were 0. A ply
-    after the last finished game has neither: 0, and not known.
+    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988). A
+    ply after the last finished game has neither: 0, and not known.
     """
     targets, z = np.zeros(done.shape, np.float32), np.zeros(done.shape, np.float32)
     known = np.logical_or.accumulate(done[:, ::-1], axis=1)[:, ::-1]
     # what is handed back from ply to ply, seen by `player`
     target, outcome = np.zeros(len(done), np.float32), np.zeros(len(done), np.float32)
     player = np.zeros(len(done), np.int8)
-    weights = np.broadcast_to(np.where(off_policy, np.float32(0), np.float32(td_lambda)), done.shape)
     for ply in reversed(range(done.shape[1])):
         ends, mover = done[:, ply], to_play[:, ply]
         sign = np.where(mover == player, 1, -1)
         target, outcome = (np.where(ends, rewards[:, ply], sign * x) for x in (target, outcome))
-        weight = weights[:, ply]
-        target = np.where(known[:, ply], (1 - weight) * values[:, ply] + weight * target, 0.0)
+        target = np.where(known[:, ply], (1 - td_lambda) * values[:, ply] + td_lambda * target, 0.0)
         player = mover
         targets[:, ply], z[:, ply] = target, outcome
     return targets, z, known
@@ -156,14 +143,10 @@ class SelfPlay:
         seed: int,
         first_game: int = 0,
         game_stride: int = 1,
-        sparring: Player | None = None,
     ):
-        """Games are numbered `first_game`, `first_game + game_stride`, ...; the number keys a game's randomness.
-
-        `sparring` makes one side's moves in `sparring_share` of the games.
-        """
+        """Games are numbered `first_game`, `first_game + game_stride`, ...; the number keys a game's randomness."""
         game = kernels.game
-        self.kernels, self.config, self.seed, self.sparring = kernels, config, seed, sparring
+        self.kernels, self.config, self.seed = kernels, config, seed
         self.search = make_search(kernels, search_config, evaluate, num_slots, seed)
         self.num_slots = num_slots
         self.stride, self.next_game = game_stride, first_game + num_slots * game_stride
@@ -176,13 +159,12 @@ class SelfPlay:
         self.past_policies = np.zeros((*history, game.num_actions), np.float32)
         self.past_values = np.zeros(history, np.float32)
         self.past_to_play = np.zeros(history, np.int8)
-        self.past_off_policy = np.zeros(history, bool)
         self.num_games = self.num_positions = self.num_simulations = 0
         """Played so far; other threads may read them to show progress."""
 
     STATE = (
         "games", "plies", "first_plies", "states", "to_play",
-        "past_states", "past_policies", "past_values", "past_to_play", "past_off_policy",
+        "past_states", "past_policies", "past_values", "past_to_play",
     )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:
@@ -244,9 +226,6 @@ class SelfPlay:
         actions = found.actions
         if self.search.config.gumbel_actions == 0:  # sequential halving explores by its own noise
             draw_actions(found.policy, temperatures, self.seed, self.games[slots], plies, actions)
-        own_actions = actions.copy()
-        self._spar(slots, actions)
-        self.past_off_policy[slots, plies] = actions != own_actions
         states, to_play = self.states[slots], self.to_play[slots]
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
@@ -256,8 +235,6 @@ class SelfPlay:
             slot = int(slots[i])
             # the result is for the player to move there; turn it to the one who made the last ply
             reward = results[i] if to_play[i] == self.to_play[slot] else -results[i]
-            if reward > 0:  # a win is one, whoever found it
-                self.past_off_policy[slot, plies[i]] = False
             over.append(self._samples(slot, int(plies[i]) + 1, float(reward)))
             self.games[slot] = self.next_game
             self.next_game += self.stride
@@ -273,30 +250,13 @@ class SelfPlay:
         self._start(slots, np.where(terminal, -1, actions))
         return over
 
-    def _spar(self, slots: np.ndarray, actions: np.ndarray) -> None:
-        """Puts the sparring partner's choice into `actions int64[n]` where it is the one to move."""
-        if self.sparring is None:
-            return
-        share, games = self.config.sparring_share, self.games[slots]
-        bouts = np.floor(games * share)  # spread evenly over the games, the sides taking turns
-        is_bout = np.floor((games + 1) * share) > bouts
-        rows = np.flatnonzero(is_bout & (self.to_play[slots] == bouts.astype(np.int64) % 2))
-        if len(rows):
-            where = slots[rows]
-            actions[rows] = self.sparring.select_actions(self.states[where], self.games[where], self.plies[where])
-
     def _samples(self, slot: int, num_plies: int, reward: float) -> Samples:
         """The samples of a slot's game, which ended with `reward` for the player of its last ply."""
         done, rewards = np.zeros((1, num_plies), bool), np.zeros((1, num_plies), np.float32)
         done[:, -1:], rewards[:, -1:] = True, reward
         past = slice(slot, slot + 1), slice(num_plies)
         targets, z, _ = value_targets(
-            self.past_to_play[past],
-            done,
-            rewards,
-            self.past_values[past],
-            self.config.td_lambda,
-            self.past_off_policy[past],
+            self.past_to_play[past], done, rewards, self.past_values[past], self.config.td_lambda
         )
         rows = np.arange(self.first_plies[slot], num_plies)
         return Samples(self.past_states[slot, rows], self.past_policies[slot, rows], z[0, rows], targets[0, rows])

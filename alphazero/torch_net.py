@@ -315,6 +315,8 @@ class TorchNet(NeuralNet):
 class OnDevice(DeviceEvaluate):
     """A network on the GPU."""
 
+    sees_wins = True
+
     def __init__(self, net: TorchNet):
         self._net = net
         self._arrays: tuple[Any, ...] = ()

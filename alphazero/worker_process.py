@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.contestants import open_sparring
 from alphazero.device_search import make_evaluates
 from alphazero.errors import InputError, Stopped, TrainingError
 from alphazero.evaluator import Evaluator
@@ -283,15 +282,7 @@ def _make(work: Work) -> tuple[SelfPlay, NeuralNet, Any]:
     net.use_threads(1)
     evaluate = make_evaluates(kernels, net, 1, work.cache_size)[0]
     worker = SelfPlay(
-        kernels,
-        work.config,
-        work.search,
-        evaluate,
-        work.num_slots,
-        work.seed,
-        work.first_game,
-        work.game_stride,
-        open_sparring(package, work.config.sparring_share, work.seed),
+        kernels, work.config, work.search, evaluate, work.num_slots, work.seed, work.first_game, work.game_stride
     )
     return worker, net, evaluate
 

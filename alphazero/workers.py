@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alphazero.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
-from alphazero.contestants import open_sparring
 from alphazero.device_search import as_many_as_fit, make_evaluates, runs_on_device
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
@@ -191,7 +190,7 @@ class Workers:
         return [
             SelfPlay(
                 self._kernels, setup.config.self_play, setup.config.search, evaluate, num_slots, setup.seed, i,
-                self._total, open_sparring(setup.package, setup.config.self_play.sparring_share, setup.seed),
+                self._total,
             )
             for i, evaluate in enumerate(evaluates)
         ]  # fmt: skip

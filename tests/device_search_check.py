@@ -10,6 +10,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import games
 from alphazero import tree_kernels
 from alphazero.analysis import Analysis
 from alphazero.device_search import DeviceSearch
+from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.mcts import Search, SearchConfig, SearchResult
 from alphazero.neural_net import DeviceEvaluate
@@ -143,12 +145,18 @@ def self_play_differences(name: str) -> list[str]:
     planted = Planted(kernels)
     config = SelfPlayConfig(random_plies=2, temperature_plies=3)
     wrong = []
-    for search_config in (replace(BASE, num_simulations=6, noise_fraction=0.25), replace(BASE, gumbel_actions=4)):
+    network: Any = SimpleNamespace(evaluate=planted.answers)
+    for search_config, sees_wins in (
+        (replace(BASE, num_simulations=6, noise_fraction=0.25), False),
+        (replace(BASE, gumbel_actions=4), True),
+    ):
         evaluate = PlantedOnDevice(planted)
+        evaluate.sees_wins = sees_wins
+        on_processor = Evaluator(kernels, network, 0, sees_wins)
         on_device = SelfPlay(kernels, config, search_config, evaluate, 3, SEED)
         assert isinstance(on_device.search, DeviceSearch)
         evaluate.search = on_device.search
-        there, here = on_device.play(4), SelfPlay(kernels, config, search_config, planted, 3, SEED).play(4)
+        there, here = on_device.play(4), SelfPlay(kernels, config, search_config, on_processor, 3, SEED).play(4)
         for field, samples in here.arrays().items():
             if there.arrays()[field].tobytes() != samples.tobytes():
                 wrong.append(f"{name}: self-play's {field} differ")

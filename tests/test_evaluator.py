@@ -461,3 +461,37 @@ def test_a_cache_stays_within_its_memory(name: str):
     arrays = [value for value in vars(evaluator).values() if isinstance(value, np.ndarray)]
     held = sum(array.nbytes for array in arrays if len(array) == len(evaluator._values))
     assert MOST_BYTES / 4 < held <= MOST_BYTES
+
+
+def test_a_win_at_once_is_seen_without_the_net():
+    """By hand, X to move: a1 and c1 hold X, so b1 wins; elsewhere the net is asked."""
+    net, kernels = FakeNet(), KERNELS["tictactoe"]
+    positions = [TICTACTOE.position_from_text(text) for text in ("a1 a2 c1 b2", "a1 a2 c1 b1")]
+    states = states_of(positions)
+    masks, _, _ = kernels.describe_all(states)
+    evaluate = Evaluator(kernels, net, 16, sees_wins=True)
+    priors, values = evaluate(states, masks)
+    assert priors[0].tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0] and values[0] == 1
+    plain_priors, plain_values = Evaluator(kernels, FakeNet(), 16)(states[1:], masks[1:])
+    np.testing.assert_array_equal(priors[1:], plain_priors)
+    np.testing.assert_array_equal(values[1:], plain_values)
+    assert evaluate.num_evaluations == len(net.asked) == 1
+
+
+def test_a_win_at_once_is_found_however_little_the_net_thinks_of_it():
+    """Two plies ahead: all weight of the net is on other actions, and 20 simulations see what the reply does."""
+
+    class Blind(FakeNet):
+        def evaluate(self, observations, legal_masks):
+            priors = np.where(legal_masks, F(1e-6), F(0))
+            priors[np.arange(len(priors)), legal_masks.argmax(axis=1)] = 1  # the first free square
+            return priors, np.full(len(priors), 0.5, F)
+
+    kernels, position = KERNELS["tictactoe"], TICTACTOE.position_from_text("a1 b2 c3 c1 a3")  # X threatens a2 and b3
+    values = []
+    for sees_wins in (False, True):
+        config = SearchConfig(num_simulations=20, noise_fraction=0.0, gumbel_actions=0)
+        search = Search(kernels, config, Evaluator(kernels, Blind(), 0, sees_wins), 1)
+        found = search.run(position.state[None].copy(), np.zeros(1, np.int64), np.array([5]))
+        values.append(float(found.values[0]))
+    assert values[1] == -1 < values[0]

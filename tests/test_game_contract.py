@@ -234,6 +234,22 @@ def test_a_batch_is_described_and_observed_as_one_at_a_time_and_as_position_does
             assert position.outcome == sample.values[i] * (1 if position.to_play == 0 else -1)
 
 
+def test_what_wins_at_once_is_what_trying_all_actions_says(kernels: Kernels):
+    sample = positions(kernels).part(~positions(kernels).terminal)
+    wins, num_wins = kernels.winning_actions(sample.states, sample.legal_masks), 0
+    for i, position in enumerate(few_positions(kernels)):
+        if position.terminal:
+            continue
+        (row,) = np.flatnonzero((sample.states == position.state).all(axis=1))[:1]
+        winner = 1 if position.to_play == 0 else -1
+        after = {action: position.play(action) for action in position.legal_actions}
+        expected = {action for action, end in after.items() if end.terminal and end.outcome == winner}
+        assert set(np.flatnonzero(wins[row]).tolist()) == expected, i
+        num_wins += len(expected)
+    assert wins.any() or num_wins == 0
+    assert not (wins & ~sample.legal_masks).any()
+
+
 def test_a_batch_is_advanced_as_one_at_a_time_and_as_position_does(kernels: Kernels):
     sample = positions(kernels).part(~positions(kernels).terminal)
     n = len(sample.states)
@@ -300,12 +316,15 @@ def kernel_arguments(kernels: Kernels, name: str) -> tuple[Kernel | None, tuple[
     actions = random_actions(going_on.legal_masks, np.random.default_rng(3))
     if name == "play":
         return kernel, (going_on.states, going_on.to_play, actions)
+    if name == "find_wins":
+        scratch = np.zeros(kernels.game.state_words, np.uint64)
+        return kernel, (going_on.states, going_on.legal_masks, scratch, np.ones(going_on.legal_masks.shape, bool))
     assert name == "advance"
     return kernel, make_advance(going_on, actions)
 
 
 @pytest.mark.parametrize(
-    "name", ["init_states", "describe", "play", "advance", "observe", "canonicalize", "find_movers"]
+    "name", ["init_states", "describe", "play", "advance", "observe", "canonicalize", "find_movers", "find_wins"]
 )
 def test_compiled_equals_plain_python(kernels: Kernels, name: str):
     kernel, compiled_arguments = kernel_arguments(kernels, name)

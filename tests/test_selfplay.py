@@ -10,7 +10,6 @@ from double_move_game import DoubleMove
 
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
-from alphazero.players import Player
 from alphazero.replay_buffer import Samples
 from alphazero.selfplay import SelfPlay, SelfPlayConfig, draw_actions, play_games, value_targets
 from games.connect4.game import Connect4
@@ -85,55 +84,6 @@ def test_lambda_returns_are_sums_over_all_steps_ahead(td_lambda):
             expected = (weights * sign * values[row, ply : last + 1]).sum() + td_lambda ** (last + 1 - ply) * outcome
             assert z[row, ply] == outcome
             assert targets[row, ply] == pytest.approx(expected, abs=1e-6)
-
-
-def test_values_do_not_look_beyond_a_ply_of_somebody_elses():
-    """By hand, lambda 0.5, plies in turns, the last one wins; the second was not the search's own."""
-    targets, z, _ = value_targets(
-        np.array([[0, 1, 0]], np.int8),
-        np.array([[False, False, True]]),
-        np.array([[0, 0, 1.0]], np.float32),
-        np.array([[0.5, 0.25, 0.0]], np.float32),
-        0.5,
-        np.array([[False, True, False]]),
-    )
-    assert z[0].tolist() == [1, -1, 1]
-    # from the end: (0 + 1) / 2; 0.25 alone; (0.5 - 0.25) / 2
-    assert targets[0].tolist() == [0.125, 0.25, 0.5]
-
-
-class LowestAction(Player):
-    """Always takes the first legal action, and remembers what it was asked."""
-
-    def __init__(self, kernels: Kernels):
-        self.kernels, self.asked = kernels, []
-
-    def select_actions(self, states, games, plies):
-        self.asked += zip(games.tolist(), plies.tolist(), strict=True)
-        masks, _, _ = self.kernels.describe_all(states)
-        return masks.argmax(axis=1)
-
-
-def test_a_sparring_partner_makes_one_sides_moves_in_its_share_of_the_games():
-    """Of games 0 to 19 a quarter: 3, 7, 11, 15 and 19, the first and the second player in turns."""
-    worker = make_worker(TicTacToe(), 20, settings={"sparring_share": 0.25, "td_lambda": 1.0})
-    worker.sparring = LowestAction(worker.kernels)
-    worker.play(20)
-    sides = {3: 0, 7: 1, 11: 0, 15: 1, 19: 0}
-    asked = [(game, ply) for game, ply in worker.sparring.asked if game < 20]
-    assert {game for game, _ in asked} == set(sides)
-    assert all(ply % 2 == sides[game] for game, ply in asked)
-
-
-def test_what_the_partner_played_is_not_what_is_learned_as_the_policy():
-    worker = make_worker(TicTacToe(), 1, settings={"sparring_share": 1.0, "td_lambda": 1.0}, simulations=50)
-    worker.sparring = LowestAction(worker.kernels)
-    samples = worker.play(6)
-    starts = np.flatnonzero((samples.states == 0).all(axis=1))
-    assert samples.states[starts[0] + 1][1] == 1  # game 0: the partner begins, on the first square
-    alone = make_worker(TicTacToe(), 1, settings={"td_lambda": 1.0}, simulations=50).play(1)
-    np.testing.assert_array_equal(samples.policies[starts[0]], alone.policies[0])
-    assert samples.values[starts[0]] != samples.outcomes[starts[0]]  # the value of the search, not what came of it
 
 
 def test_recordings_side_by_side_do_not_mix():

@@ -19,9 +19,7 @@ def presets(game: Game) -> dict[str, RunConfig]:
         minutes=18.0,
         net=NetConfig(blocks=3, channels=32),
         search=SearchConfig(num_simulations=16, gumbel_actions=8),
-        self_play=SelfPlayConfig(
-            games_per_generation=512, num_slots=256, random_plies=12, td_lambda=0.95, sparring_share=0.1
-        ),
+        self_play=SelfPlayConfig(games_per_generation=512, num_slots=256, random_plies=12, td_lambda=0.95),
         learner=LearnerConfig(batch_size=512, learning_rate=4e-3, sample_reuse=1.6),
         gate=GateConfig(games=40, simulations=4),
         evaluation=EvaluationConfig(opponents=("random", "greedy", "minimax:3")),
