@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import tyro
 
 import games
-from alphazero.arena import MatchResult, play_match
+from alphazero.arena import MatchResult, get_ready, play_match
 from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
 from alphazero.contestants import game_of, open_contestant
 from alphazero.errors import InvalidSetting
@@ -151,9 +150,8 @@ def play_alone(game: Game, first: Player, second: Player, config: PitConfig) -> 
         fraction = max(result.num_games, sum(result.moves) / game.max_plies) / num_games
         progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games, score {result.score:.1%}")
 
-    for player in (first, second):  # compiling is no thinking
-        if not player.one_at_a_time:
-            player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    for player in (first, second):
+        get_ready(kernels, player)
     with Progress(f"{first.name} - {second.name}") as progress:
         return play_match(
             kernels, first, second, num_games, config.seed, on_progress=show,

@@ -24,7 +24,15 @@ setup(
         "tyro>=0.9",
     ],
     extras_require={
-        "test": ["matplotlib>=3.9", "mypy>=1.15", "open_spiel>=1.6", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.12"],
+        "test": [
+            "choix>=0.3.5",
+            "matplotlib>=3.9",
+            "mypy>=1.15",
+            "open_spiel>=1.6",
+            "pytest>=8",
+            "pytest-xdist>=3.6",
+            "ruff>=0.12",
+        ],
         "plot": ["matplotlib>=3.9"],
         "openspiel": ["open_spiel>=1.6"],
         "cuda": ["numba-cuda[cu13]>=0.30"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,12 +125,14 @@ def play_match(
     opening_plies: int | None = None,
     on_progress: Callable[[MatchResult], None] | None = None,
     decided: Callable[[MatchResult], bool] | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> MatchResult:
     """Plays `num_games` games; the same seed and players give the same match.
 
     `opening_plies`: random plies before the players take over; None asks `choose_opening_plies`. `on_progress` is
     called with the result so far after every ply. `decided(result so far)` ends the match when it answers true: the
     games in progress are dropped. A score from such a match is unbiased only if `decided` looks at what is certain.
+    `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all.
     """
     if num_games < 1:
         raise InvalidSetting(f"a match takes at least 1 game, not {num_games}")
@@ -140,7 +142,7 @@ def play_match(
     openings = draw_openings(kernels.game, num_pairs, opening_plies, seed)
     if not openings:
         raise InvalidSetting(f"every opening of {opening_plies} plies ends the game: choose fewer opening plies")
-    match = _Match(kernels, (first, second), num_games, openings)
+    match = _Match(kernels, (first, second), range(num_games) if numbers is None else numbers, openings)
     while match.seat_waiting_games():
         match.play_one_ply()
         result = match.result() if on_progress or decided else None
@@ -149,6 +151,11 @@ def play_match(
         if decided and result and result.num_games and decided(result):
             break
     return match.result()
+
+
+def get_ready(kernels: Kernels, player: Player) -> None:
+    """Lets the player compile what it needs: that is no thinking, and none of its moves should take the time."""
+    player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
 def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bool]:
@@ -214,18 +221,20 @@ def _place(position: Position) -> tuple[int, bytes]:
 class _Match:
     """The games in progress, one per row, and what came of the finished ones."""
 
-    def __init__(self, kernels: Kernels, players: tuple[Player, Player], num_games: int, openings: list[Position]):
+    def __init__(
+        self, kernels: Kernels, players: tuple[Player, Player], numbers: Sequence[int], openings: list[Position]
+    ):
         self._kernels, self._players, self._openings = kernels, players, openings
-        self._waiting: Iterator[int] = iter(range(num_games))
+        self._waiting: Iterator[int] = iter(numbers)
         alone = any(player.one_at_a_time for player in players)
-        rows = 1 if alone else min(num_games, SIDE_BY_SIDE)
+        rows = 1 if alone else min(len(numbers), SIDE_BY_SIDE)
         self._games = np.full(rows, -1, np.int64)  # -1: no game
         self._states = kernels.start_states(rows)
         self._to_play = np.zeros(rows, np.int8)
         self._actions: list[list[int]] = [[] for _ in range(rows)]
         self._finished: dict[int, tuple[tuple[int, ...], int, str]] = {}
         self._moves, self._seconds = [0, 0], [0.0, 0.0]
-        self._game_seconds = np.zeros((num_games, 2))
+        self._game_seconds = np.zeros((max(numbers, default=-1) + 1, 2))
         for player, opponent in (players, players[::-1]):
             if isinstance(player, FollowingPlayer):
                 player.meet(opponent)

@@ -307,3 +307,14 @@ def test_the_gate_stops_at_once_when_certain_and_not_before():
     assert not decided(make_result([1] * 54)) and decided(make_result([1] * 55))
     assert not decided(make_result([-1] * 45)) and decided(make_result([-1] * 46))
     assert not decided(make_result([0] * 90)) and decided(make_result([0] * 91))
+
+
+def test_some_games_of_a_match_are_the_same_games():
+    kernels = KERNELS["connect4"]
+    players = RandomPlayer(kernels, 1), GreedyPlayer(kernels, 2)
+    whole = play_match(kernels, *players, 20, seed=3)
+    part = play_match(kernels, *players, 20, seed=3, numbers=[3, 4, 11, 19])
+    assert part.games == (3, 4, 11, 19)
+    assert part.actions == tuple(whole.actions[i] for i in part.games)
+    assert part.outcomes == tuple(whole.outcomes[i] for i in part.games)
+    assert len(part.game_seconds) == 4
