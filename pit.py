@@ -1,10 +1,11 @@
-"""Plays two contestants against each other and says who is stronger: `python pit.py A B`."""
+"""Plays contestants against each other and says who is stronger: `python pit.py A B`, or a tournament of more."""
 
 from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,11 +20,17 @@ from alphazero.game import Game
 from alphazero.game_record import read_records, records_of, write_records
 from alphazero.human import HumanLeft, HumanPlayer
 from alphazero.kernels import Kernels
+from alphazero.ladder import Ladder
 from alphazero.package import GamePackage
 from alphazero.players import Player
 from alphazero.rating import elo_difference
 from alphazero.sprt import Sprt
+from alphazero.standings import Standings, as_text, check_anchor
 from alphazero.storage import write_json
+from alphazero.tournament import FOLDER, default_folder, make_tournament, play_tournament
+from alphazero.tournament_file import read_tournament
+from alphazero.tournament_folder import GAMES, Tournament
+from alphazero.tournament_report import REPORT, write_report
 
 
 def _option(metavar: str, default: str) -> Any:
@@ -32,7 +39,7 @@ def _option(metavar: str, default: str) -> Any:
 
 @dataclass(frozen=True)
 class PitConfig:
-    """Play two contestants against each other and say who is stronger.
+    """Play two contestants against each other and say who is stronger; three or more play a tournament.
 
     A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a checkpoint file, a run folder (its best
     net), folder:GENERATION, python:MODULE:FUNCTION (your function from observations to logits), gtp:"COMMAND" (a
@@ -40,12 +47,12 @@ class PitConfig:
     runs/c4@simulations=200,temperature=0.2.
     """
 
-    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B")] = ()
-    """The two contestants; with --replay the number of a game, or nothing."""
+    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = ()
+    """The contestants; with --replay the number of a game, or nothing."""
     game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module."""
     games: Annotated[int | None, _option("INT", "100, or 2 with a human")] = None
-    """Games to play, half of them with each colour."""
+    """Games that a pair plays, half of them with each colour."""
     simulations: Annotated[int | None, _option("INT", "200")] = None
     """Simulations per ply of contestants that search and do not say how many; at 0 nets play without a search."""
     seed: int = 0
@@ -62,6 +69,19 @@ class PitConfig:
     replay: Annotated[Path | None, _option("FILE", "none")] = None
     """List the games of such a file, or step through one: --replay FILE NUMBER."""
 
+    tournament: Annotated[Path | None, _option("FILE.toml", "none")] = None
+    """A tournament whose contestants and settings are in a file."""
+    gauntlet: bool = False
+    """In a tournament, the first contestant meets all others, and these do not meet each other."""
+    adaptive: bool = False
+    """In a tournament, pairs whose ratings overlap play up to five times as many games."""
+    anchor: Annotated[str | None, _option("CONTESTANT", "random; without it, the mean is 0")] = None
+    """The contestant of a tournament whose rating is 0."""
+    folder: Annotated[Path | None, _option("FOLDER", "one in tournaments/, the same for the same command")] = None
+    """Where a tournament is kept; the same command again goes on where it was stopped."""
+    ladder: Annotated[Path | None, _option("RUN", "none")] = None
+    """Rate all generations of a run, and random, greedy, mcts:100, mcts:400 and the contestants named."""
+
     def __post_init__(self) -> None:
         self.test()
         for name, value, low, high in (
@@ -76,15 +96,39 @@ class PitConfig:
             if path is not None:
                 check_output_file(option, path)
 
+    @property
+    def is_tournament(self) -> bool:
+        """More than one match is asked for."""
+        return self.tournament is not None or self.ladder is not None or len(self.contestants) > 2
+
     def check_contestants(self) -> None:
-        """There are as many as are needed; raises InvalidSetting."""
-        if self.replay is None and len(self.contestants) != 2:
+        """There are as many as are needed, and no option for another number; raises InvalidSetting."""
+        if self.replay is not None:
+            if not re.fullmatch(r"\d{0,9}", "".join(self.contestants)):
+                raise InvalidSetting(
+                    "--replay takes a file and the number of a game in it, as in --replay games.jsonl 3"
+                )
+        elif self.is_tournament:
+            self._check_tournament()
+        elif len(self.contestants) != 2:
             raise InvalidSetting(
                 f"pit.py takes two contestants, as in pit.py random greedy, not {len(self.contestants)}; "
-                "--help says more"
+                "three or more play a tournament; --help says more"
             )
-        if self.replay is not None and not re.fullmatch(r"\d{0,9}", "".join(self.contestants)):
-            raise InvalidSetting("--replay takes a file and the number of a game in it, as in --replay games.jsonl 3")
+        elif self.gauntlet or self.adaptive or self.anchor or self.folder:
+            raise InvalidSetting(
+                "--gauntlet, --adaptive, --anchor and --folder are for tournaments: name three contestants or more"
+            )
+
+    def _check_tournament(self) -> None:
+        if self.tournament is not None and (self.contestants or self.ladder or self.gauntlet):
+            raise InvalidSetting("--tournament takes contestants and kind from its file: leave the others out")
+        if self.ladder is not None and (self.gauntlet or self.adaptive):
+            raise InvalidSetting("--ladder chooses who meets whom: leave --gauntlet and --adaptive out")
+        if self.sprt or self.save_games:
+            raise InvalidSetting(
+                "--sprt and --save-games are for two contestants; a tournament keeps its games in its folder"
+            )
 
     def test(self) -> Sprt | None:
         """What `--sprt` asks for."""
@@ -108,6 +152,9 @@ def main(argv: list[str]) -> None:
     config.check_contestants()  # not sooner: a mistyped option takes the words behind it for contestants
     if config.replay is not None:
         replay(config.replay, int(config.contestants[0]) if config.contestants else None, config.game)
+        return
+    if config.is_tournament:
+        climb(config, config.ladder) if config.ladder else compete(config)
         return
     contestants = config.contestants[0], config.contestants[1]
     game_name, package = _load_game(config)
@@ -139,6 +186,76 @@ def _load_game(config: PitConfig) -> tuple[str, GamePackage]:
         if named := game_of(contestant):
             return named, games.load_named(named, contestant)
     return "connect4", games.load("connect4")
+
+
+def compete(config: PitConfig) -> None:
+    """A tournament of the contestants on the command line or in a file."""
+    config, name = _with_file(config)
+    game_name, package = _load_game(config)
+    tournament = make_tournament(
+        game_name, "gauntlet" if config.gauntlet else "round-robin", config.contestants, config.num_games(),
+        config.simulations, config.seed, config.adaptive,
+    )  # fmt: skip
+    folder = config.folder or (FOLDER / name if name else default_folder(tournament))
+    standings = play_and_rate(folder, tournament, package, config)
+    report(folder, standings, write_report(folder, standings), None, config)
+
+
+def climb(config: PitConfig, run: Path) -> None:
+    """The ladder of a run."""
+    ladder = Ladder(run, config.contestants)
+    game_name, package = _load_game(replace(config, contestants=tuple(ladder.texts.values())))
+    tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed)
+    folder = config.folder or run / "ladder"
+    standings = play_and_rate(folder, tournament, package, config)
+    result = write_report(folder, standings, ladder.fields(), ladder.drawings(standings))
+    report(folder, standings, result, ladder.shown(standings), config)
+
+
+def play_and_rate(folder: Path, tournament: Tournament, package: GamePackage, config: PitConfig) -> Standings:
+    """Plays what is missing; an interruption says how to go on."""
+    check_anchor(tournament, config.anchor)
+    try:
+        records = play_tournament(folder, tournament, package, config.threads)
+    except KeyboardInterrupt:
+        print(f"\nthe games so far are in {folder}; the same command goes on from there", file=sys.stderr)
+        raise
+    return Standings(tournament, records, package.game, config.anchor)
+
+
+def report(
+    folder: Path, standings: Standings, result: dict[str, Any], shown: Sequence[str] | None, config: PitConfig
+) -> None:
+    """Prints the table and what to do next, and writes `--json`."""
+    print(as_text(standings, shown))
+    print(
+        f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
+        f"python pit.py --replay {folder / GAMES} 0\n"
+        f"More --games, or more contestants with --folder {folder}, add to what has been played."
+    )
+    if config.json is not None:
+        write_json(config.json, result)
+
+
+def _with_file(config: PitConfig) -> tuple[PitConfig, str]:
+    """The settings with those of the tournament's file, and that file's name without its ending."""
+    if config.tournament is None:
+        return config, ""
+    found, default = read_tournament(config.tournament), PitConfig()
+    for name in ("games", "simulations", "seed", "adaptive"):
+        if name in found and getattr(config, name) != getattr(default, name):
+            raise InvalidSetting(f"{config.tournament} says its {name} already: leave --{name} out")
+    if config.game is None and "game" in found:
+        games.load_named(found["game"], str(config.tournament))  # what a file names is not run
+    known = {name: found[name] for name in ("games", "simulations", "seed", "adaptive") if name in found}
+    asked = replace(
+        config,
+        **known,
+        contestants=tuple(found["contestants"]),
+        game=config.game or found.get("game"),
+        gauntlet=found.get("kind") == "gauntlet",
+    )
+    return asked, config.tournament.stem
 
 
 def play_alone(game: Game, first: Player, second: Player, config: PitConfig) -> MatchResult:

@@ -2,13 +2,17 @@
 
 Bradley and Terry (1952) with draws after Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in
 paired comparison experiments", JASA 65, 317-328, and the right to begin after Davidson and Beaver (1977), "On extending
-the Bradley-Terry model to incorporate within-pair order effects", Biometrics 33, 693-702. With ratings r in natural
-units (400 / ln 10 = 174 Elo points), an advantage a of the first player and a weight v of draws, the first player's
+the Bradley-Terry model to incorporate within-pair order effects", Biometrics 33, 693-702. With strengths r in natural
+units, an advantage a of the first player and a weight v of draws, the first player's
 
     win : draw : loss  =  exp(d / 2) : v : exp(-d / 2),    d = r_first - r_second + a
 
-so 400 points are ten wins to one loss. It is a logistic model with three outcomes, so there is one maximum, and at it
-every player has as many points as is expected of him, a draw being half a point.
+It is a logistic model with three outcomes, so there is one maximum, and at it every player has as many points as is
+expected of him, a draw being half a point.
+
+A natural unit is s 400 / ln 10 Elo points, s = 2 / (2 + v) being the share of decisive games between equals. Without
+draws that is Elo's scale, 400 points for ten wins to one loss; with them it keeps what a point means between players
+close to each other: 1 / (1 + 10^(-points / 400)) of the score, as in a match of two. (R. Coulom's BayesElo does so.)
 
 Where the games do not fix a rating (no game between two groups, or nothing but wins) a weak prior does: every
 parameter is normal about 0, the mean of the players, with a standard deviation of `PRIOR` points. Over 100 games it
@@ -29,9 +33,9 @@ from scipy.special import logsumexp, ndtr
 from alphazero.rating import Z_95
 
 ELO = 400 / math.log(10)
-"""Elo points of a natural unit."""
+"""Elo points of a natural unit, if there are no draws."""
 PRIOR = 1000.0
-"""Standard deviation of the prior of each parameter, in Elo points."""
+"""Standard deviation of the prior of each parameter, in such points."""
 WIN, DRAW, LOSS = 0, 1, 2
 """Outcomes, seen by the first player."""
 
@@ -80,17 +84,27 @@ def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
     outcomes = [WIN, DRAW, LOSS] if counts[:, DRAW].any() else [WIN, LOSS]  # without draws their weight v is 0
     design = _design(first, second, num_players)[:, outcomes]
     parameters, covariance = _fit(design, counts[:, outcomes])
-    elo, covariance = ELO * parameters[:num_players], ELO**2 * covariance
-    of_ratings = covariance[:num_players, :num_players]
     draw_weight = math.exp(parameters[-1]) if DRAW in outcomes else 0.0
+    points, slope = _in_elo(parameters, draw_weight, num_players + 1)
+    covariance, elo = slope @ covariance @ slope.T, points[:num_players]
+    of_ratings = covariance[:num_players, :num_players]
     return Ratings(
         elo=elo - (elo.mean() if anchor is None else elo[anchor]),
         covariance=of_ratings,
         errors=_errors(of_ratings, _information(design, counts[:, outcomes], parameters)[:num_players]),
-        advantage=float(ELO * parameters[num_players]),
+        advantage=float(points[num_players]),
         advantage_error=Z_95 * math.sqrt(covariance[num_players, num_players]),
         draw_rate=draw_weight / (2 + draw_weight),
     )
+
+
+def _in_elo(parameters: np.ndarray, draw_weight: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first `count` parameters in Elo points, and how these change with all parameters `[count, k]`."""
+    scale = ELO * 2 / (2 + draw_weight)
+    slope = scale * np.eye(count, len(parameters))
+    if draw_weight > 0:
+        slope[:, -1] = -scale * draw_weight / (2 + draw_weight) * parameters[:count]
+    return scale * parameters[:count], slope
 
 
 def _design(first: np.ndarray, second: np.ndarray, num_players: int) -> np.ndarray:
@@ -107,8 +121,8 @@ def _fit(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
     `design float64[m, o, k]`, `counts float64[m, o]` for m kinds of games and o outcomes.
     """
-    used, precision = design.any(axis=(0, 1)), (ELO / PRIOR) ** 2
-    used[:-1] = True  # a player without a game is where the prior has him
+    used, precision = np.ones(design.shape[2], bool), (ELO / PRIOR) ** 2
+    used[-1] = design[:, :, -1].any()  # no weight of draws, if there are none
     design, weights = design[:, :, used], counts.sum(axis=1)
 
     def loss(x: np.ndarray) -> float:
@@ -167,12 +181,15 @@ def warnings(games: np.ndarray, names: Sequence[str]) -> list[str]:
     met = points + points.T
     num_groups, group = connected_components(met, directed=False)
     if num_groups > 1:
-        parts = " | ".join(_few([names[i] for i in np.flatnonzero(group == g)]) for g in range(num_groups))
+        parts = " | ".join(
+            _few([name for name, its in zip(names, group, strict=True) if its == g]) for g in range(num_groups)
+        )
         return [f"{num_groups} groups have played no game with each other, so ratings compare within a group: {parts}"]
     num_parts, part = connected_components(points, connection="strong")
     if num_parts == 1:
         return []
-    apart = [names[i] for i in np.flatnonzero(part != np.bincount(part).argmax())]
+    largest = np.bincount(part).argmax()
+    apart = [name for name, its in zip(names, part, strict=True) if its != largest]
     return [
         f"{_few(apart)}: nothing but wins or nothing but losses against the others, so the distance is at least what "
         "the games show, and its figure a guess; opponents of a strength between would tell"

@@ -50,6 +50,7 @@ from alphazero.players import (
     Temperature,
 )
 from alphazero.playouts import playouts
+from alphazero.storage import sha256_of
 
 if TYPE_CHECKING:
     from alphazero.neural_net import NeuralNet
@@ -130,6 +131,14 @@ def game_of(text: str) -> str | None:
     if parts.name in NAMES or not _is_path(parts):
         return None
     return str(_find_checkpoint(parts.head)[1]["game"])
+
+
+def weights_of(text: str) -> str | None:
+    """SHA-256 of the weights in the checkpoint that `text` names; None if it names no checkpoint."""
+    parts = _split(text)
+    if parts.name in NAMES or not _is_path(parts):
+        return None
+    return sha256_of(_find_checkpoint(parts.head)[0])
 
 
 def _split(text: str) -> _Text:

@@ -10,7 +10,7 @@ from typing import Any
 from alphazero.arena import MatchResult
 from alphazero.errors import InputError, StorageError
 from alphazero.game import Game, Position
-from alphazero.storage import atomic_write, parse_json, read_bytes, to_json
+from alphazero.storage import append, atomic_write, parse_json, read_bytes, to_json
 
 MAX_BYTES = 1 << 30
 
@@ -84,8 +84,17 @@ def words_of(game: Game, actions: Sequence[int]) -> list[str]:
 
 def write_records(path: Path, records: Sequence[GameRecord]) -> None:
     """One game a line."""
-    lines = [to_json({**asdict(record), "seconds": [round(s, 4) for s in record.seconds]}, None) for record in records]
-    atomic_write(path, b"".join(line.strip() + b"\n" for line in lines))
+    atomic_write(path, _lines(records))
+
+
+def append_records(path: Path, records: Sequence[GameRecord]) -> None:
+    """Adds the games to those in the file, durably; after a kill meanwhile, `drop_torn_line` comes before reading."""
+    append(path, _lines(records))
+
+
+def _lines(records: Sequence[GameRecord]) -> bytes:
+    lines = [to_json({**asdict(record), "seconds": [round(s, 6) for s in record.seconds]}, None) for record in records]
+    return b"".join(line.strip() + b"\n" for line in lines)
 
 
 def read_records(path: Path) -> list[GameRecord]:

@@ -24,6 +24,15 @@ def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def has_matplotlib() -> bool:
+    """Whether pictures can be drawn."""
+    try:
+        new_figure()
+    except InputError:
+        return False
+    return True
+
+
 def check_picture_file(option: str, path: Path) -> None:
     """Raises InputError if no picture can be drawn into `path`, as long as nothing has been computed for it yet."""
     if path.suffix not in ENDINGS:
@@ -33,6 +42,19 @@ def check_picture_file(option: str, path: Path) -> None:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Writes the picture, atomically."""
+    if path.suffix == ".svg":
+        atomic_write(path, as_svg(figure))
+        return
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix[1:])
     atomic_write(path, content.getvalue())
+
+
+def as_svg(figure: Figure) -> bytes:
+    """The picture as SVG: the same picture is the same bytes."""
+    from matplotlib import rc_context
+
+    content = io.BytesIO()
+    with rc_context({"svg.hashsalt": "alphazero"}):  # else its ids are random
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    return content.getvalue()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -18,6 +16,7 @@ import tyro
 from alphazero.command import check_output_file, parse, run_command
 from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.health import Watch
+from alphazero.page import embed, make_page, make_table
 from alphazero.picture import new_figure
 from alphazero.run_folder import flat_settings, read_metrics
 from alphazero.storage import atomic_write, read_json
@@ -27,14 +26,6 @@ if TYPE_CHECKING:
 
 Lines = Sequence[Mapping[str, Any]]
 """The lines of a run's `metrics.jsonl`."""
-
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-h1, h2 { font-weight: 600 } h2 { margin-top: 2.5rem }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem }
-img { width: 100% } table { border-collapse: collapse } td, th { padding: .15rem 1rem .15rem 0; text-align: left }
-td { border-top: 1px solid #ddd; font-variant-numeric: tabular-nums } .warning { color: #a40 }
-"""
 
 
 @dataclass(frozen=True)
@@ -82,15 +73,11 @@ def make_report(run: Path) -> str:
         "<h2>Pictures</h2>",
         _pictures(lines),
         "<h2>The last generation</h2>",
-        _table(("figure", "value"), [(name.replace("_", " "), _show(value)) for name, value in lines[-1].items()]),
+        make_table(("figure", "value"), [(name.replace("_", " "), _show(value)) for name, value in lines[-1].items()]),
         "<h2>Settings</h2>",
-        _table(("setting", "value"), sorted(flat_settings(saved).items())),
+        make_table(("setting", "value"), sorted(flat_settings(saved).items())),
     ]
-    title = escape(run.resolve().name)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body>\n</html>\n"
-    )
+    return make_page(run.resolve().name, parts)
 
 
 def _is_whole(line: Mapping[str, Any]) -> bool:
@@ -145,7 +132,7 @@ def _matches(path: Path) -> str:
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise RunFolderError(f"{path} is damaged or no evaluation of a run; move it away") from error
     head = ("opponent", "score", "95% interval", "wins", "draws", "losses", "simulations")
-    return f"<h2>Matches of generation {escape(str(generation))}</h2>" + _table(head, rows)
+    return f"<h2>Matches of generation {escape(str(generation))}</h2>" + make_table(head, rows)
 
 
 def _warnings(lines: Lines) -> str:
@@ -153,12 +140,6 @@ def _warnings(lines: Lines) -> str:
     found = [(line["generation"], warning) for line in lines for warning in watch.new_warnings(line)]
     items = "".join(f'<li class="warning">generation {number}: {escape(text)}</li>' for number, text in found)
     return f"<ul>{items}</ul>" if items else "<p>None.</p>"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    heads = "".join(f"<th>{escape(word)}</th>" for word in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{heads}</tr>{body}</table>"
 
 
 def _show(value: object) -> str:
@@ -189,17 +170,11 @@ def _pictures(lines: Lines) -> str:
 
 def _picture(title: str, lines: Lines, draw: Callable[[Axes, Lines], None]) -> str:
     figure = new_figure(6.0, 3.4)  # says so if there is no matplotlib
-    from matplotlib import rc_context
-
     axes = figure.add_subplot()
     axes.set_title(title, parse_math=False)
     axes.grid(alpha=0.3)
     draw(axes, lines)
-    content = io.BytesIO()
-    with rc_context({"svg.hashsalt": "alphazero"}):  # else its ids are random
-        figure.savefig(content, format="svg", metadata={"Date": None})
-    source = base64.b64encode(content.getvalue()).decode()
-    return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{source}">'
+    return embed(title, figure)
 
 
 def _times(axes: Axes, lines: Lines) -> list[float]:

@@ -209,6 +209,18 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     return lines
 
 
+def seconds_of_generations(path: str | Path) -> dict[int, float]:
+    """For readers, without the lock: the generations whose nets are there, and the run's seconds when each was done."""
+    _check_run_folder(Path(path))
+    seconds = {0: 0.0}
+    for line in read_metrics(path):
+        if not isinstance(line.get("seconds"), int | float):
+            raise StorageError(f"{Path(path) / METRICS} has a line without its seconds; repair it or move it away")
+        seconds[line["generation"]] = float(line["seconds"])
+    there = set(_generations(Path(path), "generation"))
+    return {generation: seconds[generation] for generation in sorted(seconds.keys() & there)}
+
+
 def _metrics_bytes(folder: Path) -> bytes:
     path = folder / METRICS
     return read_bytes(path, MAX_METRICS_BYTES) if path.exists() else b""

@@ -100,6 +100,45 @@ def atomic_write(path: str | Path, content: bytes) -> str:
     return sha256
 
 
+def append(path: str | Path, content: bytes) -> None:
+    """Adds whole lines to the end of a file, which are on disk when it returns.
+
+    A process killed meanwhile may leave a part of them: call `drop_torn_line` before reading such a file.
+    """
+    path, half = Path(path), len(content) // 2
+    fault_point("append.before")
+    try:
+        is_new = not path.exists()
+        with open(path, "ab") as file:
+            file.write(content[:half])
+            file.flush()
+            fault_point("append.within")
+            file.write(content[half:])
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(_cannot_write(path, len(content), error)) from error
+    fault_point("append.after")
+
+
+def drop_torn_line(path: str | Path) -> None:
+    """Cuts off what stands behind the last line end of a file, which its writer did not live to finish."""
+    path = Path(path)
+    try:
+        with open(path, "r+b") as file:
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                file.truncate(whole)
+                os.fsync(file.fileno())
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageError(_cannot_write(path, 0, error)) from error
+
+
 def _sync_folder(folder: Path) -> None:
     if os.name == "nt":  # folders cannot be opened there, nor need they be
         return

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alphazero.bradley_terry import ELO, rate, warnings
-from alphazero.rating import Z_95
+from alphazero.rating import Z_95, elo_difference
 
 
 def table(num_players: int, rows: dict[tuple[int, int], tuple[int, int, int]]) -> np.ndarray:
@@ -19,6 +19,7 @@ def table(num_players: int, rows: dict[tuple[int, int], tuple[int, int, int]]) -
 
 def simulate(elo, advantage, draw_weight, games_a_side, rng) -> np.ndarray:
     """Results drawn from the model as the module's docstring has it, written down once more."""
+    elo, advantage = np.array(elo) * (2 + draw_weight) / 2, advantage * (2 + draw_weight) / 2
     games = np.zeros((len(elo), len(elo), 3), np.int64)
     for first in range(len(elo)):
         for second in range(len(elo)):
@@ -33,7 +34,8 @@ def test_two_players_by_hand():
     # two parameters of the strengths and one of the draws: W : D : L = e^(d/2) : v : e^(-d/2) fits both sides exactly
     # if D^2 / (W L) is the same for them: first d + a = ln(4000/1000), second -d + a = ln(2000/2000) = 0
     found = rate(table(2, {(0, 1): (40000, 20000, 10000), (1, 0): (20000, 20000, 20000)}))
-    distance, advantage = math.log(4) / 2 * 400 / math.log(10), math.log(4) / 2 * 400 / math.log(10)
+    # v = 2000 / sqrt(4000 * 1000) = 1, so equals draw a third of their games, and a unit is 2/3 of 400 / ln 10
+    distance = advantage = math.log(4) / 2 * 400 / math.log(10) * 2 / 3
     assert found.difference(0, 1)[0] == pytest.approx(distance, abs=0.05)
     assert found.advantage == pytest.approx(advantage, abs=0.05)
     assert found.draw_rate == pytest.approx(1 / 3, abs=1e-4)
@@ -79,13 +81,22 @@ def test_everyone_has_the_points_that_are_expected():
         points = expected = 0.0
         for other in set(range(4)) - {player}:
             for first, second in ((player, other), (other, player)):
-                odds = 10 ** ((found.elo[first] - found.elo[second] + found.advantage) / 400)
+                distance = found.elo[first] - found.elo[second] + found.advantage
+                odds = 10 ** (distance / 400 / (1 - found.draw_rate))
                 total = math.sqrt(odds) + weight + 1 / math.sqrt(odds)
                 share = (math.sqrt(odds) + weight / 2) / total
                 won, drawn, lost = games[first, second]
                 points += (won if first == player else lost) + drawn / 2
                 expected += 40 * (share if first == player else 1 - share)
         assert points == pytest.approx(expected, abs=0.1)
+
+
+@pytest.mark.parametrize("draws", [0, 100, 700])
+def test_a_point_means_the_same_as_in_a_match_of_two(draws):
+    # a share of draws of 0, 10 and 70 percent, and always 55% of the points
+    wins, losses = (1100 - draws) // 2, (900 - draws) // 2
+    games = table(2, {(0, 1): (wins, draws, losses), (1, 0): (losses, draws, wins)})
+    assert rate(games).difference(0, 1)[0] == pytest.approx(elo_difference(0.55, 2000), abs=0.5)
 
 
 def test_planted_strengths_lie_in_the_intervals_at_the_stated_rate():

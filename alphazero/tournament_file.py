@@ -1,0 +1,54 @@
+"""A tournament's settings as a file of TOML, for `--tournament`.
+
+contestants = ["runs/c4", "runs/c4:10", "minimax:4", "random"]
+game = "connect4"
+kind = "gauntlet"       # or "round-robin", which is the default
+games = 100             # of each pair
+simulations = 200
+seed = 0
+adaptive = true
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from alphazero.errors import InvalidSetting, StorageError, UnknownName
+from alphazero.storage import read_bytes
+from alphazero.tournament import KINDS
+
+MAX_BYTES = 1 << 20
+TYPES: Mapping[str, tuple[type, str]] = {
+    "contestants": (list, "a list of words"),
+    "game": (str, "a word"),
+    "kind": (str, f"one of {', '.join(KINDS)}"),
+    "games": (int, "a whole number"),
+    "simulations": (int, "a whole number"),
+    "seed": (int, "a whole number"),
+    "adaptive": (bool, "true or false"),
+}
+
+
+def read_tournament(path: Path) -> dict[str, Any]:
+    """The settings in the file, of the right types, those left out missing; raises InputError."""
+    try:
+        found = tomllib.loads(read_bytes(path, MAX_BYTES).decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise StorageError(f"{path} is not valid TOML: {error}") from error
+    for name, value in found.items():
+        if name not in TYPES:
+            raise UnknownName("setting", name, TYPES, f"in {path}")
+        kind, what = TYPES[name]
+        fits = type(value) is kind
+        if name == "kind":
+            fits = value in KINDS
+        if name == "contestants":
+            fits = fits and all(isinstance(word, str) for word in value)
+        if not fits:
+            raise InvalidSetting(f"{path}: {name} must be {what}, not {str(value)!r:.80}")
+    if "contestants" not in found:
+        raise InvalidSetting(f'{path} names no contestants; write contestants = ["random", "greedy", "minimax:2"]')
+    return found
