@@ -48,7 +48,7 @@ def read_tournament(path: Path) -> dict[str, Any]:
         if name == "contestants":
             fits = fits and all(isinstance(word, str) for word in value)
         if not fits:
-            raise InvalidSetting(f"{path}: {name} must be {what}, not {str(value)!r:.80}")
+            raise InvalidSetting(f"{path}: {name} must be {what}, not {value!r:.80}")
     if "contestants" not in found:
         raise InvalidSetting(f'{path} names no contestants; write contestants = ["random", "greedy", "minimax:2"]')
     return found

@@ -51,7 +51,8 @@ def write_report(
     write_json(folder / RESULTS, result)
     atomic_write(folder / "standings.csv", as_csv(result["contestants"]))
     atomic_write(folder / "matches.csv", as_csv(result["matches"]))
-    pictures = {title: _figure(title, draw) for title, draw in {**(draw_more or {}), **_drawings(standings)}.items()}
+    drawings = {**(draw_more or {}), **_drawings(standings)} if has_matplotlib() else {}
+    pictures = {title: _figure(title, draw) for title, draw in drawings.items()}
     for title, figure in pictures.items():
         for ending in (".png", ".svg"):
             save_figure(figure, folder / (title.replace(" ", "_") + ending))
@@ -95,9 +96,7 @@ def _figure(title: str, draw: Callable[[Axes], None]) -> Figure:
 
 
 def _drawings(standings: Standings) -> dict[str, Callable[[Axes], None]]:
-    """How to draw each picture, by its title; none without matplotlib."""
-    if not has_matplotlib():
-        return {}
+    """How to draw each picture, by its title."""
     return {
         "ratings": lambda axes: draw_ratings(axes, standings),
         "scores": lambda axes: draw_scores(axes, standings),

@@ -104,7 +104,7 @@ def test_a_human_may_leave(monkeypatch, capsys, tmp_path):
 WRONG = [
     ("", "pit.py takes two contestants, as in pit.py random greedy, not 0"),
     ("random", "two contestants, as in pit.py random greedy, not 1"),
-    ("random greedy random", "two contestants, as in pit.py random greedy, not 3"),
+    ("random greedy random", "random is named twice"),
     ("random greedy --simulatons 5", "did you mean --simulations?"),
     ("random --gmaes 5 greedy", "did you mean --games?"),
     ("random --verbose", "unknown option '--verbose'"),
