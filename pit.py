@@ -20,7 +20,8 @@ from alphazero.game import Game
 from alphazero.game_record import read_records, records_of, write_records
 from alphazero.human import HumanLeft, HumanPlayer
 from alphazero.kernels import Kernels
-from alphazero.ladder import Ladder
+from alphazero.ladder import FOLDER as LADDER
+from alphazero.ladder import THREADS, Ladder
 from alphazero.package import GamePackage
 from alphazero.players import Player
 from alphazero.rating import elo_difference
@@ -80,7 +81,7 @@ class PitConfig:
     folder: Annotated[Path | None, _option("FOLDER", "one in tournaments/, the same for the same command")] = None
     """Where a tournament is kept; the same command again goes on where it was stopped."""
     ladder: Annotated[Path | None, _option("RUN", "none")] = None
-    """Rate all generations of a run, and random, greedy, mcts:100, mcts:400 and the contestants named."""
+    """Rate all generations of a run, and random, greedy, mcts:100, mcts:400 and the contestants named, on one core."""
 
     def __post_init__(self) -> None:
         self.test()
@@ -197,7 +198,7 @@ def compete(config: PitConfig) -> None:
         config.simulations, config.seed, config.adaptive,
     )  # fmt: skip
     folder = config.folder or (FOLDER / name if name else default_folder(tournament))
-    standings = play_and_rate(folder, tournament, package, config)
+    standings = play_and_rate(folder, tournament, package, config.threads, config.anchor)
     report(folder, standings, write_report(folder, standings), None, config)
 
 
@@ -206,21 +207,23 @@ def climb(config: PitConfig, run: Path) -> None:
     ladder = Ladder(run, config.contestants)
     game_name, package = _load_game(replace(config, contestants=tuple(ladder.texts.values())))
     tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed)
-    folder = config.folder or run / "ladder"
-    standings = play_and_rate(folder, tournament, package, config)
+    folder = config.folder or run / LADDER
+    standings = play_and_rate(folder, tournament, package, THREADS, config.anchor)
     result = write_report(folder, standings, ladder.fields(), ladder.drawings(standings))
     report(folder, standings, result, ladder.shown(standings), config)
 
 
-def play_and_rate(folder: Path, tournament: Tournament, package: GamePackage, config: PitConfig) -> Standings:
+def play_and_rate(
+    folder: Path, tournament: Tournament, package: GamePackage, threads: int, anchor: str | None
+) -> Standings:
     """Plays what is missing; an interruption says how to go on."""
-    check_anchor(tournament, config.anchor)
+    check_anchor(tournament, anchor)
     try:
-        records = play_tournament(folder, tournament, package, config.threads)
+        records = play_tournament(folder, tournament, package, threads)
     except KeyboardInterrupt:
         print(f"\nthe games so far are in {folder}; the same command goes on from there", file=sys.stderr)
         raise
-    return Standings(tournament, records, package.game, config.anchor)
+    return Standings(tournament, records, package.game, anchor)
 
 
 def report(
@@ -231,7 +234,11 @@ def report(
     print(
         f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
         f"python pit.py --replay {folder / GAMES} 0\n"
-        f"More --games, or more contestants with --folder {folder}, add to what has been played."
+        + (
+            "The same command again plays what has come since: the games of new generations."
+            if config.ladder
+            else f"More --games, or more contestants with --folder {folder}, add to what has been played."
+        )
     )
     if config.json is not None:
         write_json(config.json, result)

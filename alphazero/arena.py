@@ -155,7 +155,8 @@ def play_match(
 
 def get_ready(kernels: Kernels, player: Player) -> None:
     """Lets the player compile what it needs: that is no thinking, and none of its moves should take the time."""
-    player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    if not player.one_at_a_time:
+        player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
 def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bool]:

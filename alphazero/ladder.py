@@ -1,6 +1,6 @@
 """A run's own ladder: its generations and the baselines in one tournament, strength against hours.
 
-A generation meets those 1, 4, 16 and 64 before it: neighbours, whose games say most, and distant ones, which keep small
+A generation meets those 1, 8 and 64 before it: neighbours, whose games say most, and distant ones, which keep small
 errors from adding up along the way. The baselines meet each other and generation 0 and the powers of two. All that
 depends on a generation's number alone, so a run that went on needs only the games of its new generations.
 """
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 FOLDER = "ladder"
 """In the run's folder."""
-STEPS = (1, 4, 16, 64)
+STEPS = (1, 8, 64)
 BASELINES = ("random", "greedy", "mcts:100", "mcts:400")
-GAMES = 10
+GAMES = 20
 """Of a pair, if not said otherwise."""
-SIMULATIONS = 32
+SIMULATIONS = 16
 """Per ply, if not said otherwise: the ladder is about the nets."""
+THREADS = 1
+"""Its searches are of ten positions: split among threads they take longer."""
 
 
 class Ladder:

@@ -21,7 +21,7 @@ TIC_TAC_TOE = games.load("tictactoe")
 def test_a_generation_meets_neighbours_and_distant_ones():
     met = {(p.first, p.second) for p in pair_up(range(70), ("x", "y"))}
     mine = {int(second.split()[1]) for first, second in met if first == "generation 69"}
-    assert mine == {68, 65, 53, 5}
+    assert mine == {68, 61, 5}
     assert {first for first, second in met if second == "x"} == {
         f"generation {generation}" for generation in (0, 1, 2, 4, 8, 16, 32, 64)
     }
@@ -30,7 +30,7 @@ def test_a_generation_meets_neighbours_and_distant_ones():
 
 def test_new_generations_only_add_matches():
     before, after = pair_up(range(20), BASELINES), pair_up(range(21), BASELINES)
-    assert set(after) - set(before) == {Pairing("generation 20", f"generation {g}") for g in (19, 16, 4)}
+    assert set(after) - set(before) == {Pairing("generation 20", f"generation {g}") for g in (19, 12)}
     assert set(before) < set(after)
 
 
@@ -46,7 +46,7 @@ def add_generation(folder: RunFolder, generation: int) -> None:
 
 
 def climb(path: Path, *more: str) -> dict:
-    line = ["--ladder", str(path), "--games", "2", "--simulations", "2", "--threads", "1", *more]
+    line = ["--ladder", str(path), "--games", "2", "--simulations", "2", *more]
     assert run_command(pit.main, line) == 0
     return json.loads((path / "ladder" / "results.json").read_text())
 

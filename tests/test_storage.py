@@ -457,3 +457,28 @@ def test_a_name_that_occurs_twice_is_refused(tmp_path):
         path.write_bytes(archive(("a.npy", member), ("a.npy", member)))
     with pytest.raises(StorageError, match="twice"):
         storage.read_npz(path, 10_000)
+
+
+def test_lines_are_added_and_a_torn_one_is_cut_off(tmp_path):
+    path = tmp_path / "lines"
+    storage.drop_torn_line(path)  # no file is no fault
+    storage.append(path, b"one\ntwo\n")
+    storage.append(path, b"three\n")
+    storage.drop_torn_line(path)
+    assert path.read_bytes() == b"one\ntwo\nthree\n"
+    for torn in (b"f", b"four is cut off he", b"\x00\x00"):
+        with open(path, "ab") as file:
+            file.write(torn)
+        storage.drop_torn_line(path)
+        assert path.read_bytes() == b"one\ntwo\nthree\n"
+    (tmp_path / "torn").write_bytes(b"nothing whole")
+    storage.drop_torn_line(tmp_path / "torn")
+    assert (tmp_path / "torn").read_bytes() == b""
+
+
+def test_what_cannot_be_added_is_said(tmp_path):
+    for call in (lambda path: storage.append(path, b"x\n"), storage.drop_torn_line):
+        with pytest.raises(StorageError, match="cannot write"):
+            call(tmp_path)
+    with pytest.raises(StorageError, match="its folder is gone"):
+        storage.append(tmp_path / "none" / "x", b"x\n")
