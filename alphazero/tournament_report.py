@@ -119,7 +119,7 @@ def draw_scores(axes: Axes, standings: Standings) -> None:
     order = [standings.names.index(row.name) for row in standings.rows]
     scores = [[standings.score(i, j) if i != j else None for j in order] for i in order]
     shown = np.array([[np.nan if score is None else 100 * score for score in line] for line in scores])
-    axes.figure.colorbar(axes.imshow(shown, vmin=0, vmax=100, cmap="RdYlGn"), label="score in %")
+    axes.figure.colorbar(axes.imshow(shown, vmin=0, vmax=100, cmap="RdYlGn", aspect="auto"), label="score in %")
     if len(order) <= 12:
         for (row, column), percent in np.ndenumerate(shown):
             if np.isfinite(percent):
@@ -152,4 +152,4 @@ def _name_lines(axes: Axes, names: Sequence[str]) -> None:
         axes.set_yticks([])
         return
     axes.set_yticks(range(len(names)))
-    axes.set_yticklabels([name if len(name) <= 32 else f"…{name[-31:]}" for name in names], parse_math=False)
+    axes.set_yticklabels([name if len(name) <= 27 else f"…{name[-26:]}" for name in names], parse_math=False)
