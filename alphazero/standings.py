@@ -65,9 +65,12 @@ class Standings:
     @cached_property
     def rows(self) -> list[Row]:
         """The strongest first."""
-        order = np.argsort(-self.ratings.elo, kind="stable")
-        below = [*order[1:], None]
-        return [self._row(int(i), None if j is None else int(j)) for i, j in zip(order, below, strict=True)]
+        return self.rows_of(self.names)
+
+    def rows_of(self, names: Sequence[str]) -> list[Row]:
+        """Those called so, the strongest first."""
+        order = [int(i) for i in np.argsort(-self.ratings.elo, kind="stable") if self.names[i] in names]
+        return [self._row(i, j) for i, j in zip(order, [*order[1:], None], strict=True)]
 
     @cached_property
     def matches(self) -> dict[Pairing, tuple[int, int, int, int]]:
@@ -148,7 +151,7 @@ def _moves_of(record: GameRecord, game: Game) -> tuple[int, int]:
 
 def as_text(standings: Standings, shown: Sequence[str] | None = None) -> str:
     """The table of the contestants, or of those `shown`, the cross table if it is not too wide, and what to know."""
-    rows = [row for row in standings.rows if shown is None or row.name in shown]
+    rows = standings.rows if shown is None else standings.rows_of(shown)
     parts = [_headline(standings), _table(HEAD, table_cells(rows))]
     if len(standings.names) <= WIDEST:
         parts.append(_table(*cross_cells(standings)))

@@ -46,6 +46,8 @@ def test_scores_by_hand(standings):
     assert [row.name for row in standings.rows] == ["a", "c", "<b>"]
     assert sum(row.rating for row in standings.rows) == pytest.approx(0.0)
     assert a.better_than_next > 0.5 and b.better_than_next is None
+    first, second = standings.rows_of(["<b>", "a"])
+    assert first.name == "a" and first.better_than_next > a.better_than_next and second.better_than_next is None
     assert standings.score(0, 1) == 0.75 and standings.score(1, 0) == 0.25
     assert standings.lengths == [5, 5, 6, 5, 5, 5]
 
