@@ -19,9 +19,10 @@ from alphazero.command import Progress
 from alphazero.contestants import open_contestant
 from alphazero.errors import InvalidSetting
 from alphazero.game_record import GameRecord, records_of
+from alphazero.human import HumanPlayer
 from alphazero.kernels import Kernels
 from alphazero.package import GamePackage
-from alphazero.players import HumanPlayer, Player
+from alphazero.players import Player
 from alphazero.storage import to_json
 from alphazero.tournament_folder import Pairing, Tournament, TournamentFolder
 
@@ -172,6 +173,7 @@ def _without(result: MatchResult, kept: set[int]) -> MatchResult:
         actions=tuple(result.actions[i] for i in new),
         outcomes=tuple(result.outcomes[i] for i in new),
         game_seconds=tuple(result.game_seconds[i] for i in new),
+        forfeits=tuple(result.forfeits[i] for i in new),
     )
 
 
