@@ -31,6 +31,9 @@ TYPES: Mapping[str, tuple[type, str]] = {
     "adaptive": (bool, "true or false"),
 }
 
+RUN_CODE = "python", "gtp"
+"""Contestants that run a program; who writes a file is not always who opens it."""
+
 
 def read_tournament(path: Path) -> dict[str, Any]:
     """The settings in the file, of the right types, those left out missing; raises InputError."""
@@ -49,6 +52,11 @@ def read_tournament(path: Path) -> dict[str, Any]:
             fits = fits and all(isinstance(word, str) for word in value)
         if not fits:
             raise InvalidSetting(f"{path}: {name} must be {what}, not {value!r:.80}")
+    for word in found.get("contestants", ()):
+        if word.partition(":")[0] in RUN_CODE:
+            raise InvalidSetting(
+                f"{path}: {word!r:.80} would run what the file says: name it on the command line instead"
+            )
     if "contestants" not in found:
         raise InvalidSetting(f'{path} names no contestants; write contestants = ["random", "greedy", "minimax:2"]')
     return found

@@ -313,6 +313,8 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypat
         ('contestants = ["a", "b", "c"]\nseed = true', "seed must be a whole number, not True"),
         ('contestants = ["a", "b", "c"]\ngames = -1', "--games must lie between"),
         ('contestants = ["a", "b", "c"]\ngame = "evil.py"', "none of the shipped ones: say where it is by --game"),
+        ('contestants = ["a", "b", "python:evil.py:f"]', "name it on the command line"),
+        ('contestants = ["a", "b", "gtp:touch x"]', "name it on the command line"),
         ("contestants = [", "is not valid TOML"),
     ],
 )
