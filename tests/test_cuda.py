@@ -44,6 +44,7 @@ work, x = make_work(kernels, 6, 15, 3, HOST), np.float32(1)
 arguments = {
     "select": (3, x, x, 5, x, x), "advance": (), "expand_and_backup": (3, True), "move_roots": (5, 10),
     "prepare_roots": (5, 14, 7, 1.0, x, 10.0, True), "read_roots": (5, True, x, x),
+    "overrule_leaves": (), "overrule_roots": (5,),
 }
 for name, settings in arguments.items():
     (dispatcher,) = (cell.cell_contents for cell in getattr(of_game, name).__closure__)
@@ -67,7 +68,7 @@ def test_every_kernel_compiles_for_a_gpu_without_one(name: str):
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert len(result.stdout.split()) == 6
+    assert len(result.stdout.split()) == 8
 
 
 @pytest.mark.cuda
