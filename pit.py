@@ -24,7 +24,7 @@ from alphazero.ladder import FOLDER as LADDER
 from alphazero.ladder import THREADS, Ladder
 from alphazero.package import GamePackage
 from alphazero.players import Player
-from alphazero.rating import elo_difference
+from alphazero.rating import elo_difference, superiority
 from alphazero.sprt import Sprt
 from alphazero.standings import Standings, as_text, check_anchor
 from alphazero.storage import write_json
@@ -338,6 +338,7 @@ def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, 
         f"losses          {result.losses}\n"
         f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
         f"Elo difference  {elo:+.0f} ({elo_low:+.0f} to {elo_high:+.0f})\n"
+        f"superiority     {superiority(result.wins, result.losses):.1%} likely that the first is the stronger\n"
         f"distinct games  {result.distinct_games}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
         + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
@@ -371,6 +372,7 @@ def as_json(contestants: tuple[str, str], result: MatchResult, test: Sprt | None
                 "losses": losses,
                 "score": score,
                 "score_interval": interval,
+                "superiority": superiority(wins, losses),
                 "ms_per_move": ms_per_move,
             }
             for name, (wins, losses, score, interval), ms_per_move in zip(

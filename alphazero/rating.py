@@ -64,6 +64,14 @@ def elo_difference(score: float, num_games: int) -> float:
     return 400 * math.log10(score / (1 - score))
 
 
+def superiority(wins: int, losses: int) -> float:
+    """Likelihood, in [0, 1], that the winner of so many games is the stronger player; draws say nothing of it.
+
+    The normal approximation that matches of chess engines are reported by: Phi((wins - losses) / sqrt(wins + losses)).
+    """
+    return 0.5 * (1 + math.erf((wins - losses) / math.sqrt(2 * max(1, wins + losses))))
+
+
 def share_with_interval(right: np.ndarray | None) -> tuple[float | None, list[float] | None]:
     """The share of True in `bool[n]` with its 95% interval `[low, high]`; None for both if there are none."""
     if right is None or not len(right):

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import beta, binomtest
 
-from alphazero.rating import elo_difference, score_interval
+from alphazero.rating import elo_difference, score_interval, superiority
 
 
 @pytest.mark.parametrize(("wins", "losses"), [(0, 1), (0, 10), (3, 4), (10, 0), (55, 45), (700, 300)])
@@ -28,6 +28,15 @@ def test_by_hand():
     assert score_interval(0, 2, 0) == pytest.approx((0.17119, 0.82881), abs=1e-5)
     # a clean sweep of n wins: n (1 - m)^2 = z^2 m (1 - m) gives m = n / (n + z^2); for n = 10: 0.72247
     assert score_interval(10, 0, 0) == pytest.approx((0.72247, 1.0), abs=1e-5)
+
+
+def test_the_likelihood_of_superiority():
+    """20 wins and 10 losses are 10 / sqrt(30) = 1.826 standard deviations: 96.6% by a table of the normal."""
+    assert superiority(20, 10) == pytest.approx(0.966, abs=5e-4)
+    assert superiority(10, 20) == pytest.approx(0.034, abs=5e-4)
+    assert superiority(0, 0) == superiority(7, 7) == 0.5
+    # exactly, with all strengths equally likely before: P(strength > 1/2) after 60 wins and 45 losses
+    assert superiority(60, 45) == pytest.approx(beta(61, 46).sf(0.5), abs=0.003)
 
 
 @pytest.mark.parametrize("results", [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (2, 1, 0), (0, 500, 1), (1, 0, 9999)])
