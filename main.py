@@ -29,6 +29,8 @@ from alphazero.package import GamePackage
 from alphazero.players import Player
 from alphazero.run_folder import RunFolder, settings_changed
 from alphazero.storage import read_json, write_json
+from alphazero.worker_process import see_only
+from alphazero.workers import name_devices
 
 logger = logging.getLogger(__name__)
 
@@ -143,6 +145,8 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
     if options.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
     torch.use_deterministic_algorithms(options.deterministic)
+    devices = name_devices(options.devices())
+    see_only(devices[0])
     # what nobody can play against is refused before there is a run
     opponents = open_opponents(
         options.config.evaluation.opponents, "--evaluation.opponents", package,
@@ -163,7 +167,6 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
         command = shlex.join(["python", "main.py", "--game", options.game, "--run", str(folder), "--resume", *flags])
         logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
-        devices = options.devices()
         coach = Coach(
             package, options.config, run, seed=options.seed, threads=options.threads, devices=devices,
             by_the_clock=not options.deterministic,

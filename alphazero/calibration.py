@@ -14,6 +14,7 @@ import numpy as np
 from alphazero.cuda_kernels import make_work
 from alphazero.device import open_device
 from alphazero.device_search import room_for
+from alphazero.errors import is_out_of_memory
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
 from alphazero.neural_net import DeviceEvaluate, NeuralNet
@@ -65,7 +66,9 @@ def choose_slots(kernels: Kernels, evaluate: DeviceEvaluate, config: SearchConfi
     for size in sizes:
         try:
             rates.append(rate_on_device(kernels, evaluate, size))
-        except device.out_of_memory:
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
             break
     return next((size for size, rate in zip(sizes, rates, strict=False) if rate >= GOOD_ENOUGH * max(rates)), 1)
 

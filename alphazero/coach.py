@@ -28,8 +28,8 @@ from alphazero.resnet import NetConfig
 from alphazero.run_folder import Manifest, RunFolder
 from alphazero.selfplay import SelfPlayConfig, play_games
 from alphazero.storage import read_npz, sha256_of, write_json, write_npz
-from alphazero.worker_process import Lesson, see_only
-from alphazero.workers import Played, Setup, Workers, name_devices
+from alphazero.worker_process import Lesson
+from alphazero.workers import Played, Setup, Workers
 
 logger = logging.getLogger(__name__)
 
@@ -129,11 +129,14 @@ class Coach:
         devices: Sequence[str], by_the_clock: bool = True,
     ):  # fmt: skip
         """`devices`: the network's, ours first; all play, and learn. `by_the_clock`: as in `workers.Setup`."""
+        if config.learner.batch_size < 2 * len(devices):
+            raise InvalidSetting(
+                f"--learner.batch-size must be {2 * len(devices)} or more, since {len(devices)} devices share a batch"
+            )
         self.package, self.config, self.folder = package, config, folder
         self.seed, self.threads = seed, threads
         self.kernels = Kernels(package.game)
-        devices = name_devices(devices)
-        self.net, self.best = (self._make_net(see_only(devices[0])) for _ in range(2))
+        self.net, self.best = (self._make_net(devices[0].partition(":")[0]) for _ in range(2))
         self.net.use_threads(threads)
         self.learner = Learner(self.net, config.learner, seed, max(1, threads // len(devices)))
         self.replay = ReplayBuffer(self.kernels, config.replay)
@@ -433,7 +436,8 @@ class Coach:
             if len(games[f"games_{i}"]) != worker.num_slots:
                 raise RunFolderError(
                     f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
-                    f"{worker.num_slots}; leave --self-play.num-slots and --self-play.games-per-generation as they are"
+                    f"{worker.num_slots}; leave --self-play.num-slots, --self-play.games-per-generation and "
+                    "--deterministic as they are, and the GPU's memory to the run"
                 )
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
         for number in state["replay"]:

@@ -27,7 +27,6 @@ class Device(Memory):
         import torch  # takes a second, which players without a network do not need
 
         self._torch = torch
-        self.out_of_memory: type[Exception] = torch.OutOfMemoryError
         self._stream = torch.cuda.Stream()
         self._numba_stream = cuda.external_stream(self._stream.cuda_stream)
         self._sources: list[np.ndarray] = []
@@ -41,6 +40,15 @@ class Device(Memory):
 
     def part(self, array: Any, at: int | slice) -> Any:
         return cuda.as_cuda_array(_Part(array, at))
+
+    def get_ready(self, work: Callable[[], None]) -> None:
+        """Does `work` once, so that all is compiled and has its memory."""
+        work()
+
+    def wait(self) -> None:
+        """Until all that was begun is done; memory that is not used any more is given back."""
+        self._torch.cuda.synchronize()
+        self._torch.cuda.empty_cache()
 
     def free_bytes(self) -> int:
         """Memory that nobody uses yet."""
@@ -106,7 +114,11 @@ class _Part:
 class Simulator(Memory):
     """The same on the processor, for tests of the kernels."""
 
-    out_of_memory = MemoryError
+    def get_ready(self, work: Callable[[], None]) -> None:
+        """Plain Python has nothing to compile."""
+
+    def wait(self) -> None:
+        """Nothing is ever under way."""
 
     def free_bytes(self) -> int:
         return 1 << 32

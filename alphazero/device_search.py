@@ -11,7 +11,7 @@ import numpy as np
 
 from alphazero.cuda_kernels import CudaKernels, Work, make_work
 from alphazero.device import open_device
-from alphazero.errors import DeviceMemoryError, EvaluationError
+from alphazero.errors import DeviceMemoryError, EvaluationError, is_out_of_memory
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.mcts import Evaluate, Search, SearchConfig, SearchResult
@@ -43,11 +43,21 @@ class DeviceSearch:
         try:
             self.tree, self.work = room_for(kernels, config, num_trees, self._device)
             self._simulate = self._device.captured(self._launch_simulation)
-        except self._device.out_of_memory as error:
+            self._device.get_ready(self._warm_up)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
             raise DeviceMemoryError(
                 f"the GPU's memory does not hold the search of {num_trees:,} positions at once with "
                 f"{config.num_simulations:,} simulations: choose fewer, or close what else uses the GPU"
             ) from error
+
+    def _warm_up(self) -> None:
+        """Compiles what is left, and takes the memory that questions about roots need."""
+        everyone = np.arange(self.num_trees)
+        self.start(everyone, self.kernels.start_states(self.num_trees), everyone, everyone * 0)
+        self.read(everyone)
+        self._running, self._simulations_left = everyone[:0], 0
 
     def start(
         self,
@@ -150,6 +160,7 @@ def as_many_as_fit(make: Callable[[int], Made], count: int) -> tuple[Made, int]:
             if count == 1:
                 raise
             logger.warning("%s; going on with half of them", str(error).split(":")[0])
+        open_device().wait()  # until here the error holds what was made
         count = (count + 1) // 2
 
 

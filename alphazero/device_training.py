@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from alphazero.errors import is_out_of_memory
 from alphazero.neural_net import Batch
 from alphazero.replay_buffer import TrainingSet
 
@@ -24,14 +25,16 @@ def place(source: TrainingSet, device: str) -> TrainingSet | DeviceTrainingSet:
     """The same batches, from where the network learns; from the processor if the device's memory does not hold them."""
     if device == "cpu":
         return source
-    try:
-        if source.num_bytes > SHARE * torch.cuda.mem_get_info(device)[0]:
-            raise torch.OutOfMemoryError
-        return DeviceTrainingSet(source, device)
-    except torch.OutOfMemoryError:
-        torch.cuda.empty_cache()
-        logger.warning("the replay window does not fit into the GPU's memory: batches are copied there one by one")
-        return source
+    torch.cuda.empty_cache()  # what torch keeps for later is not free for others
+    if source.num_bytes <= SHARE * torch.cuda.mem_get_info(device)[0]:
+        try:
+            return DeviceTrainingSet(source, device)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+    torch.cuda.empty_cache()
+    logger.warning("the replay window does not fit into the GPU's memory: batches are copied there one by one")
+    return source
 
 
 class DeviceTrainingSet:

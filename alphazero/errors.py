@@ -80,5 +80,15 @@ class DeviceMemoryError(InputError):
     """A GPU's memory does not hold what is to be computed; the message says what that is."""
 
 
+NO_MEMORY = "out of memory", "unable to find an engine", "ALLOC_FAILED"
+"""How CUDA, cuDNN and cuBLAS call it, whatever kind of exception comes of it."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """A GPU's memory has not been enough: torch, its libraries and numba raise many kinds."""
+    by_kind = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return by_kind or any(words in str(error) for words in NO_MEMORY)
+
+
 class Stopped(Exception):
     """What was going on was asked to stop, and has done so."""

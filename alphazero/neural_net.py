@@ -75,7 +75,8 @@ class NeuralNet(ABC):
     def train_step(self, batch: Batch, learning_rate: float) -> Mapping[str, SupportsFloat]:
         """One optimizer step; returns `policy_loss` and `value_loss`: nan if they were not finite, and nothing learned.
 
-        On a GPU `float` of a loss waits until the step is done, which nothing else does.
+        On a GPU `float` of a loss waits until the step is done, which nothing else does; so there a batch that gives no
+        finite gradient still costs a step of decay and momentum.
         """
 
     def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:

@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from alphazero.checkpoint import check_tensors, load_checkpoint, save_checkpoint
-from alphazero.errors import CheckpointError, TrainingError
+from alphazero.errors import CheckpointError, TrainingError, is_out_of_memory
 from alphazero.game import Game
 from alphazero.neural_net import Batch, DeviceEvaluate, NeuralNet
 
@@ -34,6 +35,8 @@ MUON_RATE = 3.0
 the best of 1, 3, 6 and 10 in docs/ablations.md."""
 MOMENTS = "momentum_buffer", "exp_avg", "exp_avg_sq"
 """What the optimizers remember of each parameter."""
+PATIENCE = timedelta(minutes=10)
+"""A process that learns with others waits so long for them."""
 MASKED = -1e9
 """The logit of an illegal action."""
 
@@ -76,7 +79,8 @@ class TorchNet(NeuralNet):
         self.finish_training()
 
     def finish_training(self) -> None:
-        self.dtype = torch.bfloat16 if self.device.type == "cuda" or bf16_pays() else torch.float32
+        pays = torch.cuda.is_bf16_supported(including_emulation=False) if self.device.type == "cuda" else bf16_pays()
+        self.dtype = torch.bfloat16 if pays else torch.float32
         frozen = channels_last(fold(copy.deepcopy(self.averaged).eval())).to(self.dtype)
         if self.frozen is None:
             self.frozen = frozen
@@ -150,7 +154,7 @@ class TorchNet(NeuralNet):
         self._add_up([*gradients_and_losses, *(new for new in buffers if new.dtype.is_floating_point)])
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.max_gradient_norm)
         finite = torch.isfinite(losses[0] + losses[1] + norm)
-        # whether a batch on the GPU is good is not waited for: a bad one has no gradient, so that what is left is decay
+        # whether a batch on the GPU is good is not waited for: a bad one costs a step of decay and momentum
         if self.device.type == "cuda" or finite:
             self._step(learning_rate, finite)
             for mine, new in zip(self.module.buffers(), buffers, strict=True):
@@ -170,19 +174,22 @@ class TorchNet(NeuralNet):
             work = self.replicas[:parts], [batch] * parts, pieces
             try:
                 return list((self.pool.map if self.device.type == "cpu" else map)(self._gradients, *work))
-            except torch.OutOfMemoryError as error:
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
                 if parts > count // 4:
                     raise TrainingError(
                         "the GPU's memory does not hold the learning of four positions: choose a smaller net "
                         "(--net.channels), or close what else uses the GPU, and go on with --resume"
                     ) from error
-                self.replicas += [_share(self.module) for _ in range(2 * parts - len(self.replicas))]
-                self._hand_out_buffers()
-                logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
-                torch.cuda.empty_cache()
+            # not sooner: until here the error holds what was computed
+            torch.cuda.empty_cache()
+            logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
+            self.replicas += [_share(self.module) for _ in range(2 * parts - len(self.replicas))]
+            self._hand_out_buffers()
 
     def _step(self, learning_rate: float, finite: Tensor) -> None:
-        """Moves the weights by their gradients; by nothing new where those are not `finite bool[]`."""
+        """Moves the weights by their gradients; where those are not `finite bool[]`, by decay and momentum alone."""
         for parameter in self.module.parameters():
             assert parameter.grad is not None
             parameter.grad = torch.where(finite, parameter.grad, 0.0)
@@ -227,14 +234,15 @@ class TorchNet(NeuralNet):
         # what the processes open to find each other is for this machine alone
         local = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
         os.environ |= {"GLOO_SOCKET_IFNAME": local, "NCCL_SOCKET_IFNAME": local}
-        if self.device.type == "cuda":
-            torch.cuda.set_device(self.device)
+        on_gpu = self.device.type == "cuda"
         torch.distributed.init_process_group(
-            "nccl" if self.device.type == "cuda" else "gloo", rank=rank, world_size=size,
+            "nccl" if on_gpu else "gloo", rank=rank, world_size=size, timeout=PATIENCE,
             store=torch.distributed.FileStore(str(meeting), size),
+            device_id=torch.device("cuda", 0) if on_gpu else None,  # so that NCCL connects now, not when first needed
         )  # fmt: skip
         self.rank, self.processes = rank, size
-        return torch.distributed.destroy_process_group
+        # NCCL's kernels wait on the GPU for processes that are gone; only this ends them
+        return torch.distributed.distributed_c10d._abort_process_group if on_gpu else _leave_group
 
     def _add_up(self, tensors: list[Tensor]) -> None:
         """Every tensor becomes the sum over the processes that learn together."""
@@ -345,6 +353,10 @@ def losses(
     log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, MASKED), dim=1)
     policy_loss = -(policy_target * log_policy).sum(dim=1).mean()
     return policy_loss, nn.functional.mse_loss(value, value_target)
+
+
+def _leave_group() -> None:
+    torch.distributed.destroy_process_group()
 
 
 def _is_matrix(parameter: Tensor) -> bool:

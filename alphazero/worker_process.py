@@ -134,11 +134,15 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Ends the process."""
-        self._counts[STOP] = 1
-        self._connection.close()
+        self.ask_to_end()
         self._process.join(SECONDS_TO_LEAVE)
         if self._process.is_alive():
             self._process.kill()
+
+    def ask_to_end(self) -> None:
+        """`close` without waiting."""
+        self._counts[STOP] = 1
+        self._connection.close()
 
     def _ask(self, command: str, stop: threading.Event | None = None, *arguments: Any) -> Any:
         try:
@@ -205,13 +209,15 @@ def _serve(connection: Connection, counts: Any, work: Work) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     work = replace(work, device=see_only(work.device))
     made: tuple[SelfPlay, NeuralNet, Any] | None = None
-    student = Student(work)
+    student, learning = Student(work), False
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is left to play for
         while True:
             command, arguments = connection.recv()
             try:
                 if command in ("join", "learn"):
+                    learning = True
                     connection.send(("done", getattr(student, command)(*arguments)))
+                    learning = False
                     continue
                 if made is None:
                     made = _make(work)
@@ -222,6 +228,8 @@ def _serve(connection: Connection, counts: Any, work: Work) -> None:
                 raise
             except Exception:
                 connection.send(("bug", traceback.format_exc()))
+            if learning:  # has failed, and others must not wait for it
+                os._exit(1)
 
 
 def _as_sentence(error: InputError) -> InputError:

@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from alphazero.kernels import Kernels
 from alphazero.neural_net import DeviceEvaluate, NeuralNet
 from alphazero.package import GamePackage
 from alphazero.selfplay import SelfPlay
-from alphazero.worker_process import Lesson, Work, WorkerProcess
+from alphazero.worker_process import SECONDS_TO_LEAVE, Lesson, Work, WorkerProcess
 
 if TYPE_CHECKING:
     from alphazero.coach import RunConfig
@@ -76,6 +76,8 @@ class Workers:
         self._setup, self._kernels, self._net = setup, kernels, net
         self._on_gpu = runs_on_device(kernels, net)
         self._leave: Callable[[], None] | None = None
+        self._meeting: tempfile.TemporaryDirectory[str] | None = None
+        """Where the processes that learn together meet; needed as long as they do."""
         evaluates = make_evaluates(kernels, net, setup.threads_each, setup.config.cache_size)
         self._each = len(evaluates)
         self._total = self._each * len(setup.devices)
@@ -131,10 +133,16 @@ class Workers:
 
     def close(self) -> None:
         """Ends the processes, if there are any."""
-        if self._leave:
-            self._leave()
-        for worker in self.all:
-            worker.close()
+        try:
+            if self._leave:
+                self._leave()
+        finally:
+            for worker in self.learners:  # all at once: each may have to be waited for
+                worker.ask_to_end()
+            for each in self.all:
+                each.close()
+            if self._meeting:
+                self._meeting.cleanup()
 
     # --- learning on further devices ---------------------------------------------------------------------------------
 
@@ -146,23 +154,31 @@ class Workers:
         if self._leave is None:
             self._leave = self._meet(net, pool)
         parts = [pool.submit(learner.learn, lesson) for learner in self.learners]
+        for part in parts:
+            part.add_done_callback(self._end_if_failed)
         try:
             found = learn_here()
-        except RuntimeError:  # what torch raises if another has left, who knows better why
-            _raise_first(parts)
+        except RuntimeError:  # what torch raises if another has left, who knows better why; or the fault is ours
+            over, _ = wait(parts, timeout=SECONDS_TO_LEAVE)
+            _raise_first(list(over))
             raise
         finally:
             pool.shutdown(wait=False)
         _raise_first(parts)
         return found
 
+    def _end_if_failed(self, part: Future[None]) -> None:
+        """Nobody waits for a process that has failed; on the processor its closed connections see to that."""
+        if part.exception() is not None and self._leave and self._setup.devices[0] != "cpu":
+            leave, self._leave = self._leave, None
+            leave()
+
     def _meet(self, net: NeuralNet, pool: ThreadPoolExecutor) -> Callable[[], None]:
-        size = 1 + len(self.learners)
-        with tempfile.TemporaryDirectory() as folder:
-            meeting = Path(folder) / "meeting"
-            parts = [pool.submit(each.join, meeting, i, size) for i, each in enumerate(self.learners, start=1)]
-            leave = net.join(meeting, 0, size)
-            _raise_first(parts)
+        self._meeting = tempfile.TemporaryDirectory()
+        size, meeting = 1 + len(self.learners), Path(self._meeting.name) / "meeting"
+        parts = [pool.submit(each.join, meeting, i, size) for i, each in enumerate(self.learners, start=1)]
+        leave = net.join(meeting, 0, size)
+        _raise_first(parts)
         return leave
 
     # --- making them -------------------------------------------------------------------------------------------------

@@ -71,7 +71,9 @@ def test_the_bytes_are_those_of_the_arrays(name):
     assert bytes_of_search(kernels, CONFIG, 3) == sum(array.nbytes for array in own) + block.nbytes
 
 
-def test_a_search_that_does_not_fit_is_halved_until_it_does(caplog):
+def test_a_search_that_does_not_fit_is_halved_until_it_does(caplog, monkeypatch):
+    monkeypatch.setattr("alphazero.device_search.open_device", lambda: SimpleNamespace(wait=lambda: None))
+
     def make(count):
         if count > 10:
             raise DeviceMemoryError(f"no room for {count}: choose fewer")

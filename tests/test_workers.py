@@ -12,7 +12,7 @@ from test_coach import TINY
 
 import games
 from alphazero.coach import Coach
-from alphazero.errors import TrainingError
+from alphazero.errors import CheckpointError, InvalidSetting, TrainingError, is_out_of_memory
 from alphazero.run_folder import RunFolder
 from alphazero.workers import name_devices
 
@@ -70,3 +70,38 @@ def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: 
         finally:
             coach.close()
         assert coach.saved_generation == 1
+
+
+def test_a_process_that_fails_to_learn_says_why_and_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        config = replace(TINY, generations=2)
+        coach = Coach(games.load("tictactoe"), config, folder, seed=3, threads=2, devices=["cpu", "cpu"])
+        learn = coach.workers.learners[0].learn
+        monkeypatch.setattr(
+            coach.workers.learners[0], "learn", lambda lesson: learn(replace(lesson, weights=tmp_path / "none"))
+        )
+        try:
+            with pytest.raises(CheckpointError, match="none"):
+                coach.run()
+        finally:
+            coach.close()
+
+
+def test_a_batch_must_do_for_all_devices(tmp_path: Path):
+    config = replace(TINY, learner=replace(TINY.learner, batch_size=3))
+    with RunFolder.create(tmp_path / "run", {}) as folder, pytest.raises(InvalidSetting, match="4 or more"):
+        Coach(games.load("tictactoe"), config, folder, seed=0, threads=2, devices=["cpu", "cpu"])
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (torch.OutOfMemoryError(), True),
+        (RuntimeError("GET was unable to find an engine to execute this computation"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (MemoryError(), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+    ],
+)
+def test_what_a_lack_of_memory_looks_like(error: Exception, is_one: bool):
+    assert is_out_of_memory(error) == is_one
