@@ -115,11 +115,8 @@ class TournamentFolder:
         append_records(self.path / GAMES, records)
         self.records += records
 
-    def add_games(self, pairings: Iterable[Pairing]) -> bool:
-        """Lets the pairs play as many games again as they should have at first, up to `MOST` times as many.
-
-        False if they all have that already.
-        """
+    def add_games(self, pairings: Iterable[Pairing]) -> None:
+        """Lets the pairs play as many games again as they should have at first, up to `MOST` times as many."""
         games = self._tournament.games
         more = {
             pairing: self._targets[pairing] + games
@@ -129,7 +126,6 @@ class TournamentFolder:
         if more:
             self._targets |= more
             self._save()
-        return bool(more)
 
     def _begin(self, now: dict[str, Any], game: Game) -> None:
         """Takes the settings that the folder holds, if they fit, and writes them with what is new."""

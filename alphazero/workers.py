@@ -82,6 +82,8 @@ class Workers:
         self._each = len(evaluates)
         self._total = self._each * len(setup.devices)
         slots = self._choose_slots(evaluates[0])
+        # before the trees take the memory
+        self._network_rate = len(setup.devices) * self._rate_of_network(evaluates[0], slots)
         # rules that run as Python would take turns on threads
         beside = setup.package.game.compiled or self._total == 1 or setup.package.load_again is None
         self.all: list[SelfPlay | WorkerProcess] = []
@@ -96,7 +98,6 @@ class Workers:
             each for each in (*(evaluates if beside else ()), *self.all) if isinstance(each, Evaluator | WorkerProcess)
         ]
         """Who counts what the networks are asked."""
-        self._network_rate = len(setup.devices) * self._rate_of_network(evaluates[0])
 
     def describe(self) -> str:
         """Where the trees are, how many games are played at once, and what the networks can answer."""
@@ -192,10 +193,10 @@ class Workers:
             return choose_slots(self._kernels, evaluate, setup.config.search, self._each, most)
         return min(self_play.num_slots, most)
 
-    def _rate_of_network(self, evaluate: Evaluator | DeviceEvaluate) -> float:
+    def _rate_of_network(self, evaluate: Evaluator | DeviceEvaluate, num_slots: int) -> float:
         """Positions a second that the network of one device answers, alone."""
         if isinstance(evaluate, DeviceEvaluate):
-            return rate_on_device(self._kernels, evaluate, self.num_slots)
+            return rate_on_device(self._kernels, evaluate, num_slots)
         return rate_on_processor(self._kernels, self._net, self._setup.threads_each)
 
     def _bytes_of_trees(self, num_slots: int) -> int:
