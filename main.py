@@ -21,13 +21,15 @@ import torch
 import tyro
 
 import games
+from alphazero.checkpoint import read_card
 from alphazero.coach import Coach, RunConfig, config_from_dict, show_figures
 from alphazero.command import count_cores, parse, run_command
 from alphazero.contestants import open_opponents
-from alphazero.errors import InvalidSetting, RunFolderError, Stopped, UnknownName
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, Stopped, UnknownName
 from alphazero.package import GamePackage
 from alphazero.players import Player
-from alphazero.run_folder import RunFolder, settings_changed
+from alphazero.resnet import NetConfig
+from alphazero.run_folder import RunFolder, resolve_checkpoint, settings_changed
 from alphazero.storage import read_json, write_json
 from alphazero.worker_process import see_only
 from alphazero.workers import name_devices
@@ -93,6 +95,8 @@ def main(argv: list[str]) -> None:
         raise UnknownName("preset", given.preset, presets)
     folder = _choose_folder(given.run, given.resume, package.game.name)
     defaults = Options(config=presets[given.preset])
+    if given.initial_net:
+        defaults = replace(defaults, config=replace(defaults.config, net=read_net_sizes(given.initial_net, package)))
     saved: dict[str, Any] = {}
     if given.resume:
         saved = read_saved(folder, given.game)
@@ -105,7 +109,7 @@ def main(argv: list[str]) -> None:
 def _first_look(argv: list[str]) -> argparse.Namespace:
     """The flags that decide the defaults of all others; what is wrong with them is said later, by `parse`."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name, default in (("--game", "connect4"), ("--preset", "quick"), ("--run", "")):
+    for name, default in (("--game", "connect4"), ("--preset", "quick"), ("--run", ""), ("--initial-net", "")):
         parser.add_argument(name, default=default, nargs="?", const=default)
     parser.add_argument("--resume", action="store_true")
     return parser.parse_known_args(argv)[0]
@@ -120,6 +124,15 @@ def _choose_folder(run: str, resume: bool, game_name: str) -> Path:
     if resume and not newest:
         raise RunFolderError(f"there is no run of {game_name} under runs/ to resume: name its folder by --run")
     return Path("runs") / f"{game_name}-{newest + (not resume)}"
+
+
+def read_net_sizes(name: str, package: GamePackage) -> NetConfig:
+    """The sizes of the game's net in a checkpoint or run; raises InputError."""
+    path = resolve_checkpoint(name)
+    card = read_card(path)
+    if card.get("game") != package.game.name:
+        raise CheckpointError(f"--initial-net {path} plays {card.get('game')!r}, not {package.game.name!r}")
+    return config_from_dict(NetConfig, card.get("net"), f"net on the card of {path}")
 
 
 def read_saved(folder: Path, game: str) -> dict[str, Any]:
@@ -152,10 +165,13 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         options.config.evaluation.opponents, "--evaluation.opponents", package,
         seed=options.seed, threads=options.threads,
     )  # fmt: skip
+    initial = options.config.initial_net
+    if initial and not saved and options.config.net != read_net_sizes(initial, package):
+        raise InvalidSetting(f"the sizes of the net are those of --initial-net {initial}: leave --net... out")
     open_folder = RunFolder.open(folder) if saved else RunFolder.create(folder, settings)
     with open_folder as run:
         changed = settings_changed(saved, settings) if saved else []
-        if any(line.startswith("settings.net") for line in changed):
+        if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
             raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
         for line in changed:
             logger.info("changed on resume: %s", line)

@@ -25,7 +25,7 @@ from alphazero.package import GamePackage
 from alphazero.players import Player, PolicyPlayer, SearchPlayer
 from alphazero.replay_buffer import MAX_BYTES, ReplayBuffer, ReplayConfig, Samples, read_samples
 from alphazero.resnet import NetConfig
-from alphazero.run_folder import Manifest, RunFolder
+from alphazero.run_folder import Manifest, RunFolder, resolve_checkpoint
 from alphazero.selfplay import SelfPlayConfig, play_games
 from alphazero.storage import read_npz, sha256_of, write_json, write_npz
 from alphazero.worker_process import Lesson
@@ -34,6 +34,9 @@ from alphazero.workers import Played, Setup, Workers
 logger = logging.getLogger(__name__)
 
 Config = TypeVar("Config")
+
+UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
+"""The gate's figures of a net that had no gate to pass."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class RunConfig:
     """Generations after which the run is over."""
     minutes: float = 0.0
     """The run also ends, after a whole generation, when so many minutes are over; 0 = no such limit."""
+    initial_net: str = ""
+    """Begin with this net, of its sizes: a checkpoint, a run folder or folder:12; empty = an untrained one."""
     cache_size: int = 1 << 20
     """Network answers kept on each thread, 60 bytes each for a small game; 256 MB at most."""
     net: NetConfig = field(default_factory=NetConfig)
@@ -174,11 +179,21 @@ class Coach:
     def run(self) -> None:
         """Trains until the generations or the minutes are used up."""
         if self._begin is None:
+            self._write_initial_net()
             self._commit({})
         else:
             self._restore(self._begin)
         while not self.finished():
             self._play_generation()
+
+    def _write_initial_net(self) -> None:
+        """Writes generation 0: the untrained net, or the one to start from."""
+        figures = dict(UNCONTESTED)
+        if self.config.initial_net:
+            card = self.net.load(resolve_checkpoint(self.config.initial_net))
+            figures["started_from"] = {"net": self.config.initial_net, "card_sha256": card["card_sha256"]}
+        self._save(figures)
+        self.best.load(self._checkpoint(0))
 
     def finished(self) -> bool:
         """The generations or the minutes are used up."""
@@ -311,7 +326,7 @@ class Coach:
     def _gate(self, generation: int) -> dict[str, Any]:
         gate = self.config.gate
         if not gate.enabled:
-            return {"gate_score": None, "promoted": True}
+            return dict(UNCONTESTED)
         begin = time.monotonic()
         with Progress(f"generation {generation}: gate") as progress:
 
@@ -368,18 +383,16 @@ class Coach:
     def _checkpoint(self, generation: int) -> Path:
         return self.folder.path / f"generation_{generation:04d}.safetensors"
 
-    def _save(self, gate_figures: dict[str, Any]) -> None:
+    def _save(self, figures: dict[str, Any]) -> None:
         """Writes the candidate with a card on which nothing depends on the clock."""
-        gate = {name: gate_figures[name] for name in ("gate_score", "promoted")}
-        card = {"generation": self.generation, "search": asdict(self.config.search), **gate}
+        kept = ("gate_score", "promoted", "started_from")
+        card = {"generation": self.generation, "search": asdict(self.config.search)}
+        card |= {name: figure for name, figure in figures.items() if name in kept}
         self.net.save(self._checkpoint(self.generation), card)
 
     def _commit(self, figures: dict[str, Any]) -> None:
         """Writes all that the next generation starts from; the manifest comes last and makes it count."""
         path, number = self.folder.path, f"{self.generation:04d}"
-        if self.generation == 0:
-            self._save({"gate_score": None, "promoted": True})
-            self.best.load(self._checkpoint(0))
         learner = path / f"learner_{number}.safetensors"
         self.net.save_training(learner)
         games = {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}

@@ -22,7 +22,7 @@ import tyro
 
 import games
 from alphazero.arena import MatchResult, play_match
-from alphazero.checkpoint import load_checkpoint, save_checkpoint
+from alphazero.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.coach import show_figures
 from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
 from alphazero.contestants import open_contestant, open_opponents
@@ -80,6 +80,8 @@ def main(argv: list[str]) -> None:
         raise CheckpointError(f"{config.net} has learned nothing yet; publish a later generation")
     package = games.load(config.game) if config.game else games.load_named(saved["game"], str(path.parent))
     card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
+    if origin := read_card(path.with_name("generation_0000.json")).get("started_from"):
+        card["started_from"] = origin
     card |= {
         "description": config.description,
         "command": command_of(package, saved),

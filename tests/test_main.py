@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
+from alphazero.checkpoint import load_checkpoint
 from alphazero.command import run_command
 from main import _choose_folder, main
 
@@ -63,8 +65,6 @@ def fails(capsys, *argv: str) -> str:
     ids=lambda x: " ".join(x)[:40],
 )
 def test_wrong_input_gets_one_sentence(capsys, tmp_path, monkeypatch, argv, words):
-    import torch
-
     if argv == ["--device", "cuda"] and torch.cuda.is_available():
         pytest.skip("there is a CUDA device here")
     monkeypatch.chdir(tmp_path)
@@ -95,6 +95,36 @@ def test_a_run_of_another_game_is_not_resumed(capsys, finished):
 def test_the_net_of_a_run_cannot_change(capsys, finished):
     argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--net.channels", "16"]
     assert "settings.net.channels: 8 -> 16" in fails(capsys, *argv)
+
+
+def start_from(net: str, *more: str) -> list[str]:
+    sizes = TINY.index("--net.blocks")
+    return [*TINY[:sizes], *TINY[sizes + 4 :], "--initial-net", net, "--generations", "1", *more]
+
+
+def test_a_run_can_start_from_another_net(capsys, tmp_path, finished):
+    run = tmp_path / "next"
+    assert run_command(main, start_from(f"{finished}:1", "--run", str(run))) == 0
+    tensors, card = load_checkpoint(run / "generation_0000.safetensors")
+    origin, origin_card = load_checkpoint(finished / "generation_0001.safetensors")
+    assert tensors.keys() == origin.keys() and all(torch.equal(tensors[name], origin[name]) for name in tensors)
+    assert card["net"] == origin_card["net"]
+    assert card["started_from"] == {"net": f"{finished}:1", "card_sha256": origin_card["card_sha256"]}
+    learned, _ = load_checkpoint(run / "generation_0001.safetensors")
+    assert not all(torch.equal(learned[name], origin[name]) for name in tensors)
+    saved = json.loads((run / "config.json").read_text())["settings"]
+    assert (saved["net"]["blocks"], saved["net"]["channels"]) == (1, 8)
+    capsys.readouterr()
+    other = fails(capsys, "--game", "tictactoe", "--run", str(run), "--resume", "--initial-net", str(finished))
+    assert "cannot be changed" in other
+
+
+def test_what_a_run_cannot_start_from_is_refused_before_there_is_a_run(capsys, tmp_path, finished):
+    run = tmp_path / "next"
+    assert "--initial-net" in fails(capsys, *start_from(str(finished), "--run", str(run), "--net.channels", "16"))
+    assert "connect4" in fails(capsys, "--game", "connect4", "--initial-net", str(finished), "--run", str(run))
+    assert "nowhere" in fails(capsys, *start_from("nowhere", "--run", str(run)))
+    assert not run.exists()
 
 
 def test_a_resumed_run_keeps_its_settings_and_lists_what_changed(capsys, caplog, finished):

@@ -8,7 +8,7 @@ import pytest
 import games
 import main as program
 from alphazero import publish
-from alphazero.checkpoint import load_checkpoint
+from alphazero.checkpoint import load_checkpoint, read_card
 from alphazero.command import parse, run_command
 from alphazero.run_folder import read_metrics
 
@@ -48,6 +48,14 @@ def test_the_card_counts_what_the_net_was_made_from(run, tmp_path):
     assert card["data"]["positions"] == sum(line["positions"] for line in first_two)
     assert card["hours"] == round(first_two[1]["seconds"] / 3600, 3)
     assert "1 threads" in card["hardware"]
+
+
+def test_the_card_says_what_the_run_started_from(run, tmp_path):
+    folder = tmp_path / "next"
+    program.main([*TRAINING, "--initial-net", f"{run}:3", "--run", str(folder)])
+    origin = read_card(run / "generation_0003.json")["card_sha256"]
+    assert published(folder, tmp_path)[1]["started_from"] == {"net": f"{run}:3", "card_sha256": origin}
+    assert "started_from" not in published(run, tmp_path)[1]
 
 
 def test_the_card_has_the_matches_and_the_rating_above_the_last_opponent(run, tmp_path):
