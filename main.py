@@ -142,9 +142,6 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         "game": options.game, "seed": options.seed, "threads": options.threads, "settings": asdict(options.config),
     }  # fmt: skip
     torch.manual_seed(options.seed)
-    if options.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
-    torch.use_deterministic_algorithms(options.deterministic)
     devices = name_devices(options.devices())
     see_only(devices[0])
     # what nobody can play against is refused before there is a run
@@ -169,7 +166,7 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         coach = Coach(
             package, options.config, run, seed=options.seed, threads=options.threads, devices=devices,
-            by_the_clock=not options.deterministic,
+            deterministic=options.deterministic,
         )  # fmt: skip
         with _stopping_in_order(coach.stop) as received, contextlib.closing(coach):
             try:

@@ -126,9 +126,9 @@ class Coach:
 
     def __init__(
         self, package: GamePackage, config: RunConfig, folder: RunFolder, *, seed: int, threads: int,
-        devices: Sequence[str], by_the_clock: bool = True,
+        devices: Sequence[str], deterministic: bool = False,
     ):  # fmt: skip
-        """`devices`: the network's, ours first; all play, and learn. `by_the_clock`: as in `workers.Setup`."""
+        """`devices`: the network's, ours first; all play, and learn. `deterministic`: as in `workers.Setup`."""
         if config.learner.batch_size < 2 * len(devices):
             raise InvalidSetting(
                 f"--learner.batch-size must be {2 * len(devices)} or more, since {len(devices)} devices share a batch"
@@ -136,7 +136,7 @@ class Coach:
         self.package, self.config, self.folder = package, config, folder
         self.seed, self.threads = seed, threads
         self.kernels = Kernels(package.game)
-        self.net, self.best = (self._make_net(devices[0].partition(":")[0]) for _ in range(2))
+        self.net, self.best = (self._make_net(devices[0].partition(":")[0], deterministic) for _ in range(2))
         self.net.use_threads(threads)
         self.learner = Learner(self.net, config.learner, seed, max(1, threads // len(devices)))
         self.replay = ReplayBuffer(self.kernels, config.replay)
@@ -145,7 +145,7 @@ class Coach:
         self._begin = folder.newest_valid()
         setup = Setup(
             package, config, devices, threads, seed, self._begin.state.get("slots") if self._begin else None,
-            by_the_clock, lambda: self._checkpoint(self.best_generation), self.stop,
+            deterministic, lambda: self._checkpoint(self.best_generation), self.stop,
         )  # fmt: skip
         self.workers = Workers(setup, self.kernels, self.best)
         logger.info("%s", self.workers.describe())
@@ -164,8 +164,9 @@ class Coach:
         """Ends the processes, if there are any."""
         self.workers.close()
 
-    def _make_net(self, device: str) -> NeuralNet:
+    def _make_net(self, device: str, deterministic: bool) -> NeuralNet:
         net = self.package.make_net(self.package.game, asdict(self.config.net))
+        net.use_determinism(deterministic)
         net.use_device(device)
         return net
 
