@@ -156,21 +156,23 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
             raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
         for line in changed:
             logger.info("changed on resume: %s", line)
-        if changed:
-            write_json(run.path / "config.json", settings)
         name = package.game.name
         preset = "settings of the run" if saved else f"preset {options.preset}"
         logger.info("%s, %s, with %d threads, in %s", name, preset, options.threads, run.path)
         flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
         command = shlex.join(["python", "main.py", "--game", options.game, "--run", str(folder), "--resume", *flags])
-        logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         coach = Coach(
             package, options.config, run, seed=options.seed, threads=options.threads, devices=devices,
             deterministic=options.deterministic,
         )  # fmt: skip
+
+        def keep_settings() -> None:
+            if changed:  # not sooner: settings that are refused must not be met again by the next --resume
+                write_json(run.path / "config.json", settings)
+
         with _stopping_in_order(coach.stop) as received, contextlib.closing(coach):
             try:
-                coach.run()
+                coach.run(keep_settings)
                 _conclude(coach, opponents, run, options.game, command)
             except Stopped:
                 done = coach.saved_generation
