@@ -81,9 +81,11 @@ class Workers:
         evaluates = make_evaluates(kernels, net, setup.threads_each, setup.config.cache_size)
         self._each = len(evaluates)
         self._total = self._each * len(setup.devices)
-        slots = self._choose_slots(evaluates[0])
         # before the trees take the memory
-        self._network_rate = len(setup.devices) * self._rate_of_network(evaluates[0], slots)
+        rate, slots = as_many_as_fit(
+            lambda most: self._rate_of_network(evaluates[0], most), self._choose_slots(evaluates[0])
+        )
+        self._network_rate = len(setup.devices) * rate
         # rules that run as Python would take turns on threads
         beside = setup.package.game.compiled or self._total == 1 or setup.package.load_again is None
         self.all: list[SelfPlay | WorkerProcess] = []
