@@ -147,7 +147,7 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
     # what nobody can play against is refused before there is a run
     opponents = open_opponents(
         options.config.evaluation.opponents, "--evaluation.opponents", package,
-        seed=options.seed, threads=options.threads,
+        seed=options.seed, threads=options.threads, device=devices[0].partition(":")[0],
     )  # fmt: skip
     open_folder = RunFolder.open(folder) if saved else RunFolder.create(folder, settings)
     with open_folder as run:
