@@ -155,15 +155,12 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         "game": options.game, "seed": options.seed, "threads": options.threads, "settings": asdict(options.config),
     }  # fmt: skip
     torch.manual_seed(options.seed)
-    if options.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
-    torch.use_deterministic_algorithms(options.deterministic)
     devices = name_devices(options.devices())
     see_only(devices[0])
     # what nobody can play against is refused before there is a run
     opponents = open_opponents(
         options.config.evaluation.opponents, "--evaluation.opponents", package,
-        seed=options.seed, threads=options.threads,
+        seed=options.seed, threads=options.threads, device=devices[0].partition(":")[0],
     )  # fmt: skip
     initial = options.config.initial_net
     if initial and not saved and options.config.net != read_net_sizes(initial, package):
@@ -175,21 +172,23 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
             raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
         for line in changed:
             logger.info("changed on resume: %s", line)
-        if changed:
-            write_json(run.path / "config.json", settings)
         name = package.game.name
         preset = "settings of the run" if saved else f"preset {options.preset}"
         logger.info("%s, %s, with %d threads, in %s", name, preset, options.threads, run.path)
         flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
         command = shlex.join(["python", "main.py", "--game", options.game, "--run", str(folder), "--resume", *flags])
-        logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         coach = Coach(
             package, options.config, run, seed=options.seed, threads=options.threads, devices=devices,
-            by_the_clock=not options.deterministic,
+            deterministic=options.deterministic,
         )  # fmt: skip
+
+        def keep_settings() -> None:
+            if changed:  # not sooner: settings that are refused must not be met again by the next --resume
+                write_json(run.path / "config.json", settings)
+
         with _stopping_in_order(coach.stop) as received, contextlib.closing(coach):
             try:
-                coach.run()
+                coach.run(keep_settings)
                 _conclude(coach, opponents, run, options.game, command)
             except Stopped:
                 done = coach.saved_generation

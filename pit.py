@@ -14,8 +14,8 @@ import tyro
 import games
 from alphazero.arena import MatchResult, get_ready, play_match
 from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
-from alphazero.contestants import game_of, open_contestant
-from alphazero.errors import InvalidSetting
+from alphazero.contestants import DEVICES, game_of, open_contestant
+from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import Game
 from alphazero.game_record import read_records, records_of, write_records
 from alphazero.human import HumanLeft, HumanPlayer
@@ -60,6 +60,8 @@ class PitConfig:
     """The same seed gives the same match."""
     threads: Annotated[int, _option("INT", "every core")] = field(default_factory=count_cores)
     """Processor cores to use."""
+    device: str = "auto"
+    """Where nets compute: auto (a GPU if there is one), cpu or cuda."""
     json: Annotated[Path | None, _option("FILE", "none")] = None
     """Write the result into this file as well."""
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
@@ -85,6 +87,8 @@ class PitConfig:
 
     def __post_init__(self) -> None:
         self.test()
+        if self.device not in DEVICES:
+            raise UnknownName("device", self.device, DEVICES)
         for name, value, low, high in (
             ("--games", self.games, 1, 1_000_000),
             ("--simulations", self.simulations, 0, 1_000_000),
@@ -160,7 +164,14 @@ def main(argv: list[str]) -> None:
     contestants = config.contestants[0], config.contestants[1]
     game_name, package = _load_game(config)
     first, second = (
-        open_contestant(text, package, seed=config.seed, threads=config.threads, simulations=config.simulations)
+        open_contestant(
+            text,
+            package,
+            seed=config.seed,
+            threads=config.threads,
+            simulations=config.simulations,
+            device=config.device,
+        )
         for text in contestants
     )
     alone = not any(isinstance(player, HumanPlayer) for player in (first, second))
@@ -198,7 +209,7 @@ def compete(config: PitConfig) -> None:
         config.simulations, config.seed, config.adaptive,
     )  # fmt: skip
     folder = config.folder or (FOLDER / name if name else default_folder(tournament))
-    standings = play_and_rate(folder, tournament, package, config.threads, config.anchor)
+    standings = play_and_rate(folder, tournament, package, config.threads, config)
     report(folder, standings, write_report(folder, standings), None, config)
 
 
@@ -208,22 +219,22 @@ def climb(config: PitConfig, run: Path) -> None:
     game_name, package = _load_game(replace(config, contestants=tuple(ladder.texts.values())))
     tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed)
     folder = config.folder or run / LADDER
-    standings = play_and_rate(folder, tournament, package, THREADS, config.anchor)
+    standings = play_and_rate(folder, tournament, package, THREADS, config)
     result = write_report(folder, standings, ladder.fields(), ladder.drawings(standings))
     report(folder, standings, result, ladder.shown(standings), config)
 
 
 def play_and_rate(
-    folder: Path, tournament: Tournament, package: GamePackage, threads: int, anchor: str | None
+    folder: Path, tournament: Tournament, package: GamePackage, threads: int, config: PitConfig
 ) -> Standings:
     """Plays what is missing; an interruption says how to go on."""
-    check_anchor(tournament, anchor)
+    check_anchor(tournament, config.anchor)
     try:
-        records = play_tournament(folder, tournament, package, threads)
+        records = play_tournament(folder, tournament, package, threads, config.device)
     except KeyboardInterrupt:
         print(f"\nthe games so far are in {folder}; the same command goes on from there", file=sys.stderr)
         raise
-    return Standings(tournament, records, package.game, anchor)
+    return Standings(tournament, records, package.game, config.anchor)
 
 
 def report(

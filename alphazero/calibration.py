@@ -13,8 +13,8 @@ import numpy as np
 
 from alphazero.cuda_kernels import make_work
 from alphazero.device import open_device
-from alphazero.device_search import room_for
-from alphazero.errors import is_out_of_memory
+from alphazero.device_search import as_many_as_fit, room_for
+from alphazero.errors import DeviceMemoryError, is_out_of_memory
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
 from alphazero.neural_net import DeviceEvaluate, NeuralNet
@@ -56,28 +56,39 @@ def bytes_of_search(kernels: Kernels, config: SearchConfig, num_trees: int) -> i
 def choose_slots(kernels: Kernels, evaluate: DeviceEvaluate, config: SearchConfig, num_searches: int, most: int) -> int:
     """Games at once for each of `num_searches` on one GPU.
 
-    The fewest at which the network is nearly as fast as it can be: at most `most`, and as its memory allows.
+    The fewest at which the network is nearly as fast as it can be: at most `most`, and as its memory allows. Raises
+    DeviceMemoryError if that does not hold a single one.
     """
     device = open_device()
     fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_search(kernels, config, 1))
     most = max(1, min(most, fitting))
-    sizes = [SMALLEST << i for i in range(32) if SMALLEST << i < most] + [most]
-    rates: list[float] = []
-    for size in sizes:
+    rate, first = as_many_as_fit(lambda size: rate_on_device(kernels, evaluate, size), min(SMALLEST, most))
+    rates = {first: rate}
+    larger = [SMALLEST << i for i in range(1, 32) if SMALLEST << i < most] + [most]
+    for size in larger if first == SMALLEST < most else ():
         try:
-            rates.append(rate_on_device(kernels, evaluate, size))
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
+            rates[size] = rate_on_device(kernels, evaluate, size)
+        except DeviceMemoryError:
             break
-    return next((size for size, rate in zip(sizes, rates, strict=False) if rate >= GOOD_ENOUGH * max(rates)), 1)
+    return next(size for size, rate in rates.items() if rate >= GOOD_ENOUGH * max(rates.values()))
 
 
 def rate_on_device(kernels: Kernels, evaluate: DeviceEvaluate, size: int) -> float:
-    """Positions a second that the network answers on the GPU, in calls of `size`, each replayed as a graph."""
+    """Positions a second that the network answers on the GPU, in calls of `size`, each replayed as a graph.
+
+    Raises DeviceMemoryError.
+    """
     device = open_device()
-    work = make_work(kernels, size, 1, 1, device)
-    ask = device.captured(lambda: evaluate(work.planes, work.legal_masks, work.priors, work.values))
+    try:
+        work = make_work(kernels, size, 1, 1, device)
+        ask = device.captured(lambda: evaluate(work.planes, work.legal_masks, work.priors, work.values))
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise DeviceMemoryError(
+            f"the GPU's memory does not hold the network's answers to {size:,} positions at once: choose a smaller net "
+            "(--net.channels), close what else uses the GPU, or compute on the processor (--device cpu)"
+        ) from error
 
     def ask_often(count: int) -> None:
         with device.stream() as stream:

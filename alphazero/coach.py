@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
@@ -131,26 +131,31 @@ class Coach:
 
     def __init__(
         self, package: GamePackage, config: RunConfig, folder: RunFolder, *, seed: int, threads: int,
-        devices: Sequence[str], by_the_clock: bool = True,
+        devices: Sequence[str], deterministic: bool = False,
     ):  # fmt: skip
-        """`devices`: the network's, ours first; all play, and learn. `by_the_clock`: as in `workers.Setup`."""
+        """`devices`: the network's, ours first; all play, and learn. `deterministic`: as in `workers.Setup`."""
         if config.learner.batch_size < 2 * len(devices):
             raise InvalidSetting(
                 f"--learner.batch-size must be {2 * len(devices)} or more, since {len(devices)} devices share a batch"
             )
         self.package, self.config, self.folder = package, config, folder
         self.seed, self.threads = seed, threads
+        self.devices = [device.partition(":")[0] for device in devices]
+        """Their kinds: a run can go on with other GPUs, if they are as many."""
+        self._begin = folder.newest_valid()
+        if self._begin:  # before anything is compiled
+            self._check_place(self._begin.state)
+        logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         self.kernels = Kernels(package.game)
-        self.net, self.best = (self._make_net(devices[0].partition(":")[0]) for _ in range(2))
+        self.net, self.best = (self._make_net(self.devices[0], deterministic) for _ in range(2))
         self.net.use_threads(threads)
         self.learner = Learner(self.net, config.learner, seed, max(1, threads // len(devices)))
         self.replay = ReplayBuffer(self.kernels, config.replay)
         self.stop = threading.Event()
         """Set it, and the run raises Stopped where it can be left: within a second."""
-        self._begin = folder.newest_valid()
         setup = Setup(
             package, config, devices, threads, seed, self._begin.state.get("slots") if self._begin else None,
-            by_the_clock, lambda: self._checkpoint(self.best_generation), self.stop,
+            deterministic, lambda: self._checkpoint(self.best_generation), self.stop,
         )  # fmt: skip
         self.workers = Workers(setup, self.kernels, self.best)
         logger.info("%s", self.workers.describe())
@@ -169,20 +174,22 @@ class Coach:
         """Ends the processes, if there are any."""
         self.workers.close()
 
-    def _make_net(self, device: str) -> NeuralNet:
+    def _make_net(self, device: str, deterministic: bool) -> NeuralNet:
         net = self.package.make_net(self.package.game, asdict(self.config.net))
+        net.use_determinism(deterministic)
         net.use_device(device)
         return net
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Trains until the generations or the minutes are used up."""
+    def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Trains until the generations or the minutes are used up; `on_ready` is called when nothing is refused."""
         if self._begin is None:
             self._write_initial_net()
             self._commit({})
         else:
             self._restore(self._begin)
+        on_ready()
         while not self.finished():
             self._play_generation()
 
@@ -408,6 +415,7 @@ class Coach:
             "seconds": self.seconds,
             "seed": self.seed,
             "threads": self.threads,
+            "devices": self.devices,
             "slots": self.workers.num_slots,
             "replay": [number for number, _ in self.replay.generations],
         }
@@ -426,12 +434,20 @@ class Coach:
                 if isinstance(value, int | float):
                     writer.add_scalar(name, value, self.generation)
 
-    def _restore(self, manifest: Manifest) -> None:
-        path, state = self.folder.path, manifest.state
+    def _check_place(self, state: dict[str, Any]) -> None:
+        path, devices = self.folder.path, state.get("devices", self.devices)  # older runs do not tell
         if state["threads"] != self.threads or state["seed"] != self.seed:
             raise RunFolderError(
                 f"{path} was begun with --threads {state['threads']} --seed {state['seed']}: go on with the same"
             )
+        if devices != self.devices:
+            raise RunFolderError(
+                f"{path} was begun on {len(devices)} x {devices[0]}, and this is {len(self.devices)} x "
+                f"{self.devices[0]}: choose as many devices of the same kind by --device"
+            )
+
+    def _restore(self, manifest: Manifest) -> None:
+        path, state = self.folder.path, manifest.state
         self.folder.truncate_metrics(manifest.generation)
         self.generation = self.saved_generation = manifest.generation
         for metrics in self.folder.metrics():

@@ -62,6 +62,8 @@ ADVICE = 400
 HINT = "or a checkpoint file, a run folder, or folder:GENERATION"
 PLAY = SearchConfig(noise_fraction=0.0)
 """How contestants search unless told otherwise: without the noise that self-play needs."""
+DEVICES = "auto", "cpu", "cuda"
+"""Where nets compute: `auto` is a GPU if there is one."""
 CACHE_SIZE = 1 << 16
 """A net's answers that each thread remembers."""
 
@@ -84,11 +86,11 @@ class _Text:
 
 
 def open_contestant(
-    text: str, package: GamePackage, *, seed: int, threads: int, simulations: int | None = None
+    text: str, package: GamePackage, *, seed: int, threads: int, simulations: int | None = None, device: str = "auto"
 ) -> Player:
     """The player that `text` means; `simulations` is for those who search and do not say how much.
 
-    Raises UnknownName, InvalidSetting, or CheckpointError.
+    `device` is where nets compute, one of DEVICES. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
     parts, kernels = _split(text), Kernels(package.game)
     if parts.name in package.contestants:
@@ -106,19 +108,21 @@ def open_contestant(
     elif parts.name in NAMES:
         player = _open_plain(parts, kernels, seed, threads)
     elif _is_path(parts):
-        player = _open_net(parts, package, kernels, seed, threads, simulations)
+        player = _open_net(parts, package, kernels, seed, threads, simulations, device)
     else:
         raise UnknownName("contestant", parts.head, [*NAMES, *package.contestants], HINT)
     player.name = text
     return player
 
 
-def open_opponents(names: Sequence[str], flag: str, package: GamePackage, *, seed: int, threads: int) -> list[Player]:
+def open_opponents(
+    names: Sequence[str], flag: str, package: GamePackage, *, seed: int, threads: int, device: str = "auto"
+) -> list[Player]:
     """The contestants that the option `flag` lists, for matches that nobody watches.
 
     Raises as `open_contestant` does, and InvalidSetting for one who plays one game at a time.
     """
-    players = [open_contestant(name, package, seed=seed, threads=threads) for name in names]
+    players = [open_contestant(name, package, seed=seed, threads=threads, device=device) for name in names]
     for player in players:
         if player.one_at_a_time:
             raise InvalidSetting(f"{player.name} cannot be one of {flag}: it plays one game at a time")
@@ -225,11 +229,11 @@ def _open_mcts(parts: _Text, kernels: Kernels, seed: int, threads: int, simulati
 
 
 def _open_net(
-    parts: _Text, package: GamePackage, kernels: Kernels, seed: int, threads: int, simulations: int | None
+    parts: _Text, package: GamePackage, kernels: Kernels, seed: int, threads: int, simulations: int | None, device: str
 ) -> Player:
     from alphazero.evaluator import Evaluator
 
-    net, card = _load_net(parts.head, package)
+    net, card = _load_net(parts.head, package, device)
     try:  # it searches as it did when it learned, but for the noise and the number of simulations
         learned = SearchConfig(**card.get("search", {}))
     except TypeError as error:
@@ -255,7 +259,7 @@ def _find_checkpoint(text: str) -> tuple[Path, dict[str, Any]]:
     return path, card
 
 
-def _load_net(text: str, package: GamePackage) -> tuple[NeuralNet, dict[str, Any]]:
+def _load_net(text: str, package: GamePackage, device: str) -> tuple[NeuralNet, dict[str, Any]]:
     import torch
 
     path, card = _find_checkpoint(text)
@@ -263,7 +267,9 @@ def _load_net(text: str, package: GamePackage) -> tuple[NeuralNet, dict[str, Any
         raise CheckpointError(f"{path} is a net for {card['game']}, not for {package.game.name}")
     net = package.make_net(package.game, card["net"])
     net.load(path)
-    net.use_device("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InvalidSetting("--device cuda: torch finds no CUDA device here; leave it out to use the CPU")
+    net.use_device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
     return net, card
 
 

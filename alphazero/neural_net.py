@@ -59,6 +59,12 @@ class NeuralNet(ABC):
         several threads at once.
         """
 
+    def use_determinism(self, wanted: bool) -> None:  # noqa: B027
+        """Whether all networks of this process must add in a fixed order from now on, which takes longer on a GPU.
+
+        Asked for before `use_device`; a network that always does so need not care.
+        """
+
     @abstractmethod
     def use_device(self, name: str) -> None:
         """Moves the network to `cpu`, `cuda` or `cuda:1`, before it learns."""

@@ -72,6 +72,11 @@ class TorchNet(NeuralNet):
 
     # --- playing -----------------------------------------------------------------------------------------------------
 
+    def use_determinism(self, wanted: bool) -> None:
+        if wanted:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
+        torch.use_deterministic_algorithms(wanted)
+
     def use_device(self, name: str) -> None:
         self.device, self.frozen, self.learns_on = torch.device(name), None, name
         for module in (self.module, self.averaged, *self.replicas):  # replicas have buffers of their own

@@ -70,9 +70,11 @@ def default_folder(tournament: Tournament) -> Path:
     return FOLDER / f"{re.sub(r'[^A-Za-z0-9]+', '_', tournament.game)[-40:]}-{tournament.kind}-{digest}"
 
 
-def play_tournament(path: Path, tournament: Tournament, package: GamePackage, threads: int) -> list[GameRecord]:
+def play_tournament(
+    path: Path, tournament: Tournament, package: GamePackage, threads: int, device: str = "auto"
+) -> list[GameRecord]:
     """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit."""
-    players = _Players(tournament, package, threads)
+    players = _Players(tournament, package, threads, device)
     players.check()
     with TournamentFolder(path, tournament, package.game) as folder:
         while missing := folder.missing():
@@ -106,13 +108,15 @@ def overlapping(folder: TournamentFolder) -> list[Pairing]:
 class _Players:
     """The contestants, of whom those that played last are in memory."""
 
-    def __init__(self, tournament: Tournament, package: GamePackage, threads: int):
+    def __init__(self, tournament: Tournament, package: GamePackage, threads: int, device: str):
         self._tournament, self._kernels = tournament, Kernels(package.game)
 
         @functools.lru_cache(MOST_OPEN)
         def open_(name: str) -> Player:
             text, simulations = tournament.contestants[name], tournament.simulations
-            player = open_contestant(text, package, seed=tournament.seed, threads=threads, simulations=simulations)
+            player = open_contestant(
+                text, package, seed=tournament.seed, threads=threads, simulations=simulations, device=device
+            )
             if isinstance(player, HumanPlayer):
                 raise InvalidSetting("a tournament is hundreds of games, which nobody wants to play: leave human out")
             player.name = name

@@ -54,6 +54,8 @@ class Work:
     learner: LearnerConfig
     device: str
     """Where its network is."""
+    deterministic: bool
+    """As in `NeuralNet.use_determinism`."""
     threads: int
     """Processor threads of its learning."""
     cache_size: int
@@ -248,9 +250,8 @@ class Student:
 
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `NeuralNet.join`."""
-        work, package = self._work, self._work.load()
-        self._kernels, self._net = Kernels(package.game), package.make_net(package.game, work.net)
-        self._net.use_device(work.device)
+        work = self._work
+        self._kernels, self._net = _make_net(work)
         self._learner = Learner(self._net, work.learner, work.seed, work.threads)
         self._net.join(meeting, rank, size)
 
@@ -284,15 +285,21 @@ def _answer(
 
 
 def _make(work: Work) -> tuple[SelfPlay, NeuralNet, Any]:
-    package = work.load()
-    kernels, net = Kernels(package.game), package.make_net(package.game, work.net)
-    net.use_device(work.device)
+    kernels, net = _make_net(work)
     net.use_threads(1)
     evaluate = make_evaluates(kernels, net, 1, work.cache_size)[0]
     worker = SelfPlay(
         kernels, work.config, work.search, evaluate, work.num_slots, work.seed, work.first_game, work.game_stride
     )
     return worker, net, evaluate
+
+
+def _make_net(work: Work) -> tuple[Kernels, NeuralNet]:
+    package = work.load()
+    net = package.make_net(package.game, work.net)
+    net.use_determinism(work.deterministic)
+    net.use_device(work.device)
+    return Kernels(package.game), net
 
 
 class _counting:

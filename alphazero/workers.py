@@ -40,8 +40,8 @@ class Setup:
     seed: int
     slots: int | None
     """Games at once for each worker that a run had before, which it goes on with where they were chosen."""
-    by_the_clock: bool
-    """How many games a GPU plays at once may depend on how fast it is."""
+    deterministic: bool
+    """How many games a GPU plays at once must not depend on how fast it is, nor sums on the order of their parts."""
     weights: Callable[[], Path]
     """The checkpoint that is to play."""
     stop: threading.Event
@@ -81,9 +81,11 @@ class Workers:
         evaluates = make_evaluates(kernels, net, setup.threads_each, setup.config.cache_size)
         self._each = len(evaluates)
         self._total = self._each * len(setup.devices)
-        slots = self._choose_slots(evaluates[0])
         # before the trees take the memory
-        self._network_rate = len(setup.devices) * self._rate_of_network(evaluates[0], slots)
+        rate, slots = as_many_as_fit(
+            lambda most: self._rate_of_network(evaluates[0], most), self._choose_slots(evaluates[0])
+        )
+        self._network_rate = len(setup.devices) * rate
         # rules that run as Python would take turns on threads
         beside = setup.package.game.compiled or self._total == 1 or setup.package.load_again is None
         self.all: list[SelfPlay | WorkerProcess] = []
@@ -187,7 +189,7 @@ class Workers:
     def _choose_slots(self, evaluate: Evaluator | DeviceEvaluate) -> int:
         setup, self_play = self._setup, self._setup.config.self_play
         most = max(1, self_play.games_per_generation // self._total)
-        if isinstance(evaluate, DeviceEvaluate) and setup.by_the_clock:
+        if isinstance(evaluate, DeviceEvaluate) and not setup.deterministic:
             if setup.slots:
                 return setup.slots
             return choose_slots(self._kernels, evaluate, setup.config.search, self._each, most)
@@ -218,8 +220,8 @@ class Workers:
         work = Work(
             load=setup.package.load_again, net=asdict(config.net), config=config.self_play, search=config.search,
             replay=config.replay, learner=config.learner, device=setup.devices[number // self._each],
-            threads=setup.threads_each, cache_size=config.cache_size, num_slots=self.num_slots, seed=setup.seed,
-            first_game=number, game_stride=self._total,
+            deterministic=setup.deterministic, threads=setup.threads_each, cache_size=config.cache_size,
+            num_slots=self.num_slots, seed=setup.seed, first_game=number, game_stride=self._total,
         )  # fmt: skip
         return WorkerProcess(work, setup.weights, setup.stop)
 

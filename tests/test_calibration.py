@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 import games
-from alphazero import calibration
+from alphazero import calibration, device_search
 from alphazero.calibration import bytes_of_search, calls_per_second, choose_slots
+from alphazero.device import Simulator
 from alphazero.device_search import as_many_as_fit, room_for
 from alphazero.errors import DeviceMemoryError
 from alphazero.kernels import Kernels
@@ -30,11 +31,12 @@ def plant(monkeypatch, rates: dict[int, float], free: float = 1e12) -> list[int]
     def rate(kernels, evaluate, size):
         tried.append(size)
         if size not in rates:
-            raise MemoryError
+            raise DeviceMemoryError(f"no room for {size}: choose a smaller net")
         return rates[size]
 
-    device = SimpleNamespace(free_bytes=lambda: int(free), out_of_memory=MemoryError)
-    monkeypatch.setattr(calibration, "open_device", lambda: device)
+    device = SimpleNamespace(free_bytes=lambda: int(free), wait=lambda: None)
+    for module in (calibration, device_search):
+        monkeypatch.setattr(module, "open_device", lambda: device)
     monkeypatch.setattr(calibration, "rate_on_device", rate)
     return tried
 
@@ -46,12 +48,34 @@ def plant(monkeypatch, rates: dict[int, float], free: float = 1e12) -> list[int]
         ({64: 10, 128: 20, 256: 39}, 4096, 256),  # 512 does not fit
         ({64: 10, 100: 18}, 100, 100),
         ({7: 3}, 7, 7),
-        ({}, 4096, 1),
+        ({16: 3}, 4096, 16),  # 64 and 32 do not fit
+        ({1: 3}, 5, 1),
     ],
 )
 def test_the_fewest_games_that_keep_the_gpu_busy(kernels, monkeypatch, rates, most, chosen):
     plant(monkeypatch, rates)
     assert choose_slots(kernels, None, CONFIG, 2, most) == chosen
+
+
+def test_a_gpu_that_holds_nothing_is_said(kernels, monkeypatch, caplog):
+    tried = plant(monkeypatch, {})
+    with pytest.raises(DeviceMemoryError, match="no room for 1: choose a smaller net"):
+        choose_slots(kernels, None, CONFIG, 2, 4096)
+    assert tried == [64, 32, 16, 8, 4, 2, 1] and "no room for 64; going on with half of them" in caplog.text
+
+
+def test_no_memory_for_the_networks_answers_is_said_in_a_sentence(kernels, monkeypatch):
+    """However the GPU's libraries call it."""
+
+    def captured(launch):
+        raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+
+    device = Simulator()
+    monkeypatch.setattr(device, "captured", captured)
+    monkeypatch.setattr(calibration, "open_device", lambda: device)
+    monkeypatch.setattr(calibration, "make_work", lambda *arguments: None)
+    with pytest.raises(DeviceMemoryError, match=r"1,024 positions at once: .*--net.channels.*--device cpu"):
+        calibration.rate_on_device(kernels, None, 1024)
 
 
 def test_trees_get_half_of_the_free_memory(kernels, monkeypatch):

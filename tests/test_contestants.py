@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 import games
-from alphazero.contestants import PLAY, game_of, open_contestant
+from alphazero.contestants import PLAY, game_of, open_contestant, open_opponents
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.human import HumanPlayer
 from alphazero.mcts import SearchConfig
@@ -20,12 +21,13 @@ from alphazero.players import (
 )
 from alphazero.run_folder import RunFolder
 from alphazero.storage import sha256_of
+from alphazero.torch_net import TorchNet
 
 TIC_TAC_TOE, CONNECT_4 = games.load("tictactoe"), games.load("connect4")
 
 
-def open_player(text, package=TIC_TAC_TOE, simulations=None):
-    return open_contestant(text, package, seed=1, threads=2, simulations=simulations)
+def open_player(text, package=TIC_TAC_TOE, simulations=None, device="auto"):
+    return open_contestant(text, package, seed=1, threads=2, simulations=simulations, device=device)
 
 
 def first_action(player: Player, package=TIC_TAC_TOE) -> int:
@@ -107,6 +109,25 @@ def test_a_run_folder_a_generation_and_a_file_are_nets(run, ending):
     player = open_player(f"{run}{ending}", simulations=8)
     assert isinstance(player, SearchPlayer) and 0 <= first_action(player) < 9
     assert game_of(f"{run}{ending}") == "tictactoe"
+
+
+@pytest.mark.parametrize(
+    ("device", "there", "used"),
+    [("auto", True, "cuda"), ("auto", False, "cpu"), ("cpu", True, "cpu"), ("cuda", True, "cuda")],
+)
+def test_a_net_computes_where_it_is_asked_to(run, monkeypatch, device: str, there: bool, used: str):
+    devices: list[str] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    monkeypatch.setattr(TorchNet, "use_device", lambda self, name: devices.append(name))
+    open_player(str(run), device=device)
+    open_opponents([str(run)], "--opponents", TIC_TAC_TOE, seed=0, threads=1, device=device)
+    assert devices == [used, used]
+
+
+def test_a_gpu_that_is_not_there_is_said(run, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InvalidSetting, match="--device cuda: torch finds no CUDA device"):
+        open_player(str(run), device="cuda")
 
 
 def test_a_path_may_hold_signs_of_the_grammar(run, tmp_path, monkeypatch):

@@ -127,6 +127,21 @@ def test_what_a_run_cannot_start_from_is_refused_before_there_is_a_run(capsys, t
     assert not run.exists()
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--device", "cpu,cpu", "--threads", "2"], "--threads 1"),
+        (["--device", "cpu,cpu"], "begun on 1 x cpu, and this is 2 x cpu"),
+        (["--self-play.num-slots", "2"], "--self-play.num-slots"),
+    ],
+)
+def test_a_refused_resume_leaves_no_trace(capsys, finished, flags, words):
+    """Its settings would be those of the next one."""
+    before = {file: file.read_bytes() for file in finished.rglob("*.json")}
+    assert words in fails(capsys, "--game", "tictactoe", "--run", str(finished), "--resume", *flags)
+    assert {file: file.read_bytes() for file in finished.rglob("*.json")} == before
+
+
 def test_a_resumed_run_keeps_its_settings_and_lists_what_changed(capsys, caplog, finished):
     argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]
     with caplog.at_level("INFO"):

@@ -12,6 +12,8 @@ import pytest
 
 import games
 from alphazero.game import Position
+from alphazero.kernels import Kernels
+from alphazero.playouts import count_games
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,26 @@ def test_random_games_in_step(name: str):
 @each_game
 def test_many_random_games_in_step(name: str):
     play_in_step(name, 10_000)
+
+
+PERFT_DEPTHS = {
+    "connect4": 5, "tictactoe": 5, "othello": 6, "gomoku": 3, "gomoku15": 2, "hex": 3, "hex_swap": 3,
+    "breakthrough": 3, "dots_and_boxes": 4, "nim": 4,
+}  # fmt: skip
+
+
+@each_game
+def test_perft_as_openspiel_counts(name: str):
+    """How many sequences of so many plies there are."""
+    pyspiel = pytest.importorskip("pyspiel")
+
+    def count(state: Any, depth: int) -> int:
+        actions = state.legal_actions()
+        return len(actions) if depth == 1 else sum(count(state.child(action), depth - 1) for action in actions)
+
+    depth = PERFT_DEPTHS[name]
+    start = pyspiel.load_game(GAMES[name].name).new_initial_state()
+    assert count_games(Kernels(games.load(name).game), depth) == count(start, depth) > 2000
 
 
 def recorded_plies(path: Path) -> list[dict[str, Any]]:

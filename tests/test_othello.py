@@ -139,7 +139,7 @@ def count_without_passes(game: Othello, depth: int) -> list[int]:
     kernels, counts = KERNELS[game.name], []
     states, ways = kernels.start_states(1), np.ones(1, np.int64)
     finished = 0
-    for _ in range(depth):
+    while True:
         masks, terminal, _ = kernels.describe_all(states)
         finished += int(ways[terminal].sum())
         states, ways, masks = states[~terminal], ways[~terminal], masks[~terminal]
@@ -147,13 +147,14 @@ def count_without_passes(game: Othello, depth: int) -> list[int]:
         turned = states[passing]
         kernels.play(turned, np.zeros(len(turned), np.int8), np.full(len(turned), game.num_actions - 1))
         states[passing], masks[passing] = turned, kernels.describe_all(turned)[0]
+        counts.append(int(ways @ masks.sum(axis=1)) + finished)
+        if len(counts) == depth:  # the last layer, which is several times as large, need not be made
+            return counts
         rows, actions = np.nonzero(masks)
         states, ways = states[rows], ways[rows]
         kernels.play(states, np.zeros(len(states), np.int8), actions)
         states, inverse = np.unique(states, axis=0, return_inverse=True)
         ways = np.bincount(inverse.ravel(), weights=ways).astype(np.int64)
-        counts.append(int(ways.sum()) + finished)
-    return counts
 
 
 @each_size

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plain_othello_solver import agrees, board_of
 
 import games
 from alphazero.contestants import open_contestant
@@ -15,7 +16,7 @@ from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position
 from alphazero.kernels import Kernels
 from alphazero.players import RandomPlayer
-from games.othello.labelled import load_file, load_frozen
+from games.othello.labelled import Labelled, load_file, load_frozen
 from games.othello.solver import NO_SCORE, Solver
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,7 +109,7 @@ def test_published_endgames_with_20_empty_squares(shared_data: Path):
 
 @each_size
 def test_the_frozen_set_is_labelled_exactly(size: int):
-    """All positions anew by a solver with an empty table, and those with least to solve by plain negamax."""
+    """Some positions anew, by a solver with an empty table; all are as they should be."""
     labelled = load_frozen(size)
     assert len(labelled.states) == 2000
     empty = SOLVERS[size].num_empty(labelled.states)
@@ -121,6 +122,38 @@ def test_the_frozen_set_is_labelled_exactly(size: int):
     canonical = labelled.states.copy()
     kernels.canonicalize(canonical, np.zeros(2000, np.int64))
     assert len(np.unique(canonical, axis=0)) == 2000
+
+
+def count_errors(labelled: Labelled, size: int) -> int:
+    """Positions whose labels the second solver contradicts."""
+    pairs = zip(labelled.states, labelled.scores, strict=True)
+    return sum(not agrees(board_of(state, size), scores, NO_SCORE, size) for state, scores in pairs)
+
+
+def part(labelled: Labelled, rows: np.ndarray) -> Labelled:
+    return Labelled([labelled.names[row] for row in rows], labelled.states[rows], labelled.scores[rows])
+
+
+@each_size
+def test_a_second_solver_agrees_with_labels_of_the_frozen_set(size: int):
+    labelled = load_frozen(size)
+    few = np.flatnonzero(SOLVERS[size].num_empty(labelled.states) <= 12)
+    chosen = part(labelled, np.random.default_rng(1).choice(few, 100, replace=False))
+    assert count_errors(chosen, size) == 0
+    best = chosen.scores.argmax(axis=1)
+    chosen.scores[np.arange(100), best] -= 2
+    assert count_errors(chosen, size) == 100
+
+
+@pytest.mark.slow
+@each_size
+def test_a_second_solver_agrees_with_all_labels_of_the_frozen_set(size: int):
+    assert count_errors(load_frozen(size), size) == 0
+
+
+def test_a_second_solver_agrees_on_published_endgames(shared_data: Path):
+    labelled = load_file(shared_data / "facts.json", SOLVERS[8], GAMES[8], most_empty=14)
+    assert len(labelled.names) >= 1 and count_errors(labelled, 8) == 0
 
 
 SOLVE_ONE = """

@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import games
 import pit
 from alphazero.command import Progress, parse, run_command
 from alphazero.errors import InputError
+from alphazero.torch_net import TorchNet
 
 ROOT = Path(pit.__file__).parent
 
@@ -54,6 +56,17 @@ def test_a_match_is_reported_and_written(capsys, tmp_path):
     assert figure(report, "Elo difference").startswith("-")
     assert written["distinct_games"] == int(figure(report, "distinct games"))
     assert first["ms_per_move"] > 0 and second["ms_per_move"] > 0
+
+
+@pytest.mark.parametrize("others", [["random"], ["random", "greedy"]], ids=["match", "tournament"])
+def test_the_device_reaches_the_nets(checkpoint, others: list[str], tmp_path, monkeypatch, capsys):
+    devices: list[str] = []
+    use_device = TorchNet.use_device
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(TorchNet, "use_device", lambda self, name: (devices.append(name), use_device(self, name))[1])
+    assert run_pit(checkpoint, *others, "--device", "cpu", "--games", 2, "--simulations", 2) == 0
+    assert devices == ["cpu"]
 
 
 def test_the_same_seed_gives_the_same_match(tmp_path):
@@ -113,6 +126,7 @@ WRONG = [
     ("random greedy --games ten", "--games takes INT, not 'ten'"),
     ("random greedy --games=1.5", "--games takes INT, not '1.5'"),
     ("random greedy --games -5", "--games must lie between 1 and 1,000,000, not -5"),
+    ("random greedy --device gpu", "unknown device 'gpu'; did you mean 'cpu'? (allowed: auto, cpu, cuda)"),
     ("random greedy --games 0", "--games must lie between"),
     ("random greedy --seed x", "--seed takes a whole number, not 'x'"),
     ("random greedy --seed -1", "--seed must lie between"),

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +14,16 @@ import pytest
 import torch
 
 import games
-from alphazero.errors import GameError, Stopped, TrainingError
+from alphazero.errors import EvaluationError, GameError, Stopped, TrainingError
 from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
+from alphazero.package import GamePackage
 from alphazero.replay_buffer import ReplayConfig
 from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlay, SelfPlayConfig
+from alphazero.torch_net import TorchNet
 from alphazero.worker_process import Work, WorkerProcess
 
 FILE = str(Path(__file__).parent / "general_games.py")
@@ -33,8 +35,8 @@ SEARCH = SearchConfig(num_simulations=6)
 def work(name: str = "MoveAgainGame") -> Work:
     return Work(
         load=functools.partial(games.load, f"{FILE}:{name}"), net=NET, config=CONFIG, search=SEARCH,
-        replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", threads=1, cache_size=1 << 10, num_slots=4,
-        seed=7, first_game=1, game_stride=2,
+        replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", deterministic=False, threads=1,
+        cache_size=1 << 10, num_slots=4, seed=7, first_game=1, game_stride=2,
     )  # fmt: skip
 
 
@@ -149,6 +151,33 @@ def test_a_fault_of_the_game_comes_back_as_the_sentence_it_is(weights: Path):
     process = WorkerProcess(work("NoPlayer"), lambda: weights, threading.Event())
     try:
         with pytest.raises(GameError, match="getNextState must give a board and the next player"):
+            process.play(2)
+    finally:
+        process.close()
+
+
+def with_a_net_that_tells() -> GamePackage:
+    """Its answer is how torch adds up in the process that asks."""
+    package = games.load(f"{FILE}:MoveAgainGame")
+
+    def make_net(*arguments) -> TorchNet:
+        net = package.make_net(*arguments)
+
+        def tell(*question):
+            raise EvaluationError(f"in a fixed order: {torch.are_deterministic_algorithms_enabled()}")
+
+        net.evaluate = tell
+        return net
+
+    return replace(package, make_net=make_net)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_process_computes_in_a_fixed_order_if_the_run_does(weights: Path, deterministic: bool):
+    begun = replace(work(), load=with_a_net_that_tells, deterministic=deterministic)
+    process = WorkerProcess(begun, lambda: weights, threading.Event())
+    try:
+        with pytest.raises(EvaluationError, match=f"in a fixed order: {deterministic}"):
             process.play(2)
     finally:
         process.close()

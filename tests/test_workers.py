@@ -12,7 +12,7 @@ from test_coach import TINY
 
 import games
 from alphazero.coach import Coach
-from alphazero.errors import CheckpointError, InvalidSetting, TrainingError, is_out_of_memory
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, TrainingError, is_out_of_memory
 from alphazero.run_folder import RunFolder
 from alphazero.workers import name_devices
 
@@ -38,6 +38,14 @@ def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(tmp_path:
             np.testing.assert_array_equal(there.arrays()[name], array, err_msg=f"{name} of generation {number}")
     for name, tensor in one.net.module.state_dict().items():
         assert torch.equal(two.net.module.state_dict()[name], tensor), name
+
+
+def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path: Path, monkeypatch):
+    run(tmp_path, ["cpu"], generations=1)
+    monkeypatch.setattr("alphazero.coach.Kernels", None)
+    for devices in (["cpu", "cpu"], ["cuda"]):
+        with RunFolder.open(tmp_path) as folder, pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"):
+            Coach(games.load("tictactoe"), TINY, folder, seed=3, threads=2, devices=devices)
 
 
 @pytest.mark.parametrize(
