@@ -15,12 +15,14 @@ import games
 from alphazero.command import check_output_file, count_cores, parse, run_command
 from alphazero.contestants import game_of, open_contestant
 from alphazero.duel import play_alone, play_with_human
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game_record import read_records, records_of, write_records
 from alphazero.human import HumanLeft, HumanPlayer
 from alphazero.ladder import FOLDER as LADDER
 from alphazero.ladder import THREADS, Ladder
 from alphazero.match_report import as_json, describe
+from alphazero.openings import KINDS as OPENINGS
+from alphazero.openings import find_filter
 from alphazero.package import GamePackage
 from alphazero.replay import list_games, step_through
 from alphazero.sprt import Sprt
@@ -30,6 +32,9 @@ from alphazero.tournament import FOLDER, default_folder, make_tournament, play_t
 from alphazero.tournament_file import read_tournament
 from alphazero.tournament_folder import GAMES, Tournament
 from alphazero.tournament_report import REPORT, write_report
+
+FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
+"""Options that a tournament's file may hold as well."""
 
 
 def _option(metavar: str, default: str) -> Any:
@@ -63,6 +68,8 @@ class PitConfig:
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
     """Stop as soon as it is clear whether A is at least ELO1 points stronger or at most ELO0, as in --sprt 0,20."""
 
+    openings: Annotated[str, _option("KIND", "random")] = "random"
+    """How games begin: random, or balanced (from positions that are a draw, in the games that can tell)."""
     save_games: Annotated[Path | None, _option("FILE", "none")] = None
     """Write all games into this file, one a line of JSON, with their moves in the game's notation."""
     replay: Annotated[Path | None, _option("FILE", "none")] = None
@@ -83,6 +90,8 @@ class PitConfig:
 
     def __post_init__(self) -> None:
         self.test()
+        if self.openings not in OPENINGS:
+            raise UnknownName("kind of openings", self.openings, OPENINGS)
         for name, value, low, high in (
             ("--games", self.games, 1, 1_000_000),
             ("--simulations", self.simulations, 0, 1_000_000),
@@ -156,10 +165,12 @@ def main(argv: list[str]) -> None:
     alone = not any(isinstance(player, HumanPlayer) for player in (first, second))
     if config.sprt and not alone:
         raise InvalidSetting("--sprt takes hundreds of games, which nobody wants to play: leave it out with a human")
-    test = config.test()
+    if config.openings != "random" and not alone:
+        raise InvalidSetting("--openings is for matches that nobody watches: with a human, games begin at the start")
+    test, are_balanced = config.test(), find_filter(config.openings, package)
     try:
         if alone:
-            result = play_alone(package.game, first, second, config.num_games(), config.seed, test)
+            result = play_alone(package.game, first, second, config.num_games(), config.seed, test, are_balanced)
         else:
             result = play_with_human(package.game, first, second, config.games or 2, config.seed)
     except HumanLeft:
@@ -188,7 +199,7 @@ def compete(config: PitConfig) -> None:
     game_name, package = _load_game(config)
     tournament = make_tournament(
         game_name, "gauntlet" if config.gauntlet else "round-robin", config.contestants, config.num_games(),
-        config.simulations, config.seed, config.adaptive,
+        config.simulations, config.seed, config.adaptive, config.openings,
     )  # fmt: skip
     folder = config.folder or (FOLDER / name if name else default_folder(tournament))
     standings = play_and_rate(folder, tournament, package, config.threads, config.anchor)
@@ -199,7 +210,7 @@ def climb(config: PitConfig, run: Path) -> None:
     """The ladder of a run."""
     ladder = Ladder(run, config.contestants)
     game_name, package = _load_game(replace(config, contestants=tuple(ladder.texts.values())))
-    tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed)
+    tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
     folder = config.folder or run / LADDER
     standings = play_and_rate(folder, tournament, package, THREADS, config.anchor)
     result = write_report(folder, standings, ladder.fields(), ladder.drawings(standings))
@@ -242,12 +253,12 @@ def _with_file(config: PitConfig) -> tuple[PitConfig, str]:
     if config.tournament is None:
         return config, ""
     found, default = read_tournament(config.tournament), PitConfig()
-    for name in ("games", "simulations", "seed", "adaptive"):
+    for name in FILE_OPTIONS:
         if name in found and getattr(config, name) != getattr(default, name):
             raise InvalidSetting(f"{config.tournament} says its {name} already: leave --{name} out")
     if config.game is None and "game" in found:
         games.load_named(found["game"], str(config.tournament))  # what a file names is not run
-    known = {name: found[name] for name in ("games", "simulations", "seed", "adaptive") if name in found}
+    known = {name: found[name] for name in FILE_OPTIONS if name in found}
     asked = replace(
         config,
         **known,

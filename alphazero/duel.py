@@ -6,11 +6,20 @@ from alphazero.arena import MatchResult, get_ready, play_match
 from alphazero.command import Progress
 from alphazero.game import Game
 from alphazero.kernels import Kernels
+from alphazero.package import AreBalanced
 from alphazero.players import Player
 from alphazero.sprt import Sprt
 
 
-def play_alone(game: Game, first: Player, second: Player, num_games: int, seed: int, test: Sprt | None) -> MatchResult:
+def play_alone(
+    game: Game,
+    first: Player,
+    second: Player,
+    num_games: int,
+    seed: int,
+    test: Sprt | None = None,
+    are_balanced: AreBalanced | None = None,
+) -> MatchResult:
     """A match with a progress bar, which ends when `test`, if there is one, has its verdict."""
     kernels = Kernels(game)
 
@@ -23,7 +32,7 @@ def play_alone(game: Game, first: Player, second: Player, num_games: int, seed: 
         get_ready(kernels, player)
     with Progress(f"{first.name} - {second.name}") as progress:
         return play_match(
-            kernels, first, second, num_games, seed, on_progress=show,
+            kernels, first, second, num_games, seed, on_progress=show, are_balanced=are_balanced,
             decided=(lambda result: test.verdict(result.pairs) is not None) if test else None,
         )  # fmt: skip
 

@@ -160,5 +160,6 @@ def _with_parts(game: Game, module: ModuleType) -> GamePackage:
         game, presets, make_net, optional("benchmark", "make_benchmark"),
         contestants=optional("contestants", "contestants") or {},
         truth=optional("truth", "make_truth"),
+        make_balance=optional("balance", "make_balance"),
         gtp_words=optional("gtp", "gtp_words"),
     )  # fmt: skip
