@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,8 @@ class GamePackage:
     """Makes the same package in another process; None if that cannot be done."""
     contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Players of the game's own by name, as `solver`: `(kernels, argument, settings, *, seed, threads) -> Player`."""
+    nets: Mapping[str, Path] = field(default_factory=dict)
+    """Checkpoints that are shipped with the framework by name, as `best`."""
     truth: Callable[[Game], Truth] | None = None
     """Makes what tells a human the truth about a position, in the games that have a solver."""
     make_balance: Callable[[Game], AreBalanced] | None = None

@@ -76,7 +76,7 @@ class TournamentFolder:
         try:
             remove_stray_temporary_files(path)
             self._targets: dict[Pairing, int] = {}
-            self._begin(_as_saved(tournament), package)
+            self._begin(_as_saved(tournament, package), package)
             self.records = self._read_games()
         except BaseException:
             self.close()
@@ -209,7 +209,7 @@ def key_of(record: GameRecord) -> tuple[Pairing, int]:
     return Pairing(first, second), record.number
 
 
-def _as_saved(tournament: Tournament) -> dict[str, Any]:
+def _as_saved(tournament: Tournament, package: GamePackage) -> dict[str, Any]:
     """What must not change."""
     return {
         "format": FORMAT,
@@ -219,5 +219,5 @@ def _as_saved(tournament: Tournament) -> dict[str, Any]:
         "simulations": tournament.simulations,
         "openings": tournament.openings,
         "games": tournament.games,
-        "contestants": {name: weights_of(text) for name, text in tournament.contestants.items()},
+        "contestants": {name: weights_of(text, package) for name, text in tournament.contestants.items()},
     }
