@@ -113,7 +113,9 @@ class PitConfig:
     def check_contestants(self) -> None:
         """There are as many as are needed, and no option for another number; raises InvalidSetting."""
         if self.replay is not None:
-            if not re.fullmatch(r"\d{0,9}", "".join(self.contestants)):
+            if replace(self, contestants=(), game=None, replay=None) != PitConfig():
+                raise InvalidSetting("--replay goes with --game alone: leave the other options out")
+            if len(self.contestants) > 1 or not re.fullmatch(r"\d{0,9}", "".join(self.contestants)):
                 raise InvalidSetting(
                     "--replay takes a file and the number of a game in it, as in --replay games.jsonl 3"
                 )

@@ -26,7 +26,10 @@ def step_through(record: GameRecord, game: Game) -> None:
         if shown > len(record.opening):
             who = f"{record.contestants[positions[shown - 1].to_play]} plays "
         print(f"\n{shown} of {len(positions) - 1}  {who}{words[shown]}\n\n{positions[shown]}")
-        answer = input("\nEnter: next, b: back, q: quit  ").strip().lower() if asks else ""
+        try:
+            answer = input("\nEnter: next, b: back, q: quit  ").strip().lower() if asks else ""
+        except EOFError:
+            answer = "q"
         if answer.startswith("q"):
             return
         shown = max(0, shown - 1) if answer.startswith("b") else shown + 1
