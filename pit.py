@@ -17,7 +17,7 @@ from alphazero.contestants import game_of, open_contestant
 from alphazero.duel import play_alone, play_with_human
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game_record import read_records, records_of, write_records
-from alphazero.human import HumanLeft, HumanPlayer
+from alphazero.human import HumanPlayer
 from alphazero.ladder import FOLDER as LADDER
 from alphazero.ladder import THREADS, Ladder
 from alphazero.match_report import as_json, describe
@@ -171,13 +171,11 @@ def main(argv: list[str]) -> None:
     if config.openings != "random" and not alone:
         raise InvalidSetting("--openings is for matches that nobody watches: with a human, games begin at the start")
     test, are_balanced = config.test(), find_filter(config.openings, package)
-    try:
-        if alone:
-            result = play_alone(package.game, first, second, config.num_games(), config.seed, test, are_balanced)
-        else:
-            result = play_with_human(package.game, first, second, config.games or 2, config.seed)
-    except HumanLeft:
-        print("You have left the match.")
+    if alone:
+        result = play_alone(package.game, first, second, config.num_games(), config.seed, test, are_balanced)
+    else:
+        result = play_with_human(package.game, first, second, config.games or 2, config.seed)
+    if not result.num_games:
         return
     print(describe(package.game.name, contestants, result, test))
     if config.save_games is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from alphazero.arena import MatchResult, get_ready, play_match
 from alphazero.command import Progress
 from alphazero.game import Game
+from alphazero.human import HumanLeft
 from alphazero.kernels import Kernels
 from alphazero.package import AreBalanced
 from alphazero.players import Player
@@ -38,14 +39,18 @@ def play_alone(
 
 
 def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:
-    """Games one after the other from the start position; says how each ended. Raises HumanLeft."""
-    num_shown = 0
+    """Games one after the other from the start position; says how each ended. Who leaves keeps those that are over."""
+    so_far = MatchResult((), (), (), (0, 0), (0.0, 0.0))
 
     def show(result: MatchResult) -> None:
-        nonlocal num_shown
-        if result.num_games > num_shown:
-            num_shown = result.num_games
+        nonlocal so_far
+        if result.num_games > so_far.num_games:
+            so_far = result
             winner = {1: f"{first.name} wins", -1: f"{second.name} wins", 0: "a draw"}[result.outcomes[-1]]
-            print(f"\n{game.position(result.actions[-1])}\n\nGame {num_shown}: {winner}.")
+            print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
 
-    return play_match(Kernels(game), first, second, num_games, seed, opening_plies=0, on_progress=show)
+    try:
+        return play_match(Kernels(game), first, second, num_games, seed, opening_plies=0, on_progress=show)
+    except HumanLeft:
+        print("You have left the match.")
+        return so_far
