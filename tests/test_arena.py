@@ -55,6 +55,13 @@ class Fixed(Player):
         return np.full(len(states), self.action)
 
 
+def test_the_interval_of_two_equal_players_holds_one_half():
+    kernels = KERNELS["tictactoe"]
+    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 2000, seed=1)
+    low, high = result.score_interval
+    assert low < 0.5 < high < low + 0.05
+
+
 def replayed(game, result):
     return [game.position(actions) for actions in result.actions]
 
