@@ -278,7 +278,8 @@ def replay(config: PitConfig, path: Path) -> None:
         return
     number = int(config.contestants[0])
     if number >= len(records):
-        raise InvalidSetting(f"{path} holds the games 0 to {len(records) - 1}, and no game {number}")
+        there = f"the games 0 to {len(records) - 1}, and no game {number}" if records else "no games"
+        raise InvalidSetting(f"{path} holds {there}")
     named = records[number].game
     package = games.load(config.game) if config.game else games.load_named(named, str(path))
     step_through(records[number], package.game)

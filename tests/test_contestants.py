@@ -162,6 +162,11 @@ def test_a_net_that_is_shipped_lies_where_paths_hold_signs_of_the_grammar(run):
     net.parent.rename(run)
 
 
+def test_a_name_that_the_game_takes_over_is_allowed_once():
+    with pytest.raises(UnknownName, match=r"did you mean 'greedy'\? \(allowed: best, greedy, gtp, "):
+        open_player("gredy", games.load("othello"))
+
+
 @pytest.mark.parametrize("text", ["random", "mcts:100", "no such thing", "solver"])
 def test_only_checkpoints_know_a_game(text):
     assert game_of(text) is None

@@ -123,6 +123,12 @@ def test_what_a_file_names_is_not_run_and_illegal_moves_are_found(tmp_path: Path
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_file_without_games_says_so(tmp_path: Path, capsys):
+    (tmp_path / "empty.jsonl").touch()
+    assert run_command(pit.main, ["--replay", str(tmp_path / "empty.jsonl"), "0"]) == 2
+    assert capsys.readouterr().err.endswith("empty.jsonl holds no games\n")
+
+
 @pytest.mark.parametrize("argv", [["--replay", "no/file"], ["--replay", ".", "0"], ["--replay", "x", "1", "2", "a"]])
 def test_wrong_replays_get_one_sentence(argv, capsys):
     assert run_command(pit.main, argv) == 2
