@@ -80,7 +80,7 @@ def as_markdown(result: dict[str, Any], threads: int) -> str:
     """What a tournament came to: everybody's strength, time and game lengths, and each pair's score."""
     played = f"{result['games']:,} games, {result['distinct_games']:,} of them different"
     lines = [
-        f"{time.strftime('%Y-%m-%d')}: {played}; {threads} threads; ratings relative to `{result['anchor']}`.",
+        f"{time.strftime('%Y-%m-%d')}: {played}; `--threads {threads}`; ratings relative to `{result['anchor']}`.",
         "",
         "| contestant | Elo points | score | ms a move | plies a game | 10%, half, 90% of games within |",
         "|---|---|---|---|---|---|",
