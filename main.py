@@ -189,7 +189,7 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         with _stopping_in_order(coach.stop) as received, contextlib.closing(coach):
             try:
                 coach.run(keep_settings)
-                _conclude(coach, opponents, run, options.game, command)
+                _conclude(coach, opponents, run, options.game, package, command)
             except Stopped:
                 done = coach.saved_generation
                 print(f"\nstopped; all up to generation {done} is saved. Go on with:\n  {command}", file=sys.stderr)
@@ -215,7 +215,9 @@ def _stopping_in_order(stop: threading.Event) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _conclude(coach: Coach, opponents: list[Player], run: RunFolder, game: str, command: str) -> None:
+def _conclude(
+    coach: Coach, opponents: list[Player], run: RunFolder, game: str, package: GamePackage, command: str
+) -> None:
     evaluation = coach.evaluate(opponents)
     simulations = coach.config.evaluation.simulations
     print(f"\nThe best net is that of generation {coach.best_generation}. With {simulations} simulations it scores")
@@ -229,11 +231,12 @@ def _conclude(coach: Coach, opponents: list[Player], run: RunFolder, game: str, 
         print(f"Without a search: {show_figures(evaluation['benchmark'])}.")
     print(f"Everything lies in {run.path}. Next:")
     chosen = [] if game in games.NAMES else ["--game", game]
+    rival = "best" if "best" in package.nets else "mcts:400"
     config, more = coach.config, ["--generations", str(2 * coach.config.generations)]
     more += ["--minutes", f"{2 * config.minutes:g}"] * (config.minutes > 0)
     for what, words in (
         ("play against it", ["python", "pit.py", str(run.path), "human", *chosen]),
-        ("pit it against another player", ["python", "pit.py", str(run.path), "mcts:400", *chosen]),
+        ("pit it against another player", ["python", "pit.py", str(run.path), rival, *chosen]),
         ("train on", [*shlex.split(command), *more]),
         ("see how it went, in a browser", ["python", "-m", "alphazero.report", str(run.path)]),
     ):

@@ -9,7 +9,7 @@ import numpy as np
 from alphazero.device_search import make_search
 from alphazero.game import Position
 from alphazero.kernels import Kernels
-from alphazero.mcts import Evaluate, Search, SearchConfig
+from alphazero.mcts import Evaluate, Search, SearchConfig, SearchResult
 from alphazero.neural_net import DeviceEvaluate
 from alphazero.tree import ROOT, UNPROVEN, UNVISITED, Tree
 
@@ -56,9 +56,13 @@ class Analysis:
             self.step()
         return self.lines()
 
+    def result(self) -> SearchResult:
+        """The same for one tree as every search gives, so far."""
+        return self._search.read(self._tree)
+
     def lines(self) -> list[Line]:
         """The actions visited so far, the best first."""
-        found = self._search.read(self._tree)
+        found = self.result()
         visits, policy, q = found.visit_counts[0], found.policy[0], found.q[0]
         order = [int(action) for action in np.lexsort((-visits, -policy)) if visits[action] > 0]
         tree = self._search.tree if isinstance(self._search, Search) else None

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from alphazero.errors import IllegalAction, InvalidSetting
-from alphazero.game import Game, Position
+from alphazero.game import Position
 from alphazero.kernels import Kernels
-from alphazero.noise import OPENING, make_key, uniform
+from alphazero.openings import choose_openings, draw_openings
+from alphazero.package import AreBalanced
 from alphazero.players import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.rating import score_interval
 
@@ -126,22 +127,26 @@ def play_match(
     on_progress: Callable[[MatchResult], None] | None = None,
     decided: Callable[[MatchResult], bool] | None = None,
     numbers: Sequence[int] | None = None,
+    are_balanced: AreBalanced | None = None,
 ) -> MatchResult:
     """Plays `num_games` games; the same seed and players give the same match.
 
-    `opening_plies`: random plies before the players take over; None asks `choose_opening_plies`. `on_progress` is
+    `opening_plies`: random plies before the players take over; None asks `choose_openings`. `on_progress` is
     called with the result so far after every ply. `decided(result so far)` ends the match when it answers true: the
     games in progress are dropped. A score from such a match is unbiased only if `decided` looks at what is certain.
-    `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all.
+    `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `are_balanced`:
+    what openings have to be, as `find_filter` says.
     """
     if num_games < 1:
         raise InvalidSetting(f"a match takes at least 1 game, not {num_games}")
     num_pairs = (num_games + 1) // 2
     if opening_plies is None:
-        opening_plies = choose_opening_plies(kernels.game, num_pairs, seed)
-    openings = draw_openings(kernels.game, num_pairs, opening_plies, seed)
+        openings = choose_openings(kernels.game, num_pairs, seed, are_balanced)
+    else:
+        openings = draw_openings(kernels.game, num_pairs, opening_plies, seed, are_balanced)
     if not openings:
-        raise InvalidSetting(f"every opening of {opening_plies} plies ends the game: choose fewer opening plies")
+        what = "ends the game" if are_balanced is None else "is over or not balanced"
+        raise InvalidSetting(f"every opening of {opening_plies} plies {what}: choose fewer opening plies")
     match = _Match(kernels, (first, second), range(num_games) if numbers is None else numbers, openings)
     while match.seat_waiting_games():
         match.play_one_ply()
@@ -171,52 +176,6 @@ def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bo
         return worst >= threshold or best < threshold
 
     return decided
-
-
-def choose_opening_plies(game: Game, num_pairs: int, seed: int) -> int:
-    """The fewest plies, at least 2, that give every pair of games an opening of its own.
-
-    Players without randomness repeat a game whose opening repeats. In a game too small for that, it is the number of
-    plies with the most openings.
-    """
-    num_openings: dict[int, int] = {}
-    for plies in (*range(2, game.max_plies), 1, 0):
-        num_openings[plies] = len(draw_openings(game, num_pairs, plies, seed))
-        if num_openings[plies] == num_pairs:
-            return plies
-    return max(num_openings, key=lambda plies: num_openings[plies])
-
-
-def draw_openings(game: Game, num_openings: int, plies: int, seed: int) -> list[Position]:
-    """Positions after random legal plies, none of them terminal, all different; fewer if the game has no more.
-
-    Every draw takes its actions at random among those that may still lead to a new opening.
-    """
-    start, openings = game.start(), list[Position]()
-    spent: set[tuple[int, bytes]] = set()  # places with no new opening behind them
-    dead_ends: dict[tuple[int, bytes], set[int]] = {}  # the actions that lead to those
-    while len(openings) < num_openings and _place(start) not in spent:
-        position, draw = start, len(spent)
-        while position.ply < plies and not position.terminal:
-            avoided = dead_ends.setdefault(_place(position), set())
-            choices = [action for action in position.legal_actions if action not in avoided]
-            if not choices:
-                break
-            key = np.uint64(make_key(seed, draw, position.ply, OPENING))
-            action = choices[int(uniform(key, len(choices)) * len(choices))]
-            child = position.play(action)
-            if _place(child) in spent:
-                avoided.add(action)
-            else:
-                position = child
-        spent.add(_place(position))
-        if position.ply == plies and not position.terminal:
-            openings.append(position)
-    return openings
-
-
-def _place(position: Position) -> tuple[int, bytes]:
-    return position.ply, position.state.tobytes()
 
 
 class _Match:

@@ -8,6 +8,7 @@
     python:MODULE:FUNCTION        your function (observations) -> logits; MODULE is dotted or the path of a .py file
     gtp:"COMMAND"                 a program that speaks the Go Text Protocol, as gtp:"gnugo --mode gtp"
     solver ...                    what the game itself offers
+    best ...                      a net that is shipped for the game: the names of those in pretrained/GAME
     runs/c4                       a run folder (its best net), runs/c4:12 its generation 12
     net.safetensors               a checkpoint
 
@@ -92,7 +93,7 @@ def open_contestant(
 
     `device` is where nets compute, one of DEVICES. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
-    parts, kernels = _split(text), Kernels(package.game)
+    parts, kernels = _find_shipped(_split(text), package), Kernels(package.game)
     if parts.name in package.contestants:
         player: Player = package.contestants[parts.name](
             kernels, parts.argument, parts.settings, seed=seed, threads=threads
@@ -110,7 +111,7 @@ def open_contestant(
     elif _is_path(parts):
         player = _open_net(parts, package, kernels, seed, threads, simulations, device)
     else:
-        raise UnknownName("contestant", parts.head, [*NAMES, *package.contestants], HINT)
+        raise UnknownName("contestant", parts.head, [*NAMES, *package.contestants, *package.nets], HINT)
     player.name = text
     return player
 
@@ -137,12 +138,21 @@ def game_of(text: str) -> str | None:
     return str(_find_checkpoint(parts.head)[1]["game"])
 
 
-def weights_of(text: str) -> str | None:
+def weights_of(text: str, package: GamePackage) -> str | None:
     """SHA-256 of the weights in the checkpoint that `text` names; None if it names no checkpoint."""
-    parts = _split(text)
+    parts = _find_shipped(_split(text), package)
     if parts.name in NAMES or not _is_path(parts):
         return None
     return sha256_of(_find_checkpoint(parts.head)[0])
+
+
+def _find_shipped(parts: _Text, package: GamePackage) -> _Text:
+    """The parts with the path of a shipped net instead of its name."""
+    if parts.name in NAMES or parts.name in package.contestants or parts.name not in package.nets:
+        return parts
+    _refuse_argument(parts)
+    path = str(package.nets[parts.name])
+    return replace(parts, head=path, name=path)
 
 
 def _split(text: str) -> _Text:

@@ -29,7 +29,7 @@ class UnknownName(InputError):
     """A name that does not exist; the message lists the allowed ones and the closest match."""
 
     def __init__(self, kind: str, name: str, allowed: Iterable[str], hint: str = ""):
-        allowed = sorted(allowed)
+        allowed = sorted(set(allowed))
         closest = difflib.get_close_matches(name, allowed, n=1)
         guess = f"; did you mean {closest[0]!r}?" if closest else ""
         also = f", {hint}" if hint else ""

@@ -4,9 +4,10 @@
     python -m alphazero.gtp minimax:4 --game othello
 
 https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Answers alone go to the standard output. Players
-that search also know `kata-analyze`, as KataGo's documentation describes it
+that search also know `kata-analyze` and `lz-analyze`, as KataGo's documentation describes them
 (https://github.com/lightvector/KataGo/blob/master/docs/GTP_Extensions.md): while nothing else is asked, they search on,
-up to MOST_SIMULATIONS, and say every so often what they have found.
+up to MOST_SIMULATIONS, and say every so often what they have found. `kata-genmove_analyze` and `lz-genmove_analyze` do
+so while they search for a move as long as they always do, and play it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ MOST_SIMULATIONS = 20_000
 """Of one analysis; fewer in games of many actions, whose trees take more memory."""
 MOST_EDGES = 1 << 22
 """Edges of its tree: about 100 MB."""
+ANALYSES = ("kata-analyze", "kata-genmove_analyze", "lz-analyze", "lz-genmove_analyze")
 INTERVAL = 100
 """Hundredths of a second between two reports of an analysis, unless it is told otherwise."""
 
@@ -52,7 +54,7 @@ class GtpConfig:
     """Play by the Go Text Protocol: commands on the standard input, answers on the standard output."""
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
-    """Who plays: a net, mcts:400, minimax:4, ..., as for pit.py; not a human or another engine."""
+    """Who plays: a net, as best or a file, mcts:400, minimax:4, ..., as for pit.py; not a human or another engine."""
     game: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """The game: a name, a Python file or a module; by default that of the checkpoint."""
     simulations: int | None = None
@@ -85,7 +87,8 @@ class Server:
         self._positions = [package.game.start()]
         """After every `play` and `genmove`; a pass that went without saying is part of what followed it."""
         self._number = 0
-        self._analysis: Analysis | None = None
+        self._analyses: dict[int, Analysis] = {}
+        """By their number of simulations."""
         self._commands: dict[str, Callable[[list[str]], str]] = {
             "protocol_version": lambda words: "2",
             "name": lambda words: f"alphazero {player.name}",
@@ -103,7 +106,7 @@ class Server:
             "undo": self._undo,
             "showboard": lambda words: f"\n{self.position}",
         }
-        self._names = sorted([*self._commands, "quit", *(["kata-analyze"] if isinstance(player, SearchPlayer) else [])])
+        self._names = sorted([*self._commands, "quit", *(ANALYSES if isinstance(player, SearchPlayer) else [])])
 
     @property
     def position(self) -> Position:
@@ -119,8 +122,8 @@ class Server:
         if not command:
             return True
         try:
-            if command == "kata-analyze" and command in self._names:
-                self._analyze(number, words, interrupted)
+            if command in ANALYSES and command in self._names:
+                self._analyze(number, command, words, interrupted)
                 return True
             if command != "quit" and command not in self._commands:
                 raise Refused("unknown command")
@@ -202,43 +205,51 @@ class Server:
 
     # --- analysis ---
 
-    def _analyze(self, number: str, words: list[str], interrupted: Callable[[], bool]) -> None:
-        """Says what it has found every so often, and the last time when it is interrupted or has no room for more."""
+    def _analyze(self, number: str, command: str, words: list[str], interrupted: Callable[[], bool]) -> None:
+        """Says what it has found every so often, until it is interrupted, or has thought enough if it is to move."""
         options = _analysis_options(words)
         position = self._turn_of(options.colour) if options.colour else self._turn_of(COLOURS[self.position.to_play])
-        analysis = self._make_analysis()
+        dialect, _, rest = command.partition("-")
+        moves, player = rest != "analyze", self._player
+        assert isinstance(player, SearchPlayer)
+        room = min(MOST_SIMULATIONS, max(1, MOST_EDGES // self._game.num_actions))
+        analysis = self._make_analysis(player, player.num_simulations if moves else room)
         self._say(f"={number}\n")
         analysis.begin(position)
         next_report = time.monotonic() + options.seconds
-        while not interrupted():
+        while not (analysis.finished if moves else interrupted()):
             if analysis.finished:
                 time.sleep(0.01)
                 continue
             analysis.step()
             if time.monotonic() >= next_report or analysis.finished:
                 next_report = time.monotonic() + options.seconds
-                self._report(position, analysis.lines()[: options.most_moves])
+                self._report(dialect, position, analysis.lines()[: options.most_moves])
+        if moves:
+            action = player.choose_after(analysis, self._number, position.ply)
+            self._positions.append(position.play(action))
+            self._say(f"play {self._words.vertex(position, action)}\n")
         self._say("\n")
 
-    def _make_analysis(self) -> Analysis:
-        if self._analysis is None:
-            assert isinstance(self._player, SearchPlayer)
-            room = max(1, MOST_EDGES // self._game.num_actions)
-            self._analysis = self._player.analysis(min(MOST_SIMULATIONS, room))
-        return self._analysis
+    def _make_analysis(self, player: SearchPlayer, num_simulations: int) -> Analysis:
+        if num_simulations not in self._analyses:
+            self._analyses[num_simulations] = player.analysis(num_simulations)
+        return self._analyses[num_simulations]
 
-    def _report(self, position: Position, lines: list[Line]) -> None:
-        self._say(" ".join(self._info(position, order, line) for order, line in enumerate(lines)) + "\n")
+    def _report(self, dialect: str, position: Position, lines: list[Line]) -> None:
+        self._say(" ".join(self._info(dialect, position, order, line) for order, line in enumerate(lines)) + "\n")
 
-    def _info(self, position: Position, order: int, line: Line) -> str:
-        """One move in KataGo's words; the winrate counts a draw as half a win."""
+    def _info(self, dialect: str, position: Position, order: int, line: Line) -> str:
+        """One move in the words of `kata`, KataGo, or `lz`, Leela Zero; the winrate counts a draw as half a win."""
         vertices, place = [], position
         for action in line.moves:
             vertices.append(self._words.vertex(place, action))
             place = place.play(action)
-        prior = "" if line.prior is None else f" prior {line.prior:.6f}"
+        number = (lambda share: f"{share:.6f}") if dialect == "kata" else (lambda share: f"{round(10_000 * share)}")
+        utility = f" utility {line.value:.6f}" if dialect == "kata" else ""
+        prior = "" if line.prior is None else f" prior {number(line.prior)}"
         return (
-            f"info move {vertices[0]} visits {line.visits} utility {line.value:.6f} winrate {(1 + line.value) / 2:.6f}"
+            f"info move {vertices[0]} visits {line.visits}{utility} winrate {number((1 + line.value) / 2)}"
             f"{prior} order {order} pv {' '.join(vertices)}"
         )
 
@@ -258,7 +269,7 @@ def _analysis_options(words: list[str]) -> _AnalysisOptions:
     if words and words[0].isdigit():
         interval = _number([words.pop(0)], int, "")
     if len(words) % 2:
-        raise Refused("after the colour and the interval, kata-analyze takes pairs of a key and a value")
+        raise Refused("after the colour and the interval, an analysis takes pairs of a key and a value")
     for key, value in zip(words[::2], words[1::2], strict=True):
         if key in ("interval", "maxmoves"):
             number = max(1, _number([value], int, f"{key} takes a whole number"))
@@ -307,7 +318,7 @@ def _load_game(config: GtpConfig) -> GamePackage:
         return games.load(config.game)
     named = game_of(config.contestant)
     if named is None:
-        raise InvalidSetting(f"{config.contestant!r:.200} plays any game: say which one by --game, as for pit.py")
+        raise InvalidSetting(f"{config.contestant!r:.200} names no game: say which one by --game, as for pit.py")
     return games.load_named(named, config.contestant)
 
 

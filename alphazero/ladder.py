@@ -47,7 +47,9 @@ class Ladder:
         """How each generation is opened."""
         self.baselines = tuple(dict.fromkeys((*BASELINES, *others)))
 
-    def tournament(self, game: str, games: int | None, simulations: int | None, seed: int) -> Tournament:
+    def tournament(
+        self, game: str, games: int | None, simulations: int | None, seed: int, openings: str = "random"
+    ) -> Tournament:
         """All matches of the ladder."""
         return Tournament(
             game=game,
@@ -57,6 +59,7 @@ class Ladder:
             games=games or GAMES,
             simulations=SIMULATIONS if simulations is None else simulations,
             seed=seed,
+            openings=openings,
         )
 
     def fields(self) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from alphazero.game import Game, Position
 from alphazero.gtp_words import GtpWords
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
 
 Truth = Callable[[Position], Mapping[int, str]]
 """What every legal action leads to, exactly, in words ("wins in 5"), the best first; empty if that takes too long."""
+
+AreBalanced = Callable[[np.ndarray], np.ndarray]
+"""`bool[n]` of `states uint64[n, K]`, none of them terminal: the fair openings, since neither player wins there if both
+are perfect. In a game without draws, those that are as near to it as the game sees fit."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,11 @@ class GamePackage:
     """Makes the same package in another process; None if that cannot be done."""
     contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Players of the game's own by name, as `solver`: `(kernels, argument, settings, *, seed, threads) -> Player`."""
+    nets: Mapping[str, Path] = field(default_factory=dict)
+    """Checkpoints that are shipped with the framework by name, as `best`."""
     truth: Callable[[Game], Truth] | None = None
     """Makes what tells a human the truth about a position, in the games that have a solver."""
+    make_balance: Callable[[Game], AreBalanced] | None = None
+    """Makes what tells balanced openings by exact values, in the games that know them of early positions at once."""
     gtp_words: Callable[[Game], GtpWords] | None = None
     """The game in the Go Text Protocol; None: `default_words`."""

@@ -299,6 +299,12 @@ class SearchPlayer(Player):
         config = replace(self._config, num_simulations=num_simulations or self.num_simulations)
         return Analysis(self._kernels, config, self._evaluates[0])
 
+    def choose_after(self, analysis: Analysis, game: int, ply: int) -> int:
+        """What it plays at a position that was analysed: the best line's action, or one drawn at its temperature."""
+        best, policy = np.array([analysis.lines()[0].action]), analysis.result().policy
+        at = np.array([game]), np.array([ply])
+        return int(self._chooser.at_temperature(self._temperature, policy, best, *at)[0])
+
     def _make_room(self, num_positions: int) -> int:
         """How many positions a thread searches at once; its trees are made when first needed."""
         threads = len(self._evaluates)

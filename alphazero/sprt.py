@@ -40,6 +40,15 @@ class Sprt:
                 f"an SPRT takes two Elo differences, the smaller first, as 0,20, not {self.elo0:g},{self.elo1:g}"
             )
 
+    @classmethod
+    def parse(cls, text: str) -> Sprt:
+        """The test that `--sprt 0,20` asks for; raises InvalidSetting."""
+        try:
+            elo0, elo1 = (float(word) for word in text.split(","))
+        except ValueError:
+            raise InvalidSetting(f"--sprt takes two Elo differences, as in --sprt 0,20, not {text!r:.80}") from None
+        return cls(elo0, elo1)
+
     @property
     def bounds(self) -> tuple[float, float]:
         """The log-likelihood ratios at which H0 and H1 are accepted."""

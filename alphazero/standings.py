@@ -15,7 +15,7 @@ from alphazero.bradley_terry import DRAW, LOSS, WIN, Ratings, rate, warnings
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
 from alphazero.game_record import GameRecord
-from alphazero.rating import score_interval
+from alphazero.rating import mean_with_interval, score_interval
 from alphazero.tournament import tally
 from alphazero.tournament_folder import Pairing, Tournament, key_of
 
@@ -40,6 +40,8 @@ class Row:
     rating_error: float
     """Half the width of the 95% interval, as in `Ratings.errors`."""
     ms_per_move: float
+    lengths: tuple[int, ...]
+    """Plies of each of its games, the openings included."""
     better_than_next: float | None = None
     """Probability that it is stronger than the one below in the table; None for the last."""
 
@@ -103,6 +105,11 @@ class Standings:
             rating=float(self.ratings.elo[i]),
             rating_error=float(self.ratings.errors[i]),
             ms_per_move=1000 * self._seconds[i] / max(1, self._moves[i]),
+            lengths=tuple(
+                length
+                for length, record in zip(self.lengths, self.records, strict=True)
+                if self.names[i] in record.contestants
+            ),
             better_than_next=None if below is None else self.ratings.superiority(i, below),
         )
 
@@ -232,6 +239,8 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
             {
                 "first": pairing.first, "second": pairing.second,
                 "wins": wins, "draws": draws, "losses": losses, "distinct_games": distinct,
+                "score": (wins + draws / 2) / (wins + draws + losses),
+                "score_interval": list(score_interval(wins, draws, losses)),
             }
             for pairing, (wins, draws, losses, distinct) in standings.matches.items()
         ],
@@ -257,9 +266,19 @@ def _row_as_json(row: Row) -> dict[str, Any]:
         "score_interval": list(score_interval(row.wins, row.draws, row.losses)),
         "score_when_first": row.score_when_first,
         "ms_per_move": row.ms_per_move,
+        "plies": _describe_lengths(row.lengths),
         "rating": row.rating,
         "rating_error": row.rating_error,
     }
+
+
+def _describe_lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
+    """How long games are: the mean with its 95% interval, and what 10%, half and 90% of them stay within."""
+    mean, interval = mean_with_interval(np.array(lengths))
+    if mean is None:
+        return None
+    low, median, high = (float(number) for number in np.quantile(lengths, (0.1, 0.5, 0.9)))
+    return {"mean": mean, "interval": interval, "quantile_10": low, "median": median, "quantile_90": high}
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:

@@ -49,7 +49,14 @@ KINDS: Mapping[str, Callable[[Sequence[str]], tuple[Pairing, ...]]] = {
 
 
 def make_tournament(
-    game: str, kind: str, contestants: Sequence[str], games: int, simulations: int | None, seed: int, adaptive: bool
+    game: str,
+    kind: str,
+    contestants: Sequence[str],
+    games: int,
+    simulations: int | None,
+    seed: int,
+    adaptive: bool,
+    openings: str = "random",
 ) -> Tournament:
     """A tournament of the contestants with these texts, which are their names."""
     if len(contestants) < 3:
@@ -58,7 +65,7 @@ def make_tournament(
     if twice:
         raise InvalidSetting(f"{twice[0]} is named twice: in a tournament everybody takes part once")
     texts = {name: name for name in contestants}
-    return Tournament(game, kind, texts, KINDS[kind](contestants), games, simulations, seed, adaptive)
+    return Tournament(game, kind, texts, KINDS[kind](contestants), games, simulations, seed, adaptive, openings)
 
 
 def default_folder(tournament: Tournament) -> Path:
@@ -66,6 +73,8 @@ def default_folder(tournament: Tournament) -> Path:
     names = list(tournament.contestants)
     leading = names[:1] if tournament.kind == "gauntlet" else []
     settings = [tournament.game, leading, sorted(names), tournament.simulations, tournament.seed]
+    if tournament.openings != "random":  # else it is the folder that it was before there was a choice
+        settings.append(tournament.openings)
     digest = hashlib.sha256(to_json(settings)).hexdigest()[:8]
     return FOLDER / f"{re.sub(r'[^A-Za-z0-9]+', '_', tournament.game)[-40:]}-{tournament.kind}-{digest}"
 
@@ -76,7 +85,7 @@ def play_tournament(
     """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit."""
     players = _Players(tournament, package, threads, device)
     players.check()
-    with TournamentFolder(path, tournament, package.game) as folder:
+    with TournamentFolder(path, tournament, package) as folder:
         while missing := folder.missing():
             _play(folder, missing, players, tournament, package)
             if tournament.adaptive:
@@ -164,7 +173,7 @@ def _play(
             clock.begin(pairing)
             play_match(
                 Kernels(package.game), first, second, folder.targets[pairing], tournament.seed, folder.opening_plies,
-                on_progress=keep, numbers=numbers,
+                on_progress=keep, numbers=numbers, are_balanced=folder.are_balanced,
             )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ kind = "gauntlet"       # or "round-robin", which is the default
 games = 100             # of each pair
 simulations = 200
 seed = 0
+openings = "balanced"   # or "random", which is the default
 adaptive = true
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from alphazero import openings
 from alphazero.errors import InvalidSetting, StorageError, UnknownName
 from alphazero.storage import read_bytes
 from alphazero.tournament import KINDS
@@ -28,9 +30,10 @@ TYPES: Mapping[str, tuple[type, str]] = {
     "games": (int, "a whole number"),
     "simulations": (int, "a whole number"),
     "seed": (int, "a whole number"),
+    "openings": (str, f"one of {', '.join(openings.KINDS)}"),
     "adaptive": (bool, "true or false"),
 }
-
+CHOICES = {"kind": tuple(KINDS), "openings": openings.KINDS}
 RUN_CODE = "python", "gtp"
 """Contestants that run a program; who writes a file is not always who opens it."""
 
@@ -46,8 +49,8 @@ def read_tournament(path: Path) -> dict[str, Any]:
             raise UnknownName("setting", name, TYPES, f"in {path}")
         kind, what = TYPES[name]
         fits = type(value) is kind
-        if name == "kind":
-            fits = value in KINDS
+        if name in CHOICES:
+            fits = value in CHOICES[name]
         if name == "contestants":
             fits = fits and all(isinstance(word, str) for word in value)
         if not fits:

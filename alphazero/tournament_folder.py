@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.arena import choose_opening_plies
 from alphazero.contestants import weights_of
 from alphazero.errors import InvalidSetting, StorageError
 from alphazero.folder_lock import FolderLock
-from alphazero.game import Game
 from alphazero.game_record import GameRecord, append_records, read_records
+from alphazero.openings import choose_openings, find_filter
+from alphazero.package import GamePackage
 from alphazero.run_folder import settings_changed
 from alphazero.storage import drop_torn_line, read_json, remove_stray_temporary_files, write_json
 
@@ -58,12 +58,15 @@ class Tournament:
     seed: int = 0
     adaptive: bool = False
     """Pairs whose ratings overlap play on, up to `MOST` times the games."""
+    openings: str = "random"
+    """`random` or `balanced`, as in `alphazero.openings`."""
 
 
 class TournamentFolder:
     """The folder of the process that plays; raises InputError for one that holds something else."""
 
-    def __init__(self, path: Path, tournament: Tournament, game: Game):
+    def __init__(self, path: Path, tournament: Tournament, package: GamePackage):
+        self.are_balanced = find_filter(tournament.openings, package)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -73,7 +76,7 @@ class TournamentFolder:
         try:
             remove_stray_temporary_files(path)
             self._targets: dict[Pairing, int] = {}
-            self._begin(_as_saved(tournament), game)
+            self._begin(_as_saved(tournament, package), package)
             self.records = self._read_games()
         except BaseException:
             self.close()
@@ -127,7 +130,7 @@ class TournamentFolder:
             self._targets |= more
             self._save()
 
-    def _begin(self, now: dict[str, Any], game: Game) -> None:
+    def _begin(self, now: dict[str, Any], package: GamePackage) -> None:
         """Takes the settings that the folder holds, if they fit, and writes them with what is new."""
         if (self.path / SETTINGS).exists():
             saved = self._read_settings()
@@ -138,7 +141,8 @@ class TournamentFolder:
             if (self.path / GAMES).exists():
                 raise StorageError(f"{self.path} holds games without {SETTINGS}; bring that back or choose another one")
             most = self._tournament.games * (MOST if self._tournament.adaptive else 1)
-            self.opening_plies = choose_opening_plies(game, (most + 1) // 2, self._tournament.seed)
+            openings = choose_openings(package.game, (most + 1) // 2, self._tournament.seed, self.are_balanced)
+            self.opening_plies = openings[0].ply
         for pairing in self._tournament.pairings:
             swapped = Pairing(pairing.second, pairing.first)
             known = swapped if swapped in self._targets else pairing
@@ -167,7 +171,8 @@ class TournamentFolder:
 
     def _check(self, saved: dict[str, Any], now: dict[str, Any]) -> None:
         """Raises InvalidSetting, saying what differs, unless the tournament in the folder is this one or less of it."""
-        parts = ("game", "kind", "seed", "simulations")
+        parts = ("game", "kind", "seed", "simulations", "openings")
+        saved = {"openings": "random", **saved}  # older folders do not say it
         differences = settings_changed({name: saved.get(name) for name in parts}, {name: now[name] for name in parts})
         if saved["games"] > now["games"]:
             differences.append(f"games: {saved['games']} -> {now['games']}")
@@ -204,7 +209,7 @@ def key_of(record: GameRecord) -> tuple[Pairing, int]:
     return Pairing(first, second), record.number
 
 
-def _as_saved(tournament: Tournament) -> dict[str, Any]:
+def _as_saved(tournament: Tournament, package: GamePackage) -> dict[str, Any]:
     """What must not change."""
     return {
         "format": FORMAT,
@@ -212,6 +217,7 @@ def _as_saved(tournament: Tournament) -> dict[str, Any]:
         "kind": tournament.kind,
         "seed": tournament.seed,
         "simulations": tournament.simulations,
+        "openings": tournament.openings,
         "games": tournament.games,
-        "contestants": {name: weights_of(text) for name, text in tournament.contestants.items()},
+        "contestants": {name: weights_of(text, package) for name, text in tournament.contestants.items()},
     }

@@ -101,6 +101,7 @@ def _drawings(standings: Standings) -> dict[str, Callable[[Axes], None]]:
         "ratings": lambda axes: draw_ratings(axes, standings),
         "scores": lambda axes: draw_scores(axes, standings),
         "game lengths": lambda axes: draw_lengths(axes, standings),
+        "game lengths by contestant": lambda axes: draw_lengths_of_each(axes, standings),
         "time per move": lambda axes: draw_times(axes, standings),
     }
 
@@ -135,6 +136,19 @@ def draw_lengths(axes: Axes, standings: Standings) -> None:
     low, high = min(standings.lengths), max(standings.lengths)
     axes.hist(standings.lengths, bins=np.linspace(low - 0.5, high + 0.5, min(high - low + 1, 50) + 1).tolist())
     axes.set(xlabel="plies, the opening included", ylabel="games")
+
+
+def draw_lengths_of_each(axes: Axes, standings: Standings) -> None:
+    """How long each one's games are, in the order of the ratings: the median, the middle half, and the middle 80%."""
+    rows = [row for row in standings.rows[::-1] if row.lengths]
+    lowest, low, median, high, highest = np.transpose(
+        [np.quantile(row.lengths, (0.1, 0.25, 0.5, 0.75, 0.9)) for row in rows]
+    )
+    axes.hlines(range(len(rows)), lowest, highest)
+    axes.hlines(range(len(rows)), low, high, linewidth=6)
+    axes.plot(median, range(len(rows)), "wo", markeredgecolor="black")
+    _name_lines(axes, [row.name for row in rows])
+    axes.set_xlabel("plies, the opening included")
 
 
 def draw_times(axes: Axes, standings: Standings) -> None:

@@ -26,6 +26,8 @@ from alphazero.user_code import can_be_found, import_file, naming
 from games import general, openspiel
 
 FOLDER = Path(__file__).parent
+NETS = FOLDER.parent / "pretrained"
+"""Holds a folder of nets for some games."""
 HINT = "give the path of a Python file with a Game class"
 
 
@@ -159,6 +161,8 @@ def _with_parts(game: Game, module: ModuleType) -> GamePackage:
     return GamePackage(
         game, presets, make_net, optional("benchmark", "make_benchmark"),
         contestants=optional("contestants", "contestants") or {},
+        nets={path.stem: path for path in sorted((NETS / game.name).glob("*.safetensors"))},
         truth=optional("truth", "make_truth"),
+        make_balance=optional("balance", "make_balance"),
         gtp_words=optional("gtp", "gtp_words"),
     )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import games
-from alphazero.contestants import PLAY, game_of, open_contestant, open_opponents
+from alphazero.contestants import PLAY, game_of, open_contestant, open_opponents, weights_of
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.human import HumanPlayer
 from alphazero.mcts import SearchConfig
@@ -158,6 +158,36 @@ def test_the_game_may_bring_contestants_of_its_own():
         open_player("solvr", package)
 
 
+def test_nets_that_are_shipped_have_names(tmp_path, monkeypatch):
+    assert set(CONNECT_4.nets) == {"beginner", "club", "best"}
+    for name, path in CONNECT_4.nets.items():
+        assert weights_of(f"{name}@simulations=8", CONNECT_4) == sha256_of(path)
+    player = open_player("beginner@simulations=8", CONNECT_4)
+    assert isinstance(player, SearchPlayer) and player.num_simulations == 8 and player.name == "beginner@simulations=8"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "beginner").mkdir()  # as with every known name, a folder that is called so is ./beginner
+    assert isinstance(open_player("beginner", CONNECT_4), SearchPlayer)
+    with pytest.raises(CheckpointError):
+        open_player("./beginner", CONNECT_4)
+    with pytest.raises(InvalidSetting, match="beginner takes no argument"):
+        open_player("beginner:3", CONNECT_4)
+    with pytest.raises(UnknownName, match=r"did you mean 'beginner'\? \(allowed: beginner, best, club, "):
+        open_player("beginer", CONNECT_4)
+
+
+def test_a_net_that_is_shipped_lies_where_paths_hold_signs_of_the_grammar(run):
+    net = run.rename(run.parent / "a@b=c:2") / "generation_0001.safetensors"
+    package = dataclasses.replace(TIC_TAC_TOE, nets={"own": net, "random": net})
+    assert isinstance(open_player("own@simulations=0", package), PolicyPlayer)
+    assert isinstance(open_player("random", package), RandomPlayer)
+    net.parent.rename(run)
+
+
+def test_a_name_that_the_game_takes_over_is_allowed_once():
+    with pytest.raises(UnknownName, match=r"did you mean 'greedy'\? \(allowed: best, greedy, gtp, "):
+        open_player("gredy", games.load("othello"))
+
+
 @pytest.mark.parametrize("text", ["random", "mcts:100", "no such thing", "solver"])
 def test_only_checkpoints_know_a_game(text):
     assert game_of(text) is None
@@ -172,6 +202,7 @@ def test_only_checkpoints_know_a_game(text):
         ("random@seed=1", InvalidSetting, "random takes no settings"),
         ("human@x=1", InvalidSetting, "human takes no settings"),
         ("minimax:3@depth=4", InvalidSetting, "minimax takes no settings"),
+        ("beginner", UnknownName, "allowed: greedy, gtp, human, mcts, minimax, python, random, or"),
         ("greedy:2", InvalidSetting, "greedy takes no argument"),
         ("random:", InvalidSetting, "random takes no argument"),
         ("minimax", InvalidSetting, "write minimax:4"),

@@ -75,6 +75,26 @@ def test_a_replay_at_a_terminal_goes_forward_back_and_ends(tmp_path: Path, capsy
     assert [line.split()[0] for line in shown] == ["0", "1", "2", "1"]
 
 
+def test_the_end_of_the_input_ends_a_replay(tmp_path: Path, capsys, monkeypatch):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
+
+    def end(prompt):
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert run_command(pit.main, ["--replay", str(path), "0"]) == 0
+
+
+@pytest.mark.parametrize("words", [["0", "1"], ["0", "random"], ["2"], ["-1"], ["x"]])
+def test_a_replay_takes_the_number_of_one_game(words, tmp_path: Path, capsys):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
+    capsys.readouterr()
+    assert run_command(pit.main, ["--replay", str(path), *words]) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1
+
+
 def changed(path: Path, **fields: object) -> None:
     value = json.loads(path.read_text().splitlines()[0])
     path.write_text(json.dumps(value | fields) + "\n")
@@ -101,6 +121,12 @@ def test_what_a_file_names_is_not_run_and_illegal_moves_are_found(tmp_path: Path
         read_records(path)[0].positions(games.load("tictactoe").game)
     assert run_command(pit.main, ["--replay", str(path), "0"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_file_without_games_says_so(tmp_path: Path, capsys):
+    (tmp_path / "empty.jsonl").touch()
+    assert run_command(pit.main, ["--replay", str(tmp_path / "empty.jsonl"), "0"]) == 2
+    assert capsys.readouterr().err.endswith("empty.jsonl holds no games\n")
 
 
 @pytest.mark.parametrize("argv", [["--replay", "no/file"], ["--replay", ".", "0"], ["--replay", "x", "1", "2", "a"]])

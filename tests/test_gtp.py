@@ -177,6 +177,41 @@ def test_an_analysis_goes_on_until_something_is_asked(monkeypatch):
     assert talk("genmove w") == "= A3\n\n"
 
 
+@pytest.mark.parametrize("command", ["kata-genmove_analyze", "lz-genmove_analyze"])
+def test_a_move_is_analysed_and_played(command):
+    talk = Talk("tictactoe", "mcts:60")
+    assert talk(f"known_command {command}") == "= true\n\n"
+    for move in ("b A1", "w B2", "b A2"):
+        talk(f"play {move}")
+    lines = talk(f"3 {command} w 1000").split(
+        "\n"
+    )  # nothing interrupts it, and the search is shorter than the interval
+    assert lines[0] == "=3" and len(lines) == 5
+    assert lines[1].startswith("info move A3 ")
+    assert sum(int(visits) for visits in re.findall(r" visits (\d+) ", lines[1])) == 60
+    assert lines[2:] == ["play A3", "", ""] and talk.server.position.ply == 4
+    assert talk(f"{command} w").startswith("? illegal move: it is black's turn") and talk.server.position.ply == 4
+    assert len(talk(f"{command} interval 1 maxmoves 1").split("info move ")) >= 2 and talk.server.position.ply == 5
+
+
+def test_leela_zeros_words_are_whole_numbers():
+    talk = Talk("tictactoe", "mcts:60")
+    line = talk("lz-genmove_analyze b").split("\n")[1]
+    found = re.findall(r"info move \S+ visits \d+ winrate (\d+) prior (\d+) order \d+ pv [A-C1-3 ]+", line)
+    assert len(found) == line.count("info move ") == 9
+    assert all(0 <= int(winrate) <= 10_000 and int(prior) == 1111 for winrate, prior in found)
+    assert talk("lz-analyze", steps=3).startswith("=\n")
+
+
+def test_a_move_that_is_analysed_is_drawn_at_the_players_temperature():
+    moves = set()
+    talk = Talk("tictactoe", "mcts:60@temperature=1")
+    for _ in range(12):
+        talk("clear_board")
+        moves.add(talk("kata-genmove_analyze b").split("\n")[-3])
+    assert len(moves) > 2
+
+
 def test_an_analysis_that_cannot_begin_is_refused():
     talk = Talk("tictactoe", "mcts:20")
     assert talk("kata-analyze w").startswith("? illegal move: it is black's turn")

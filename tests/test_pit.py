@@ -15,6 +15,7 @@ import games
 import pit
 from alphazero.command import Progress, parse, run_command
 from alphazero.errors import InputError
+from alphazero.game_record import read_records
 from alphazero.torch_net import TorchNet
 
 ROOT = Path(pit.__file__).parent
@@ -114,7 +115,25 @@ def test_a_human_may_leave(monkeypatch, capsys, tmp_path):
     assert capsys.readouterr().out.endswith("You have left the match.\n") and not list(tmp_path.iterdir())
 
 
+def test_who_leaves_keeps_the_games_that_are_over(monkeypatch, capsys, tmp_path):
+    answers = ["a1", "b1", "a2", "b2", "a3", "b1", "quit"]
+    monkeypatch.setattr("builtins.input", lambda prompt: answers.pop(0))
+    file, result = tmp_path / "games.jsonl", tmp_path / "x.json"
+    line = ("human", "human", "--game", "tictactoe", "--games", 4, "--save-games", file, "--json", result)
+    assert run_pit(*line) == 0
+    report = capsys.readouterr().out
+    assert "You have left the match." in report and figure(report, "wins") == "1" and answers == []
+    assert [record.moves for record in read_records(file)] == [("a1", "b1", "a2", "b2", "a3")]
+    assert json.loads(result.read_text())["games"] == 1
+
+
 WRONG = [
+    ("--replay x --seed 1", "--replay goes with --game alone"),
+    ("--replay x --ladder y", "--replay goes with --game alone"),
+    ("human bset", "did you mean 'best'?"),
+    ("human best --game tictactoe", "unknown contestant 'best' (allowed: greedy, "),
+    ("best@simulation=3 random", "did you mean 'simulations'?"),
+    ("best:2 random", "best takes no argument"),
     ("", "pit.py takes two contestants, as in pit.py random greedy, not 0"),
     ("random", "two contestants, as in pit.py random greedy, not 1"),
     ("random greedy random", "random is named twice"),

@@ -9,6 +9,7 @@ from double_move_game import DoubleMove
 
 import games
 from alphazero.game_record import GameRecord
+from alphazero.rating import score_interval
 from alphazero.standings import Standings, as_csv, as_json, as_text
 from alphazero.tournament import make_tournament
 from alphazero.tournament_report import write_report
@@ -48,6 +49,7 @@ def test_scores_by_hand(standings):
     assert a.better_than_next > 0.5 and b.better_than_next is None
     first, second = standings.rows_of(["<b>", "a"])
     assert first.name == "a" and first.better_than_next > a.better_than_next and second.better_than_next is None
+    assert a.lengths == (5, 5, 6, 5) and b.lengths == (5, 5, 5, 5)
     assert standings.score(0, 1) == 0.75 and standings.score(1, 0) == 0.25
     assert standings.lengths == [5, 5, 6, 5, 5, 5]
 
@@ -101,6 +103,16 @@ def test_doubts_are_said():
     assert standings.score(1, 2) is None
 
 
+def test_scores_and_lengths_have_intervals(standings):
+    written = as_json(standings)
+    plies = written["contestants"][0]["plies"]
+    assert plies["mean"] == 5.25 and plies["median"] == 5.0 and plies["quantile_90"] == pytest.approx(5.7)
+    # the deviation of 5, 5, 6, 5 is sqrt(3) / 4
+    assert plies["interval"] == pytest.approx([5.25 - 1.96 * 3**0.5 / 8, 5.25 + 1.96 * 3**0.5 / 8], abs=1e-4)
+    match = written["matches"][0]
+    assert match["score"] == 0.75 and match["score_interval"] == list(score_interval(1, 1, 0))
+
+
 def test_tables_are_csv(standings):
     rows = list(csv.DictReader(io.StringIO(as_csv(as_json(standings)["contestants"]).decode())))
     assert [row["name"] for row in rows] == list(NAMES) and float(rows[0]["score"]) == 0.625
@@ -111,14 +123,14 @@ def test_the_folder_gets_every_file_and_a_page_of_its_own(standings, tmp_path):
     write_report(tmp_path, standings)
     pictures = {
         f"{name}.{ending}"
-        for name in ("ratings", "scores", "game_lengths", "time_per_move")
+        for name in ("ratings", "scores", "game_lengths", "game_lengths_by_contestant", "time_per_move")
         for ending in ("png", "svg")
     }
     assert {path.name for path in tmp_path.iterdir()} == {
         *pictures, "results.json", "standings.csv", "matches.csv", "report.html",
     }  # fmt: skip
     page = (tmp_path / "report.html").read_text()
-    assert page.count("data:image/svg+xml;base64,") == 4 and "&lt;b&gt;" in page and "<b>" not in page
+    assert page.count("data:image/svg+xml;base64,") == 5 and "&lt;b&gt;" in page and "<b>" not in page
     assert not re.search(r'(?:src|href)="(?!data:)', page)
     again = (tmp_path / "report.html").read_bytes()
     write_report(tmp_path, standings)

@@ -153,7 +153,7 @@ def test_killed_from_outside_at_any_moment_it_goes_on_exactly(tmp_path, uninterr
 
 
 def test_two_processes_do_not_play_in_one_folder(tmp_path):
-    with tournament_folder.TournamentFolder(tmp_path, make(), games.load("tictactoe").game):
+    with tournament_folder.TournamentFolder(tmp_path, make(), games.load("tictactoe")):
         process = start(tmp_path)
         assert process.wait(60) == 1
     assert not (tmp_path / GAMES).exists()
@@ -283,6 +283,7 @@ WRONG = [
     ("--tournament none.toml", "there is no file none.toml"),
     ("--tournament a.toml random", "leave the others out"),
     ("--tournament a.toml --gauntlet", "leave the others out"),
+    ("--tournament a.toml --openings balanced", "a.toml says its openings already: leave --openings out"),
     ("--tournament a.toml --games 5", "a.toml says its games already: leave --games out"),
     ("--ladder none", "none does not exist; name the folder of a run"),
     ("--ladder none --gauntlet", "leave --gauntlet and --adaptive out"),
@@ -293,7 +294,7 @@ WRONG = [
 @pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    Path("a.toml").write_text('contestants = ["random", "greedy", "mcts:4"]\ngames = 6\n')
+    Path("a.toml").write_text('contestants = ["random", "greedy", "mcts:4"]\ngames = 6\nopenings = "random"\n')
     assert run_pit(*line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1
@@ -309,6 +310,8 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypat
         ('contestants = ["a", 1]', "contestants must be a list of words"),
         ('contestants = ["random", "greedy"]', "a tournament takes three contestants or more, not 2"),
         ('contestants = ["a", "b", "c"]\nkind = "cup"', "kind must be one of round-robin, gauntlet, not 'cup'"),
+        ('contestants = ["a", "b", "c"]\nkind = ["cup"]', "kind must be one of round-robin, gauntlet, not ['cup']"),
+        ('contestants = ["a", "b", "c"]\nopenings = "fair"', "openings must be one of random, balanced, not 'fair'"),
         ('contestants = ["a", "b", "c"]\nsed = 1', "did you mean 'seed'?"),
         ('contestants = ["a", "b", "c"]\nseed = true', "seed must be a whole number, not True"),
         ('contestants = ["a", "b", "c"]\ngames = -1', "--games must lie between"),

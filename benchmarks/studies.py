@@ -1,0 +1,114 @@
+"""The studies of docs/studies.md: plays them, and writes their tables into that page.
+
+    python -m benchmarks.studies                                     what is missing of all of them
+    python -m benchmarks.studies --only temperature --games 200      more games of one
+
+A study is a file for `pit.py --tournament` in benchmarks/studies/, and is kept as every tournament: a stopped one goes
+on, games can be added, and another net takes another --folder. Its tables stand between two comments on the page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pit
+from alphazero.command import count_cores, parse, run_command
+from alphazero.errors import InputError, InvalidSetting, UnknownName
+from alphazero.rating import elo_difference
+from alphazero.storage import atomic_write
+from alphazero.tournament_file import read_tournament
+from alphazero.tournament_report import RESULTS
+
+ROOT = Path(__file__).parents[1]
+STUDIES = {path.stem: path for path in sorted((ROOT / "benchmarks" / "studies").glob("*.toml"))}
+PAGE = ROOT / "docs" / "studies.md"
+
+
+@dataclass(frozen=True)
+class StudiesConfig:
+    """Plays the studies of docs/studies.md and writes their tables into it."""
+
+    only: str | None = None
+    """One study; without it, all."""
+    games: int = 100
+    """Games of each pair."""
+    folder: Path = Path("tournaments/studies")
+    """Holds a folder for each."""
+    threads: int = field(default_factory=count_cores)
+    """Processor threads."""
+
+    def __post_init__(self) -> None:
+        if self.only is not None and self.only not in STUDIES:
+            raise UnknownName("study", self.only, STUDIES)
+        if not 2 <= self.games <= 100_000 or not 1 <= self.threads <= 1024:
+            raise InvalidSetting("--games must lie between 2 and 100,000, --threads between 1 and 1,024")
+
+
+def main(argv: list[str]) -> None:
+    config = parse(StudiesConfig, argv)
+    for name in [config.only] if config.only else STUDIES:
+        study(STUDIES[name], config, PAGE)
+
+
+def study(path: Path, config: StudiesConfig, page: Path) -> None:
+    """Plays what is missing of one, and writes its tables."""
+    folder, texts = config.folder / path.stem, read_tournament(path)["contestants"]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    options = {"--tournament": path, "--folder": folder, "--anchor": texts[0]}
+    numbers = {"--games": config.games, "--threads": config.threads}
+    pit.main([str(word) for option in (options | numbers).items() for word in option])
+    result = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    atomic_write(page, insert(text, path.stem, as_markdown(result, config.threads)).encode())
+
+
+def insert(page: str, name: str, tables: str) -> str:
+    """The page with the tables of a study between its comments; raises InputError if they are not there."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    if not re.search(f"{begin}\n.*{end}", page, re.DOTALL):
+        raise InputError(f"the page has no lines {begin} and {end} for the tables to stand between")
+    return page[: page.index(begin)] + f"{begin}\n{tables}\n" + page[page.index(end) :]
+
+
+def as_markdown(result: dict[str, Any], threads: int) -> str:
+    """What a tournament came to: everybody's strength, time and game lengths, and each pair's score."""
+    played = f"{result['games']:,} games, {result['distinct_games']:,} of them different"
+    lines = [
+        f"{time.strftime('%Y-%m-%d')}: {played}; `--threads {threads}`; ratings relative to `{result['anchor']}`.",
+        "",
+        "| contestant | Elo points | score | ms a move | plies a game | 10%, half, 90% of games within |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in result["contestants"]:
+        plies = row["plies"]
+        lines.append(
+            f"| `{row['name']}` | {row['rating']:+.0f} ± {row['rating_error']:.0f} "
+            f"| {row['score']:.1%} ({_percent(row['score_interval'])}) | {row['ms_per_move']:.2f} "
+            f"| {plies['mean']:.1f} ({plies['interval'][0]:.1f} to {plies['interval'][1]:.1f}) "
+            f"| {plies['quantile_10']:.0f}, {plies['median']:.0f}, {plies['quantile_90']:.0f} |"
+        )
+    lines += ["", "| first | second | wins, draws, losses | score of the first | Elo points |", "|---|---|---|---|---|"]
+    for match in result["matches"]:
+        wins, draws, losses = (match[word] for word in ("wins", "draws", "losses"))
+        elo, low, high = (
+            elo_difference(score, wins + draws + losses) for score in (match["score"], *match["score_interval"])
+        )
+        lines.append(
+            f"| `{match['first']}` | `{match['second']}` | {wins}, {draws}, {losses} "
+            f"| {match['score']:.1%} ({_percent(match['score_interval'])}) | {elo:+.0f} ({low:+.0f} to {high:+.0f}) |"
+        )
+    return "\n".join(lines)
+
+
+def _percent(interval: list[float]) -> str:
+    return f"{interval[0]:.1%} to {interval[1]:.1%}"
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
