@@ -10,6 +10,9 @@ from alphazero.noise import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, mak
 from alphazero.selection import complete_q, gumbel_score
 from alphazero.tree import ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
 
+TIE_BREAK = 1e-3
+"""Logits that differ by more are no tie."""
+
 
 @inlined
 def copy_node(tree, b, source, target):
@@ -70,6 +73,7 @@ def prepare_root(tree, b, budget, seed, game, ply, temperature, noise_fraction, 
 
     P(s, a)^(1 / temperature), made to sum to 1, then mixed with Dirichlet noise by `noise_fraction` (float32);
     the noise's concentration is `noise_total` over the number of legal actions (as in KataGo, Wu 2019).
+    Sequential halving without Gumbel variates breaks its ties at random.
     """
     tree.budget[b] = tree.remaining[b] = budget
     prior, target = tree.prior[b, ROOT], tree.root_prior[b]
@@ -105,7 +109,8 @@ def prepare_root(tree, b, budget, seed, game, ply, temperature, noise_fraction, 
                 kept = rounded_product(ONE - noise_fraction, target[action])
                 target[action] = kept + rounded_product(noise_fraction, share)
     for action in range(len(prior)):
-        tree.root_gumbel[b, action] = np.float32(gumbel(gumbel_key, action)) if use_gumbel else ZERO
+        draw = gumbel(gumbel_key, action) if use_gumbel else TIE_BREAK * uniform(gumbel_key, action)
+        tree.root_gumbel[b, action] = np.float32(draw)
     for action in range(len(prior)):
         if tree.visits[b, ROOT, action] > 0:
             tree.visited_prior[b, ROOT] += target[action]

@@ -821,6 +821,15 @@ def test_gumbel_without_noise_is_deterministic():
     assert set(np.flatnonzero(results[0].visit_counts[0])) == set(np.argsort(-prior)[:4])
 
 
+def test_an_untrained_net_does_not_play_the_first_actions_in_their_order():
+    """In gomoku those are five in a row, so no trained net passed the gate: nobody saw it coming, nor had learned to."""
+    config = replace(BASE, num_simulations=8, gumbel_actions=4, noise_fraction=0.0)
+    count = 70
+    played = run([CONNECT4.start()] * count, config, neutral, np.arange(count))[1].actions
+    # each of 7 actions is the choice of 10 games on average; 1 in 30,000 for one of them to be that of none
+    assert set(played) == set(range(7))
+
+
 @pytest.mark.parametrize("leaves", [2, 8])
 def test_gumbel_with_leaves_in_flight_spends_its_budget_on_the_considered(leaves):
     config = replace(BASE, num_simulations=64, gumbel_actions=4, noise_fraction=0.25, leaves_per_step=leaves)

@@ -248,7 +248,8 @@ def test_root_gumbels_follow_their_law_and_key():
     prepare(tree, seed=3, ply=1, use_gumbel=True)
     assert abs(np.corrcoef(draws.ravel(), tree.root_gumbel.ravel())[0, 1]) < 0.06
     prepare(tree, seed=3)
-    assert not tree.root_gumbel.any()
+    ties = tree.root_gumbel  # without them: what breaks ties
+    assert (ties > 0).all() and (ties < 1.001e-3).all() and len(set(ties.ravel())) > 4100
 
 
 # --- random numbers --------------------------------------------------------------------------------------------------
