@@ -19,12 +19,13 @@ def presets(game: Game) -> dict[str, RunConfig]:
     The values are those that learn Connect Four fastest (docs/ablations.md), with more simulations where there is more
     to choose from.
     """
+    wide = game.num_actions > 128  # games are long, and 512 of them would take minutes
     large = game.num_actions > 1024  # where policy targets fill the memory
     # opponents whose time for a move is bounded whatever the game: minimax deeper than `greedy`'s two plies is not
     matches = EvaluationConfig(opponents=("random", "greedy", "mcts:200"))
     if not game.compiled:
         matches = EvaluationConfig(opponents=("random", "mcts:20"), games=20, simulations=32)
-    elif game.num_actions > 128:
+    elif wide:
         matches = replace(matches, games=40)
     quick = RunConfig(
         generations=40,
@@ -32,7 +33,7 @@ def presets(game: Game) -> dict[str, RunConfig]:
         net=NetConfig(blocks=3, channels=32),
         search=SearchConfig(num_simulations=16 if game.num_actions <= 16 else 32, gumbel_actions=16),
         self_play=SelfPlayConfig(
-            games_per_generation=512 if game.compiled else 64 if not large else 16,
+            games_per_generation=(128 if wide else 512) if game.compiled else 64 if not large else 16,
             num_slots=256 if game.compiled else 32,
             random_plies=min(8, game.max_plies // 10),
             td_lambda=0.95,
