@@ -209,7 +209,7 @@ def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
 
 
 def test_sequential_halving_plays_its_winner():
-    config = SearchConfig(num_simulations=32, gumbel_actions=4, noise_fraction=0.0)
+    config = SearchConfig(num_simulations=32, gumbel_actions=7, noise_fraction=0.0)
     position, kernels = GAMES["connect4"].position_from_text("1 2 1 2 1 2"), KERNELS["connect4"]
     assert select(SearchPlayer("mcts", kernels, [playouts(kernels, 1)], config, 1), [position]) == [0]
     # with Gumbel noise the winner varies, though the improved policy always likes the same action best
