@@ -822,7 +822,7 @@ def test_gumbel_without_noise_is_deterministic():
 
 
 def test_an_untrained_net_does_not_play_the_first_actions_in_their_order():
-    """In gomoku those are five in a row, so no trained net passed the gate: nobody saw it coming, nor had learned to."""
+    """In gomoku those are five in a row, and no candidate passed the gate against that."""
     config = replace(BASE, num_simulations=8, gumbel_actions=4, noise_fraction=0.0)
     count = 70
     played = run([CONNECT4.start()] * count, config, neutral, np.arange(count))[1].actions
