@@ -101,6 +101,7 @@ def main(argv: list[str]) -> None:
     if given.resume:
         saved = read_saved(folder, given.game)
         config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"))
+        saved["settings"] = asdict(config)  # with the defaults of settings that are younger than the run
         defaults = replace(defaults, config=config, threads=saved["threads"], seed=saved["seed"])
     options = parse(Options, argv, default=defaults)
     train(options, package, folder, saved)

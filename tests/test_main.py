@@ -151,6 +151,15 @@ def test_a_resumed_run_keeps_its_settings_and_lists_what_changed(capsys, caplog,
     assert len((finished / "metrics.jsonl").read_text().splitlines()) == 2
 
 
+def test_a_run_from_before_a_setting_was_there_goes_on(capsys, caplog, finished):
+    saved = json.loads((finished / "config.json").read_text())
+    del saved["settings"]["initial_net"]
+    (finished / "config.json").write_text(json.dumps(saved))
+    with caplog.at_level("INFO"):
+        assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]) == 0
+    assert "generations: 1 -> 2" in caplog.text and "initial_net" not in caplog.text
+
+
 def test_a_damaged_run_falls_back_and_says_so(capsys, caplog, finished):
     argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]
     assert run_command(main, argv) == 0
