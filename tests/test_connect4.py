@@ -314,6 +314,31 @@ def test_the_network_sees_the_empty_squares_that_would_complete_four():
     assert num_seen > 100
 
 
+def test_the_network_sees_the_lines_that_can_still_become_four():
+    """Against the geometry of the board, on random positions of every ply; one by hand."""
+    np.testing.assert_array_equal(play("1").observation[9, :, 0], [0, 0, 0.25, 0.25, 0.25, 0.75])  # the opponent's
+    rng = np.random.default_rng(1)
+    lines = lines_of_four()
+    assert len(lines) == 69
+    largest = np.zeros(6)
+    for _ in range(60):
+        position = GAME.start()
+        while not position.terminal:
+            sides = position.observation[:2]
+            expected = np.zeros((6, 6, 7))
+            for line in lines:
+                own, other = (int(sum(stones[5 - row, column] for column, row in line)) for stones in sides)
+                for column, row in line:
+                    if own > 0 and other == 0:
+                        expected[own - 1, 5 - row, column] += 1
+                    if other > 0 and own == 0:
+                        expected[3 + other - 1, 5 - row, column] += 1
+            np.testing.assert_array_equal(4 * position.observation[6:], expected)
+            largest = np.maximum(largest, expected.max(axis=(1, 2)))
+            position = position.play(int(rng.choice(position.legal_actions)))
+    assert largest.min() >= 2
+
+
 def lines_of_four() -> list[tuple[tuple[int, int], ...]]:
     """The (column, row) squares of every line of four, from the geometry of the board alone."""
     steps = [(0, 1), (1, 0), (1, 1), (1, -1)]
