@@ -316,27 +316,34 @@ def test_the_network_sees_the_empty_squares_that_would_complete_four():
 
 def test_the_network_sees_the_lines_that_can_still_become_four():
     """Against the geometry of the board, on random positions of every ply; one by hand."""
-    np.testing.assert_array_equal(play("1").observation[9, :, 0], [0, 0, 0.25, 0.25, 0.25, 0.75])  # the opponent's
+    planes = play("1").observation[6:]  # one stone of the opponent's, in the corner
+    expected = np.zeros((18, 6, 7))
+    expected[3, 2:, 0] = expected[9, 5, :4] = 0.25  # up, across
+    expected[15, [5, 4, 3, 2], [0, 1, 2, 3]] = 0.25  # diagonally
+    np.testing.assert_array_equal(planes, expected)
     rng = np.random.default_rng(1)
     lines = lines_of_four()
     assert len(lines) == 69
-    largest = np.zeros(6)
+    largest = np.zeros(18)
     for _ in range(60):
         position = GAME.start()
-        while not position.terminal:
+        while True:
             sides = position.observation[:2]
-            expected = np.zeros((6, 6, 7))
+            expected = np.zeros((18, 6, 7))
             for line in lines:
+                (column, row), (next_column, next_row) = line[:2]
+                direction = 0 if next_column == column else 1 if next_row == row else 2
                 own, other = (int(sum(stones[5 - row, column] for column, row in line)) for stones in sides)
-                for column, row in line:
-                    if own > 0 and other == 0:
-                        expected[own - 1, 5 - row, column] += 1
-                    if other > 0 and own == 0:
-                        expected[3 + other - 1, 5 - row, column] += 1
-            np.testing.assert_array_equal(4 * position.observation[6:], expected)
+                for side, mine, theirs in ((0, own, other), (1, other, own)):
+                    if 0 < mine < 4 and theirs == 0:
+                        for column, row in line:
+                            expected[6 * direction + 3 * side + mine - 1, 5 - row, column] += 0.25
+            np.testing.assert_array_equal(position.observation[6:], expected)
             largest = np.maximum(largest, expected.max(axis=(1, 2)))
+            if position.terminal:
+                break
             position = position.play(int(rng.choice(position.legal_actions)))
-    assert largest.min() >= 2
+    assert largest.min() > 0
 
 
 def lines_of_four() -> list[tuple[tuple[int, int], ...]]:

@@ -85,21 +85,30 @@ def completing_squares(stones):
 
 @njit
 def add_open_lines(state, planes):
-    """Adds 1/4 to `planes[3 * side + stones - 1]` at each square of a line that holds 1-3 stones of one side alone."""
+    """Counts the lines of four through each square that can still become somebody's, in quarters.
+
+    A line that holds 1-3 stones of one side (0 = mover) alone counts in plane 6 * direction + 3 * side + stones - 1,
+    where the directions are up, across, and both diagonals together, since these turn into each other in the mirror.
+    """
     for step in (1, 7, 6, 8):
+        direction = 0 if step == 1 else 1 if step == 7 else 2
         for first in range(49 - 3 * step):
             line = ONE << np.uint64(first)
             line |= line << np.uint64(step)
             line |= line << np.uint64(2 * step)
-            if line & BOARD != line or (state[0] & line != np.uint64(0)) == (state[1] & line != np.uint64(0)):
+            on_line = state[0] & line, state[1] & line
+            if line & BOARD != line or (on_line[0] == np.uint64(0)) == (on_line[1] == np.uint64(0)):
                 continue
-            side = 0 if state[0] & line else 1
+            side = 1 if on_line[0] == np.uint64(0) else 0
             stones = 0
             for i in range(4):
                 stones += (state[side] >> np.uint64(first + i * step)) & ONE
-            for i in range(4 if stones < 4 else 0):
+            if stones == 4:  # the game is over
+                continue
+            for i in range(4):
                 square = first + i * step
-                planes[3 * side + stones - 1, ROWS - 1 - square % 7, square // 7] += np.float32(0.25)
+                plane = 6 * direction + 3 * side + stones - 1
+                planes[plane, ROWS - 1 - square % 7, square // 7] += np.float32(0.25)
 
 
 @njit
@@ -116,9 +125,8 @@ def observe(state, planes):
 
     Own stones; the opponent's; empty squares that would complete four for the mover, and for the opponent; the rows
     that are the mover's when columns fill up in turns (the first, third and fifth from below for the first player,
-    V. Allis 1988); the board, as against what convolutions see around it; a quarter of the number of lines of four
-    through each square that hold one, two and three stones of the mover and none of the opponent, and the same for the
-    opponent: the lines that can still become four (docs/ablations.md has what they are worth).
+    V. Allis 1988); the board, as against what convolutions see around it; the lines that can still become four, by
+    direction, side and stones (docs/ablations.md has what they are worth).
     """
     stones = state[0] | state[1]
     empty = BOARD & ~stones
@@ -133,7 +141,7 @@ def observe(state, planes):
             planes[3, ROWS - 1 - row, column] = (opponent_wins >> square) & ONE
             planes[4, ROWS - 1 - row, column] = 1.0 if row % 2 == own_row else 0.0
             planes[5, ROWS - 1 - row, column] = 1.0
-            for plane in range(6, 12):
+            for plane in range(6, 24):
                 planes[plane, ROWS - 1 - row, column] = 0.0
     add_open_lines(state, planes[6:])
 
@@ -154,7 +162,7 @@ class Connect4(Game):
 
     name = "connect4"
     num_actions, state_words, max_plies = COLUMNS, 2, COLUMNS * ROWS
-    observation_shape = (12, ROWS, COLUMNS)
+    observation_shape = (24, ROWS, COLUMNS)
     rules = Rules(init, legal, step, is_terminal, terminal_value, observe, transform=transform)
 
     @cached_property

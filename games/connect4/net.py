@@ -19,7 +19,7 @@ from alphazero.torch_net import TorchNet
 
 
 class Connect4Net(ResNet):
-    """`[n, 12, 6, 7]` to policy logits `[n, 7]` and values `[n]`."""
+    """`[n, 24, 6, 7]` to policy logits `[n, 7]` and values `[n]`."""
 
     def __init__(self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig):
         super().__init__(observation_shape, num_actions, config)
