@@ -29,7 +29,7 @@ from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, St
 from alphazero.package import GamePackage
 from alphazero.players import Player
 from alphazero.resnet import NetConfig
-from alphazero.run_folder import RunFolder, resolve_checkpoint, settings_changed
+from alphazero.run_folder import RunFolder, settings_changed
 from alphazero.storage import read_json, write_json
 from alphazero.worker_process import see_only
 from alphazero.workers import name_devices
@@ -129,7 +129,7 @@ def _choose_folder(run: str, resume: bool, game_name: str) -> Path:
 
 def read_net_sizes(name: str, package: GamePackage) -> NetConfig:
     """The sizes of the game's net in a checkpoint or run; raises InputError."""
-    path = resolve_checkpoint(name)
+    path = package.find_checkpoint(name)
     card = read_card(path)
     if card.get("game") != package.game.name:
         raise CheckpointError(f"--initial-net {path} plays {card.get('game')!r}, not {package.game.name!r}")

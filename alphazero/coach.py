@@ -25,7 +25,7 @@ from alphazero.package import GamePackage
 from alphazero.players import Player, PolicyPlayer, SearchPlayer
 from alphazero.replay_buffer import MAX_BYTES, ReplayBuffer, ReplayConfig, Samples, read_samples
 from alphazero.resnet import NetConfig
-from alphazero.run_folder import Manifest, RunFolder, resolve_checkpoint
+from alphazero.run_folder import Manifest, RunFolder
 from alphazero.selfplay import SelfPlayConfig, play_games
 from alphazero.storage import read_npz, sha256_of, write_json, write_npz
 from alphazero.worker_process import Lesson
@@ -87,7 +87,8 @@ class RunConfig:
     minutes: float = 0.0
     """The run also ends, after a whole generation, when so many minutes are over; 0 = no such limit."""
     initial_net: str = ""
-    """Begin with this net, of its sizes: a checkpoint, a run folder or folder:12; empty = an untrained one."""
+    """Begin with this net, of its sizes: a checkpoint, a run folder, folder:12 or the name of a shipped net; empty = an
+    untrained one."""
     cache_size: int = 1 << 20
     """Network answers kept on each thread, 60 bytes each for a small game; 256 MB at most."""
     net: NetConfig = field(default_factory=NetConfig)
@@ -197,7 +198,7 @@ class Coach:
         """Writes generation 0: the untrained net, or the one to start from."""
         figures = dict(UNCONTESTED)
         if self.config.initial_net:
-            card = self.net.load(resolve_checkpoint(self.config.initial_net))
+            card = self.net.load(self.package.find_checkpoint(self.config.initial_net))
             figures["started_from"] = {"net": self.config.initial_net, "card_sha256": card["card_sha256"]}
         self._save(figures)
         self.best.load(self._checkpoint(0))

@@ -11,6 +11,7 @@ import numpy as np
 
 from alphazero.game import Game, Position
 from alphazero.gtp_words import GtpWords
+from alphazero.run_folder import resolve_checkpoint
 
 if TYPE_CHECKING:
     from alphazero.coach import RunConfig
@@ -49,3 +50,7 @@ class GamePackage:
     """Makes what tells balanced openings by exact values, in the games that know them of early positions at once."""
     gtp_words: Callable[[Game], GtpWords] | None = None
     """The game in the Go Text Protocol; None: `default_words`."""
+
+    def find_checkpoint(self, text: str) -> Path:
+        """The weights that the name of a shipped net, or what `resolve_checkpoint` knows, means."""
+        return self.nets[text] if text in self.nets else resolve_checkpoint(text)

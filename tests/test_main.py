@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from alphazero.checkpoint import load_checkpoint
+import games
+from alphazero.checkpoint import load_checkpoint, read_card
 from alphazero.command import run_command
 from main import _choose_folder, main
 
@@ -117,6 +119,16 @@ def test_a_run_can_start_from_another_net(capsys, tmp_path, finished):
     capsys.readouterr()
     other = fails(capsys, "--game", "tictactoe", "--run", str(run), "--resume", "--initial-net", str(finished))
     assert "cannot be changed" in other
+
+
+def test_a_run_can_start_from_a_shipped_net_by_its_name(tmp_path, finished, monkeypatch):
+    monkeypatch.setattr(games, "NETS", tmp_path)
+    (tmp_path / "tictactoe").mkdir()
+    for ending in ("safetensors", "json"):
+        shutil.copy(finished / f"generation_0001.{ending}", tmp_path / "tictactoe")
+    run = tmp_path / "next"
+    assert run_command(main, start_from("generation_0001", "--run", str(run))) == 0
+    assert read_card(run / "generation_0000.safetensors")["started_from"]["net"] == "generation_0001"
 
 
 def test_what_a_run_cannot_start_from_is_refused_before_there_is_a_run(capsys, tmp_path, finished):
