@@ -16,7 +16,7 @@ from alphazero.selfplay import SelfPlayConfig
 def presets(game: Game) -> dict[str, RunConfig]:
     """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
     quick = RunConfig(
-        generations=26,
+        generations=22,
         net=NetConfig(blocks=3, channels=32),
         search=SearchConfig(num_simulations=16, gumbel_actions=4),
         self_play=SelfPlayConfig(games_per_generation=1024, num_slots=512, random_plies=8, td_lambda=0.9),
