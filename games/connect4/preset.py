@@ -16,11 +16,11 @@ from alphazero.selfplay import SelfPlayConfig
 def presets(game: Game) -> dict[str, RunConfig]:
     """`quick`: minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
     quick = RunConfig(
-        generations=22,
-        net=NetConfig(blocks=3, channels=32),
+        generations=28,
+        net=NetConfig(blocks=2, channels=32),
         search=SearchConfig(num_simulations=16, gumbel_actions=4),
         self_play=SelfPlayConfig(games_per_generation=1024, num_slots=512, random_plies=8, td_lambda=0.9),
-        learner=LearnerConfig(batch_size=512, learning_rate=4e-3, sample_reuse=2.0),
+        learner=LearnerConfig(batch_size=512, learning_rate=4e-3, sample_reuse=1.6),
         gate=GateConfig(games=40, simulations=4),
     )
     standard = replace(
