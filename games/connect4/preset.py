@@ -26,11 +26,9 @@ def presets(game: Game) -> dict[str, RunConfig]:
     standard = replace(
         quick,
         generations=400,
-        net=NetConfig(blocks=5, channels=64),
-        self_play=replace(quick.self_play, random_plies=8, td_lambda=0.9),
+        net=NetConfig(blocks=4, channels=64),
         replay=ReplayConfig(window_max=40),
-        learner=replace(quick.learner, sample_reuse=2.5),
-        gate=GateConfig(games=40, simulations=8),
+        learner=replace(quick.learner, learning_rate=6e-3, sample_reuse=2.0),
     )
     strong = replace(
         standard,
