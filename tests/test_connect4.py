@@ -318,8 +318,8 @@ def test_the_network_sees_the_lines_that_can_still_become_four():
     """Against the geometry of the board, on random positions of every ply; one by hand."""
     planes = play("1").observation[6:]  # one stone of the opponent's, in the corner
     expected = np.zeros((18, 6, 7))
-    expected[3, 2:, 0] = expected[9, 5, :4] = 0.25  # up, across
-    expected[15, [5, 4, 3, 2], [0, 1, 2, 3]] = 0.25  # diagonally
+    expected[3, 2:, 0] = expected[9, 5, :4] = 1  # up, across
+    expected[15, [5, 4, 3, 2], [0, 1, 2, 3]] = 1  # diagonally
     np.testing.assert_array_equal(planes, expected)
     rng = np.random.default_rng(1)
     lines = lines_of_four()
@@ -337,7 +337,7 @@ def test_the_network_sees_the_lines_that_can_still_become_four():
                 for side, mine, theirs in ((0, own, other), (1, other, own)):
                     if 0 < mine < 4 and theirs == 0:
                         for column, row in line:
-                            expected[6 * direction + 3 * side + mine - 1, 5 - row, column] += 0.25
+                            expected[6 * direction + 3 * side + mine - 1, 5 - row, column] += 1
             np.testing.assert_array_equal(position.observation[6:], expected)
             largest = np.maximum(largest, expected.max(axis=(1, 2)))
             if position.terminal:

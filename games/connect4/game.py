@@ -85,7 +85,7 @@ def completing_squares(stones):
 
 @njit
 def add_open_lines(state, planes):
-    """Counts the lines of four through each square that can still become somebody's, in quarters.
+    """Counts the lines of four through each square that can still become somebody's.
 
     A line that holds 1-3 stones of one side (0 = mover) alone counts in plane 6 * direction + 3 * side + stones - 1,
     where the directions are up, across, and both diagonals together, since these turn into each other in the mirror.
@@ -108,7 +108,7 @@ def add_open_lines(state, planes):
             for i in range(4):
                 square = first + i * step
                 plane = 6 * direction + 3 * side + stones - 1
-                planes[plane, ROWS - 1 - square % 7, square // 7] += np.float32(0.25)
+                planes[plane, ROWS - 1 - square % 7, square // 7] += np.float32(1.0)
 
 
 @njit
