@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alphazero.errors import CheckpointError
 from alphazero.game import Game, Position
 from alphazero.gtp_words import GtpWords
 from alphazero.run_folder import resolve_checkpoint
@@ -53,4 +54,10 @@ class GamePackage:
 
     def find_checkpoint(self, text: str) -> Path:
         """The weights that the name of a shipped net, or what `resolve_checkpoint` knows, means."""
-        return self.nets[text] if text in self.nets else resolve_checkpoint(text)
+        if text in self.nets:
+            return self.nets[text]
+        try:
+            return resolve_checkpoint(text)
+        except CheckpointError as error:
+            shipped = f", or a shipped net ({', '.join(self.nets)})" if self.nets else ""
+            raise CheckpointError(f"{error}{shipped}") from error

@@ -51,7 +51,9 @@ def test_planes_that_are_no_small_whole_numbers_keep_their_values(monkeypatch):
     monkeypatch.setattr(source.kernels, "observations", scaled)
     on_device = DeviceTrainingSet(source, "cpu")
     assert on_device._planes.dtype == torch.float32
-    assert {0.0, 1.0, np.float32(0.3)} < set(on_device._planes.unique().tolist())
+    expected = np.unique(np.concatenate([scaled(source.states[:64]), scaled(source.states[64:])]))
+    assert {0.0, 1.0, np.float32(0.3)} < set(expected.tolist())
+    assert on_device._planes.unique().tolist() == expected.tolist()
 
 
 def test_a_window_that_does_not_fit_stays_where_it_is(monkeypatch, caplog):

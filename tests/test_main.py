@@ -136,6 +136,7 @@ def test_what_a_run_cannot_start_from_is_refused_before_there_is_a_run(capsys, t
     assert "--initial-net" in fails(capsys, *start_from(str(finished), "--run", str(run), "--net.channels", "16"))
     assert "connect4" in fails(capsys, "--game", "connect4", "--initial-net", str(finished), "--run", str(run))
     assert "nowhere" in fails(capsys, *start_from("nowhere", "--run", str(run)))
+    assert "(beginner, best, club)" in fails(capsys, "--game", "connect4", "--initial-net", "bestt", "--run", str(run))
     assert not run.exists()
 
 
