@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -131,9 +132,19 @@ class TrainingSet:
         return len(self) * (int(np.prod(self.kernels.game.observation_shape)) + 5 * self.policies.shape[1] + 4)
 
     def batches(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """`count` batches; no position comes again before all others have come."""
-        for rows, symmetries in self.draws(batch_size, count, rng):
-            yield self.batch(rows, symmetries)
+        """`count` batches; no position comes again before all others have come.
+
+        The next one is made on a thread of its own while the network learns from the last.
+        """
+        last: Future[Batch] | None = None
+        with ThreadPoolExecutor(1) as pool:
+            for rows, symmetries in self.draws(batch_size, count, rng):
+                following = pool.submit(self.batch, rows, symmetries)
+                if last is not None:
+                    yield last.result()
+                last = following
+            if last is not None:
+                yield last.result()
 
     def draws(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """What `batch` takes for each of `count` batches."""

@@ -22,6 +22,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from alphazero.checkpoint import check_tensors, load_checkpoint, save_checkpoint
 from alphazero.errors import CheckpointError, TrainingError, is_out_of_memory
 from alphazero.game import Game
+from alphazero.muon import Muon
 from alphazero.neural_net import Batch, DeviceEvaluate, NeuralNet
 
 logger = logging.getLogger(__name__)
@@ -33,8 +34,8 @@ GRAIN = 4
 MUON_RATE = 3.0
 """Muon's learning rate in units of AdamW's, beyond the factor that makes their updates equally long (Liu et al. 2025);
 the best of 1, 3, 6 and 10 in docs/ablations.md."""
-MOMENTS = "momentum_buffer", "exp_avg", "exp_avg_sq"
-"""What the optimizers remember of each parameter."""
+ADAM_MOMENTS = "exp_avg", "exp_avg_sq"
+"""What AdamW remembers of each parameter."""
 PATIENCE = timedelta(minutes=10)
 """A process that learns with others waits so long for them."""
 MASKED = -1e9
@@ -131,23 +132,18 @@ class TorchNet(NeuralNet):
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     @functools.cached_property
-    def optimizers(self) -> tuple[torch.optim.Muon, torch.optim.AdamW]:
-        """Muon (Jordan et al. 2024) for matrices and filters, AdamW for all else.
+    def optimizers(self) -> tuple[Muon, torch.optim.AdamW]:
+        """Muon for matrices and filters, AdamW for all else.
 
         Made when first needed: torch takes a second to import what it needs, and players do not need it.
         """
-        matrices: list[nn.Parameter] = []
-        others: list[nn.Parameter] = []
-        for parameter in self.module.parameters():
-            (matrices if _is_matrix(parameter) else others).append(parameter)
+        self.matrices = [parameter for parameter in self.module.parameters() if _is_matrix(parameter)]
+        others = [parameter for parameter in self.module.parameters() if not _is_matrix(parameter)]
         # Muon takes matrices only: it gets the filters as such, in the same memory
-        self.flat = {parameter: nn.Parameter(_as_matrix(parameter.detach())) for parameter in matrices}
-        assert all(flat.data_ptr() == parameter.data_ptr() for parameter, flat in self.flat.items())
+        flat = [_as_matrix(parameter.detach()) for parameter in self.matrices]
+        assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, flat, strict=True))
         # decay pulls weights to zero, which is meant for matrices, not for offsets and scales
-        muon = torch.optim.Muon(
-            list(self.flat.values()), weight_decay=self.weight_decay, adjust_lr_fn="match_rms_adamw"
-        )
-        return muon, torch.optim.AdamW(others, weight_decay=0.0, fused=self.device.type == "cuda")
+        return Muon(flat, self.weight_decay, self.dtype), torch.optim.AdamW(others, weight_decay=0.0, fused=True)
 
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
         found = self._gradients_of_all(batch)
@@ -199,13 +195,11 @@ class TorchNet(NeuralNet):
             assert parameter.grad is not None
             parameter.grad = torch.where(finite, parameter.grad, 0.0)
         muon, adam = self.optimizers
-        for parameter, flat in self.flat.items():
-            assert parameter.grad is not None
-            flat.grad = _as_matrix(parameter.grad)
-        for optimizer, rate in ((muon, MUON_RATE * learning_rate), (adam, learning_rate)):
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            optimizer.step()
+        gradients = [_as_matrix(parameter.grad) for parameter in self.matrices if parameter.grad is not None]
+        muon.step(gradients, MUON_RATE * learning_rate)
+        for group in adam.param_groups:
+            group["lr"] = learning_rate
+        adam.step()
         self.num_updates += 1
 
     def _gradients(
@@ -294,9 +288,11 @@ class TorchNet(NeuralNet):
         muon, adam = self.optimizers
         tensors = {f"module.{name}": tensor for name, tensor in self.module.state_dict().items()}
         tensors |= {f"averaged.{name}": tensor for name, tensor in self.averaged.state_dict().items()}
-        for name, parameter in self.module.named_parameters():
-            state = muon.state[self.flat[parameter]] if parameter in self.flat else adam.state[parameter]
-            tensors |= {f"{moment}.{name}": state[moment] for moment in MOMENTS if moment in state}
+        names: dict[Tensor, str] = {parameter: name for name, parameter in self.module.named_parameters()}
+        for matrix, momentum in zip(self.matrices, muon.momenta, strict=True):
+            tensors[f"momentum_buffer.{names[matrix]}"] = momentum
+        for parameter, state in adam.state.items():
+            tensors |= {f"{moment}.{names[parameter]}": state[moment] for moment in ADAM_MOMENTS}
         return tensors
 
     def save_training(self, path: Path) -> dict[str, Any]:
@@ -306,16 +302,10 @@ class TorchNet(NeuralNet):
         tensors, card = load_checkpoint(path)
         self.num_updates = int(card["num_updates"])
         if self.num_updates:
-            muon, adam = self.optimizers
-            for parameter in self.module.parameters():
-                if parameter in self.flat:
-                    flat = self.flat[parameter]
-                    muon.state[flat] = {"momentum_buffer": torch.zeros_like(flat)}
-                else:
-                    fused = adam.defaults["fused"]
-                    step = torch.tensor(float(self.num_updates), device=parameter.device if fused else "cpu")
-                    moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
-                    adam.state[parameter] = {"step": step, **moments}
+            _, adam = self.optimizers
+            for parameter in (parameter for group in adam.param_groups for parameter in group["params"]):
+                step = torch.tensor(float(self.num_updates), device=parameter.device)
+                adam.state[parameter] = {"step": step} | {name: torch.zeros_like(parameter) for name in ADAM_MOMENTS}
         expected = self._training_tensors()
         check_tensors(tensors, _shapes(expected), path)
         with torch.no_grad():

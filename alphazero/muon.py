@@ -1,0 +1,63 @@
+"""The optimizer Muon (Jordan et al. 2024), for matrices: momentum, made orthogonal.
+
+torch's own takes one matrix at a time, in bf16 whatever the processor: where that is not in hardware this takes longer
+than the rest of an update, and elsewhere the many small products do. Here matrices of one shape are one batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+MOMENTUM = 0.95
+COEFFICIENTS = 3.4445, -4.7750, 2.0315
+"""Of x, x^3 and x^5: five rounds bring all singular values near 1 (Jordan et al. 2024)."""
+ROUNDS = 5
+SMALL = 64
+"""Matrices with a shorter side than this are multiplied in float32: the units for bf16 do not pay for them."""
+
+
+class Muon:
+    """Updates matrices in place."""
+
+    def __init__(self, matrices: Sequence[Tensor], weight_decay: float, dtype: torch.dtype):
+        """`dtype` is what products of all but small matrices are computed in; `weight_decay` is decoupled."""
+        self._matrices, self._weight_decay, self._dtype = list(matrices), weight_decay, dtype
+        shapes = dict.fromkeys(matrix.shape for matrix in matrices)
+        self._groups = [[i for i, matrix in enumerate(matrices) if matrix.shape == shape] for shape in shapes]
+        self._stacks = [torch.zeros_like(torch.stack([self._matrices[i] for i in group])) for group in self._groups]
+        momenta = {i: row for group, stack in zip(self._groups, self._stacks, strict=True)
+                   for i, row in zip(group, stack, strict=True)}  # fmt: skip
+        self.momenta = [momenta[i] for i in range(len(self._matrices))]
+        """Mean gradients, one for each matrix, in the memory that is updated."""
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
+        """Decays every matrix, and moves it against the mean of its gradients, one for each matrix.
+
+        Entries change by about 0.2 x the rate, as AdamW's do (Liu et al. 2025).
+        """
+        torch._foreach_mul_(self._matrices, 1.0 - learning_rate * self._weight_decay)
+        for group, momentum in zip(self._groups, self._stacks, strict=True):
+            gradient = torch.stack([gradients[i] for i in group])
+            momentum.lerp_(gradient, 1.0 - MOMENTUM)
+            update = orthogonal(gradient.lerp(momentum, MOMENTUM), self._dtype)  # Nesterov's
+            length = 0.2 * math.sqrt(max(update.shape[1:]))
+            torch._foreach_add_([self._matrices[i] for i in group], list(update), alpha=-learning_rate * length)
+
+
+def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
+    """U V^T for every U S V^T of `float32[n, rows, columns]`, but for singular values that stay between 0.7 and 1.2."""
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.mT if tall else matrices
+    x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=1e-7)  # no singular value is above 1 now
+    if x.shape[1] >= SMALL:
+        x = x.to(dtype)
+    a, b, c = COEFFICIENTS
+    for _ in range(ROUNDS):
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return (x.mT if tall else x).to(matrices.dtype)
