@@ -179,19 +179,18 @@ class SelfPlay:
 
     def play(self, num_games: int, stop: threading.Event | None = None) -> Samples:
         """Plays until `num_games` more games are over; returns their samples. `stop` ends it early."""
-        finished: list[Samples] = []
-        count = 0
+        nobody = np.empty(0, np.int64)
+        finished = [self._samples(nobody, nobody, np.empty(0, np.float32))]
+        enough = self.num_games + num_games
         everyone = np.arange(len(self.games))
         # the weights may be new, so nothing of the trees before is kept
         self._start(everyone)
-        while count < num_games and not (stop is not None and stop.is_set()):
+        while self.num_games < enough and not (stop is not None and stop.is_set()):
             self.search.step()
             slots = self.search.finished()
             if len(slots):
-                samples = self._play_ply(slots)
-                count += len(samples)
-                finished += samples
-        return Samples.join(finished) if finished else self._samples(0, 0, 0.0)
+                finished.append(self._play_ply(slots))
+        return Samples.join(finished)
 
     cpu_seconds = 0.0
     """A thread's processor time counts as that of its process."""
@@ -213,7 +212,7 @@ class SelfPlay:
         self.num_simulations += len(slots) * self.search.config.num_simulations
         self.search.start(slots, self.states[slots], self.games[slots], self.plies[slots], actions)
 
-    def _play_ply(self, slots: np.ndarray) -> list[Samples]:
+    def _play_ply(self, slots: np.ndarray) -> Samples:
         """Plays one action in each of `slots`, starts the next searches, and returns the samples of games now over."""
         found = self.search.read(slots)
         plies = self.plies[slots]
@@ -230,36 +229,37 @@ class SelfPlay:
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
-        over = []
-        for i in np.flatnonzero(terminal):
-            slot = int(slots[i])
-            # the result is for the player to move there; turn it to the one who made the last ply
-            reward = results[i] if to_play[i] == self.to_play[slot] else -results[i]
-            over.append(self._samples(slot, int(plies[i]) + 1, float(reward)))
-            self.games[slot] = self.next_game
-            self.next_game += self.stride
         game = self.kernels.game
         if (plies[~terminal] + 1 >= game.max_plies).any():
             raise GameError(f"{game.name}: a game went on after its max_plies = {game.max_plies}")
-        self.num_games += len(over)
-        self.states[slots], self.to_play[slots], self.plies[slots] = states, to_play, plies + 1
         fresh = slots[terminal]
+        # the result is for the player to move there; turn it to the one who made the last ply
+        same = to_play[terminal] == self.to_play[fresh]
+        samples = self._samples(fresh, plies[terminal], np.where(same, results[terminal], -results[terminal]))
+        self.states[slots], self.to_play[slots], self.plies[slots] = states, to_play, plies + 1
         if len(fresh):
+            self.games[fresh] = self.next_game + self.stride * np.arange(len(fresh))
+            self.next_game += self.stride * len(fresh)
             self.states[fresh], self.to_play[fresh], self.plies[fresh] = self._new_games(self.games[fresh])
             self.first_plies[fresh] = self.plies[fresh]
+            self.num_games += len(fresh)
         self._start(slots, np.where(terminal, -1, actions))
-        return over
+        return samples
 
-    def _samples(self, slot: int, num_plies: int, reward: float) -> Samples:
-        """The samples of a slot's game, which ended with `reward` for the player of its last ply."""
-        done, rewards = np.zeros((1, num_plies), bool), np.zeros((1, num_plies), np.float32)
-        done[:, -1:], rewards[:, -1:] = True, reward
-        past = slice(slot, slot + 1), slice(num_plies)
-        targets, z, _ = value_targets(
-            self.past_to_play[past], done, rewards, self.past_values[past], self.config.td_lambda
+    def _samples(self, slots: np.ndarray, last_plies: np.ndarray, rewards: np.ndarray) -> Samples:
+        """The samples of the games in `slots`, game after game, which ended with `rewards` for who played last.
+
+        All of a ply at once: a loop over games in Python would keep the other threads waiting.
+        """
+        rows, plies = np.arange(len(slots)), np.arange(last_plies.max(initial=-1) + 1)
+        done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
+        done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
+        past = slots, slice(len(plies))
+        targets, z, known = value_targets(
+            self.past_to_play[past], done, all_rewards, self.past_values[past], self.config.td_lambda
         )
-        rows = np.arange(self.first_plies[slot], num_plies)
-        return Samples(self.past_states[slot, rows], self.past_policies[slot, rows], z[0, rows], targets[0, rows])
+        kept = known & (plies >= self.first_plies[slots, None])
+        return Samples(self.past_states[past][kept], self.past_policies[past][kept], z[kept], targets[kept])
 
 
 class Worker(Protocol):

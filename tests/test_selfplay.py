@@ -248,8 +248,15 @@ def test_a_game_does_not_depend_on_those_beside_it():
     among = make_worker(TicTacToe(), 6, settings=settings)
     games = {}
     original = among._samples
-    among._samples = lambda slot, plies, reward: games.setdefault(int(among.games[slot]), original(slot, plies, reward))
-    among.play(20)
+
+    def listen(slots, last_plies, rewards):
+        for i, slot in enumerate(slots):
+            games[int(among.games[slot])] = original(slots[[i]], last_plies[[i]], rewards[[i]])
+        return original(slots, last_plies, rewards)
+
+    among._samples = listen
+    together = among.play(20)
+    assert sum(map(len, games.values())) == len(together)
     first_six = Samples.join([games[number] for number in range(6)])
     for name, array in alone.arrays().items():
         np.testing.assert_array_equal(array[: len(first_six)], first_six.arrays()[name])
