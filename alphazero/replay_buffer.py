@@ -28,7 +28,8 @@ class Samples:
     policies: np.ndarray
     """`float32[n, A]`: the policy target."""
     outcomes: np.ndarray
-    """`float32[n]`: z, the game's result for the player to move."""
+    """`float32[n]`: z, the game's result for the player to move; where a ply was played at random later on, the
+    search's value just before it."""
     values: np.ndarray
     """`float32[n]`: the value target for the player to move."""
 

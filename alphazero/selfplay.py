@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numba import njit
 
 from alphazero.device_search import make_search
 from alphazero.errors import GameError, InvalidSetting
 from alphazero.kernels import Kernels, kernel
 from alphazero.mcts import Evaluate, SearchConfig
 from alphazero.neural_net import DeviceEvaluate
-from alphazero.noise import MOVE, OPENING, make_key, uniform
+from alphazero.noise import EXPLORATION, MOVE, OPENING, make_key, uniform
 from alphazero.playouts import _play_at_random
 from alphazero.replay_buffer import Samples
 
@@ -46,6 +47,9 @@ class SelfPlayConfig:
     """0 plays the most visited action."""
     random_plies: int = 0
     """A game begins with up to so many plies at random, any number equally likely; they give no samples."""
+    epsilon: float = 0.0
+    """Later, up to this share of a game's plies is played at random, any share equally likely, so that the network
+    learns what mistakes are worth; value targets do not look past such a ply (Watkins 1989)."""
     td_lambda: float = 0.9
     """The value target is the lambda-return (Sutton 1988) of the search's values and the game's outcome: 1 is the
     outcome alone, 0 the search's value of the position alone."""
@@ -58,6 +62,7 @@ class SelfPlayConfig:
             ("temperature_plies", 0, 1 << 16),
             ("final_temperature", 0.0, 100.0),
             ("random_plies", 0, 1 << 16),
+            ("epsilon", 0.0, 1.0),
             ("td_lambda", 0.0, 1.0),
         ):
             value = getattr(self, name)
@@ -66,7 +71,12 @@ class SelfPlayConfig:
 
 
 def value_targets(
-    to_play: np.ndarray, done: np.ndarray, rewards: np.ndarray, values: np.ndarray, td_lambda: float
+    to_play: np.ndarray,
+    done: np.ndarray,
+    rewards: np.ndarray,
+    values: np.ndarray,
+    explored: np.ndarray,
+    td_lambda: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Value targets and z, `float32[n, T]`, and whether they are known, `bool[n, T]`, for the player of each ply.
 
@@ -74,8 +84,10 @@ def value_targets(
 
     `done bool[n, T]`: the ply ended its game; `rewards float32[n, T]`: the result there for the player who made it
     (`to_play int8[n, T]`); `values float32[n, T]`: the search's, for that player. The target of a ply is the
-    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988). A
-    ply after the last finished game has neither: 0, and not known.
+    lambda-return (1 - lambda) value + lambda * the next ply's target, or after the last ply the result (Sutton 1988).
+    Where `explored bool[n, T]`, the ply was played at random, and what came of it says nothing about the position: the
+    search's value takes the place of the target and of z. A ply after the last finished game has neither: 0, and not
+    known.
     """
     targets, z = np.zeros(done.shape, np.float32), np.zeros(done.shape, np.float32)
     known = np.logical_or.accumulate(done[:, ::-1], axis=1)[:, ::-1]
@@ -87,6 +99,8 @@ def value_targets(
         sign = np.where(mover == player, 1, -1)
         target, outcome = (np.where(ends, rewards[:, ply], sign * x) for x in (target, outcome))
         target = np.where(known[:, ply], (1 - td_lambda) * values[:, ply] + td_lambda * target, 0.0)
+        judged = explored[:, ply] & known[:, ply]
+        target, outcome = (np.where(judged, values[:, ply], x) for x in (target, outcome))
         player = mover
         targets[:, ply], z[:, ply] = target, outcome
     return targets, z, known
@@ -110,6 +124,37 @@ def draw_actions(policies, temperatures, seed, games, plies, actions):
                     mark -= weight
                     if mark <= 0.0:
                         break
+
+
+@njit
+def _explores(epsilon, seed, game, ply):
+    """The ply is played at random; each game has a share of such plies of its own."""
+    share = epsilon * uniform(make_key(seed, game, 0, EXPLORATION), 0)
+    return uniform(make_key(seed, game, ply, EXPLORATION), 1) < share
+
+
+@kernel
+def explore(legal_masks, epsilon, seed, games, plies, actions):
+    """Replaces `actions int64[n]` at plies that are played at random, by any legal one of `bool[n, A]`."""
+    for i in range(len(actions)):
+        if _explores(epsilon, seed, games[i], plies[i]):
+            count = 0
+            for action in range(legal_masks.shape[1]):
+                count += legal_masks[i, action]
+            left = int(uniform(make_key(seed, games[i], plies[i], EXPLORATION), 2) * count)
+            for action in range(legal_masks.shape[1]):
+                if legal_masks[i, action]:
+                    if left == 0:
+                        actions[i] = action
+                    left -= 1
+
+
+@kernel
+def find_explored(epsilon, seed, games, explored):
+    """Which plies of the games are played at random: `bool[n, T]`."""
+    for i in range(len(games)):
+        for ply in range(explored.shape[1]):
+            explored[i, ply] = _explores(epsilon, seed, games[i], ply)
 
 
 def _open_games(states, to_play, seed, games, max_plies, legal_mask, plies):
@@ -226,6 +271,9 @@ class SelfPlay:
         if self.search.config.gumbel_actions == 0:  # sequential halving explores by its own noise
             draw_actions(found.policy, temperatures, self.seed, self.games[slots], plies, actions)
         states, to_play = self.states[slots], self.to_play[slots]
+        if config.epsilon:
+            masks, _, _ = self.kernels.describe_all(states)
+            explore(masks, config.epsilon, self.seed, self.games[slots], plies, actions)
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
@@ -254,9 +302,11 @@ class SelfPlay:
         rows, plies = np.arange(len(slots)), np.arange(last_plies.max(initial=-1) + 1)
         done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
         done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
+        explored = np.zeros_like(done)
+        find_explored(self.config.epsilon, self.seed, self.games[slots], explored)
         past = slots, slice(len(plies))
         targets, z, known = value_targets(
-            self.past_to_play[past], done, all_rewards, self.past_values[past], self.config.td_lambda
+            self.past_to_play[past], done, all_rewards, self.past_values[past], explored, self.config.td_lambda
         )
         kept = known & (plies >= self.first_plies[slots, None])
         return Samples(self.past_states[past][kept], self.past_policies[past][kept], z[kept], targets[kept])

@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 from double_move_game import DoubleMove
 
+from alphazero.game import Position
 from alphazero.kernels import Kernels
 from alphazero.mcts import SearchConfig
+from alphazero.rating import share_with_interval
 from alphazero.replay_buffer import Samples
-from alphazero.selfplay import SelfPlay, SelfPlayConfig, draw_actions, play_games, value_targets
+from alphazero.selfplay import SelfPlay, SelfPlayConfig, draw_actions, find_explored, play_games, value_targets
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
+
+NOWHERE = np.zeros((3, 6), bool)
+"""No ply was played at random."""
 
 
 def uniform_priors(states, legal_masks):
@@ -42,7 +47,7 @@ def test_outcomes_are_handed_back_to_the_start_of_each_game(done, rewards, z, kn
     ends, results = np.zeros((1, 6), bool), np.zeros((1, 6), np.float32)
     ends[0, list(done)], results[0, list(done)] = True, rewards
     targets, found, is_known = value_targets(
-        np.array([[0, 1, 0, 1, 0, 1]], np.int8), ends, results, np.full((1, 6), 0.5, np.float32), 1.0
+        np.array([[0, 1, 0, 1, 0, 1]], np.int8), ends, results, np.full((1, 6), 0.5, np.float32), NOWHERE[:1], 1.0
     )
     assert found[0].tolist() == targets[0].tolist() == z
     assert is_known[0].tolist() == [True] * known + [False] * (6 - known)
@@ -55,6 +60,7 @@ def test_outcomes_where_a_player_moves_twice():
         np.array([[False] * 3 + [True]]),
         np.array([[0, 0, 0, 1.0]], np.float32),
         np.array([[0.5, 0.25, -0.5, 0.0]], np.float32),
+        NOWHERE[:1, :4],
         0.5,
     )
     assert z[0].tolist() == [1, -1, -1, 1]
@@ -62,14 +68,31 @@ def test_outcomes_where_a_player_moves_twice():
     assert targets[0].tolist() == [0.3125, -0.125, -0.5, 0.5]
 
 
+def test_targets_do_not_look_past_a_random_ply():
+    """Players 0, 1, 0, 1; the last one wins, but ply 2 was played at random: the search's 0.25 stands for the rest."""
+    targets, z, known = value_targets(
+        np.array([[0, 1, 0, 1]], np.int8),
+        np.array([[False] * 3 + [True]]),
+        np.array([[0, 0, 0, 1.0]], np.float32),
+        np.array([[0.5, 0.75, 0.25, 0.5]], np.float32),
+        np.array([[False, False, True, False]]),
+        0.5,
+    )
+    assert known.all() and z[0].tolist() == [0.25, -0.25, 0.25, 1]
+    # from the end: (0.5 + 1) / 2; the value; (0.75 - 0.25) / 2; (0.5 - 0.25) / 2
+    assert targets[0].tolist() == [0.125, 0.25, 0.25, 0.75]
+
+
 @pytest.mark.parametrize("td_lambda", [0.0, 0.3, 0.9, 1.0])
-def test_lambda_returns_are_sums_over_all_steps_ahead(td_lambda):
-    """(1 - lambda) sum of lambda^k value k plies ahead + lambda^K outcome, K plies to the end (Sutton 1988)."""
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_lambda_returns_are_sums_over_all_steps_ahead(td_lambda, epsilon):
+    """(1 - lambda) sum of lambda^k value k plies ahead + lambda^K outcome, K plies to the end (Sutton 1988); or, if a
+    ply was played at random before that, K plies to it and its value."""
     rng = np.random.default_rng(0)
     to_play = rng.integers(0, 2, (20, 12)).astype(np.int8)
     done, rewards = rng.random((20, 12)) < 0.2, rng.integers(-1, 2, (20, 12)).astype(np.float32)
-    values = rng.uniform(-1, 1, (20, 12)).astype(np.float32)
-    targets, z, known = value_targets(to_play, done, rewards, values, td_lambda)
+    values, explored = rng.uniform(-1, 1, (20, 12)).astype(np.float32), rng.random((20, 12)) < epsilon
+    targets, z, known = value_targets(to_play, done, rewards, values, explored, td_lambda)
     for row in range(20):
         ends = np.flatnonzero(done[row])
         for ply in range(12):
@@ -78,12 +101,16 @@ def test_lambda_returns_are_sums_over_all_steps_ahead(td_lambda):
                 assert targets[row, ply] == z[row, ply] == 0
                 continue
             last = ends[ends >= ply][0]
-            sign = np.where(to_play[row, ply : last + 1] == to_play[row, ply], 1.0, -1.0)
-            weights = (1 - td_lambda) * td_lambda ** np.arange(last + 1 - ply)
-            outcome = sign[-1] * rewards[row, last]
-            expected = (weights * sign * values[row, ply : last + 1]).sum() + td_lambda ** (last + 1 - ply) * outcome
-            assert z[row, ply] == outcome
-            assert targets[row, ply] == pytest.approx(expected, abs=1e-6)
+            path = range(ply, last + 1)
+            sign = {step: 1.0 if to_play[row, step] == to_play[row, ply] else -1.0 for step in path}
+            final, steps = sign[last] * rewards[row, last], list(path)
+            for step in path:
+                if explored[row, step]:
+                    final, steps = sign[step] * values[row, step], list(range(ply, step))
+                    break
+            expected = sum((1 - td_lambda) * td_lambda**k * sign[s] * values[row, s] for k, s in enumerate(steps))
+            assert z[row, ply] == pytest.approx(final)
+            assert targets[row, ply] == pytest.approx(expected + td_lambda ** len(steps) * final, abs=1e-6)
 
 
 def test_recordings_side_by_side_do_not_mix():
@@ -91,7 +118,7 @@ def test_recordings_side_by_side_do_not_mix():
     done, rewards = np.zeros((3, 6), bool), np.zeros((3, 6), np.float32)
     done[0, [2, 3, 4, 5]] = done[1, 4] = done[2, 5] = True
     rewards[0, 2] = rewards[1, 4] = 1
-    _, z, _ = value_targets(to_play, done, rewards, np.zeros((3, 6), np.float32), 0.9)
+    _, z, _ = value_targets(to_play, done, rewards, np.zeros((3, 6), np.float32), NOWHERE, 0.9)
     assert z.tolist() == [[1, -1, 1, 0, 0, 0], [1, -1, 1, -1, 1, 0], [0] * 6]
 
 
@@ -135,6 +162,61 @@ def test_games_in_progress_go_on_in_the_next_call_and_none_is_dropped():
     pieces = [game for part in parts for game in games(part)]
     both = min(len(pieces), len(games(whole)))
     assert both >= 60 and pieces[:both] == games(whole)[:both]
+
+
+def first_action_always(states, legal_masks):
+    """All weight on the first legal action."""
+    first = np.zeros(legal_masks.shape, np.float32)
+    first[np.arange(len(states)), legal_masks.argmax(axis=1)] = 1
+    return first, np.zeros(len(states), np.float32)
+
+
+def test_a_share_of_the_plies_is_played_at_random():
+    """Whoever would always play the first column plays another one in 6/7 of these; a game's share is 0 to epsilon."""
+    game, epsilon = Connect4(), 0.4
+    config = SelfPlayConfig(games_per_generation=300, num_slots=50, epsilon=epsilon, td_lambda=1.0)
+    search = SearchConfig(num_simulations=1, noise_fraction=0.0)
+    worker = SelfPlay(Kernels(game), config, search, first_action_always, 50, seed=4)
+    states = worker.play(300).states
+    starts = np.flatnonzero((states == 0).all(axis=1))
+    first_column = game.start().play(0).state
+    elsewhere = np.array([(states[start + 1] != first_column).any() for start in starts])
+    assert len(elsewhere) >= 300
+    low, high = share_with_interval(elsewhere)[1]
+    assert low < epsilon / 2 * 6 / 7 < high
+    explored = np.zeros((2000, 42), bool)
+    find_explored(epsilon, 4, np.arange(2000), explored)
+    shares = explored.mean(axis=1)
+    assert shares.mean() == pytest.approx(epsilon / 2, abs=0.01)
+    assert (shares < 0.05).mean() > 0.1 and (shares > 0.35).mean() > 0.1  # alike, they would lie near a fifth
+    assert not explored[0].all() and (explored[:, 0] != explored[:, 1]).any()
+
+
+def test_what_is_played_at_random_is_what_the_targets_leave_out():
+    """An opponent that plays the first legal action: every other one was played at random, and its target is the value.
+
+    With one simulation the value is 0, or 1/2 where the first action wins; no result of a game is 1/2.
+    """
+    game = Connect4()
+    config = SelfPlayConfig(games_per_generation=40, num_slots=20, epsilon=0.5, td_lambda=1.0)
+    search = SearchConfig(num_simulations=1, noise_fraction=0.0, prove=False)
+    worker = SelfPlay(Kernels(game), config, search, first_action_always, 20, seed=9)
+    samples = worker.play(40)
+    others = 0
+    for row in range(len(samples) - 1):
+        if not samples.states[row + 1].any():
+            continue  # another game begins
+        position = next_position(game, samples.states[row])
+        first = position.play(int(position.legal_actions[0]))
+        if (first.state != samples.states[row + 1]).any():
+            others += 1
+            assert samples.outcomes[row] == samples.values[row] and samples.outcomes[row] in (0.0, 0.5)
+    assert others > 100 and (np.abs(samples.outcomes) == 1).any()
+
+
+def next_position(game, state) -> Position:
+    """The position of that state, whoever is to move by the number of stones."""
+    return Position(game, state.copy(), int(np.bitwise_count(state).sum()) % 2, ())
 
 
 def test_the_same_seed_plays_the_same_games_and_another_seed_others():
