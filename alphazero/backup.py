@@ -10,8 +10,11 @@ TINY, HUGE = np.float32(1e-30), np.float32(1e30)
 
 
 @inlined
-def expand(tree, b, node, legal_mask, prior, value):
-    """Opens a node: `prior float32[A]` (weights, any sum) is kept to the legal actions and made to sum to 1."""
+def expand(tree, b, node, legal_mask, prior, value, exponent):
+    """Opens a node: `prior float32[A]` (weights, any sum) is kept to the legal actions and made to sum to 1.
+
+    They are then raised to `exponent` (float64), and made to sum to 1 again.
+    """
     total, allowed, unit = ZERO, 0, ONE
     for action in range(len(prior)):
         if legal_mask[action]:
@@ -35,6 +38,14 @@ def expand(tree, b, node, legal_mask, prior, value):
         tree.q[b, node, action] = ZERO
         tree.child[b, node, action] = UNVISITED
         tree.action_proven[b, node, action] = UNPROVEN
+    if exponent != 1.0:
+        raised = 0.0
+        for action in range(len(prior)):
+            if legal_mask[action]:
+                raised += float(tree.prior[b, node, action]) ** exponent
+        for action in range(len(prior)):
+            if legal_mask[action]:
+                tree.prior[b, node, action] = np.float32(float(tree.prior[b, node, action]) ** exponent / raised)
     tree.raw_value[b, node] = tree.node_value[b, node] = value
     tree.node_visits[b, node] = ONE
     tree.visited_prior[b, node] = ZERO
@@ -123,12 +134,12 @@ def undo(tree, b, node):
 
 @inlined
 def finish_walk(
-    tree, b, leaf, is_new, is_over, result, j, legal_masks, priors, values, virtual, prove,
+    tree, b, leaf, is_new, is_over, result, j, legal_masks, priors, values, exponent, virtual, prove,
 ):  # fmt: skip
     """Ends a walk in tree `b`: opens the leaf and backs its value up; returns how many evaluations it took, 0 or 1.
 
     `leaf` as `walk` wrote it; a leaf that `is_new` is either over with `result` for its mover, or evaluated:
-    row j of `legal_masks bool[m, A]`, `priors float32[m, A]`, `values float32[m]`.
+    row j of `legal_masks bool[m, A]`, `priors float32[m, A]` (to be raised to `exponent`), `values float32[m]`.
     """
     if leaf == -1:
         return 0
@@ -143,7 +154,7 @@ def finish_walk(
         tree.proven[b, leaf] = np.int8(value)
     else:
         value = values[j]
-        expand(tree, b, leaf, legal_masks[j], priors[j], value)
+        expand(tree, b, leaf, legal_masks[j], priors[j], value, exponent)
         evaluated = 1
     backup(tree, b, leaf, value, virtual, prove)
     tree.remaining[b] -= 1

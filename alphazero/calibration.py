@@ -81,7 +81,7 @@ def rate_on_device(kernels: Kernels, evaluate: DeviceEvaluate, size: int) -> flo
     device = open_device()
     try:
         work = make_work(kernels, size, 1, 1, device)
-        ask = device.captured(lambda: evaluate(work.planes, work.legal_masks, work.priors, work.values))
+        ask = device.captured(lambda: evaluate(work.planes, work.asked_masks, work.answers, work.values))
     except Exception as error:
         if not is_out_of_memory(error):
             raise

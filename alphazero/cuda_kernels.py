@@ -15,7 +15,7 @@ from numba import cuda
 
 from alphazero.backup import expand, finish_walk
 from alphazero.device import SIMULATED
-from alphazero.kernels import Kernels, _wins_by, bound
+from alphazero.kernels import Kernels, _keep, _to_canonical, _wins_by, bound
 from alphazero.roots import move_root, prepare_root, read_root
 from alphazero.rules import rebuilt
 from alphazero.selection import walk
@@ -33,7 +33,8 @@ observe: Any
 mover: Any
 describe: Any
 wins_by: Any
-overrule: Any
+to_canonical: Any
+take_answer: Any
 
 
 class Work(NamedTuple):
@@ -46,8 +47,14 @@ class Work(NamedTuple):
     terminal: Any  # bool[B * L]
     results: Any  # float32[B * L]: the mover's result where terminal
     legal_masks: Any  # bool[B * L, A]
+    # the network is asked about canonical images, S being the game's symmetries
+    symmetries: Any  # int64[B * L]
+    permutations: Any  # int64[S, A]
+    canonical: Any  # uint64[B * L, K]
     planes: Any  # float32[B * L, P, H, W]
-    priors: Any  # float32[B * L, A]: the network's answers
+    asked_masks: Any  # bool[B * L, A]
+    answers: Any  # float32[B * L, A]
+    priors: Any  # float32[B * L, A]: what the answers say of the position itself
     values: Any  # float32[B * L]
     after: Any  # uint64[B * L, K]: scratch space
     scratch: Any  # float32[B, A]
@@ -75,7 +82,10 @@ def make_work(kernels: Kernels, num_trees: int, num_nodes: int, leaves_per_step:
         "parents": ((entries,), np.int64), "actions": ((entries,), np.int64), "children": ((entries,), np.int64),
         "leaves": ((entries,), np.int64), "terminal": ((entries,), np.bool_), "results": ((entries,), np.float32),
         "legal_masks": ((entries, game.num_actions), np.bool_),
+        "symmetries": ((entries,), np.int64), "permutations": (game.symmetries[1].shape, np.int64),
+        "canonical": ((entries, game.state_words), np.uint64),
         "planes": ((entries, *game.observation_shape), np.float32),
+        "asked_masks": ((entries, game.num_actions), np.bool_), "answers": ((entries, game.num_actions), np.float32),
         "priors": ((entries, game.num_actions), np.float32), "values": ((entries,), np.float32),
         "after": ((entries, game.state_words), np.uint64),
         "scratch": (each, np.float32), "new_index": ((num_trees, num_nodes), np.int32),
@@ -120,31 +130,38 @@ def _advance(tree, work):
 def _describe(state, i, work):
     """Writes row i of the network's questions."""
     legal(state, work.legal_masks[i])
+    work.symmetries[i] = to_canonical(state, work.after[i], work.canonical[i])
+    for action in range(work.priors.shape[1]):
+        work.asked_masks[i, action] = work.legal_masks[i, work.permutations[work.symmetries[i], action]]
     planes = work.planes[i]
     for plane in range(planes.shape[0]):
         for row in range(planes.shape[1]):
             for column in range(planes.shape[2]):
                 planes[plane, row, column] = np.float32(0.0)
-    observe(state, planes)
+    observe(work.canonical[i], planes)
 
 
-def _overrule_leaves(tree, work):
-    """Thread i puts the truth in the place of the network's answer about leaf i if its mover wins at once."""
+def _take_leaves(tree, work, sees_wins):
+    """Thread i takes the network's answer about leaf i."""
     i = cuda.grid(1)
     if i < work.parents.shape[0] and work.parents[i] >= 0 and not work.terminal[i]:
         num_nodes = tree.proven.shape[1]
-        overrule(tree.states[work.parents[i] // num_nodes, work.children[i] % num_nodes], i, work)
+        take_answer(tree.states[work.parents[i] // num_nodes, work.children[i] % num_nodes], i, work, sees_wins)
 
 
-def _overrule_roots(tree, work, count):
+def _take_roots(tree, work, count, sees_wins):
     """The same of the roots that are to be opened."""
     i = cuda.grid(1)
     if i < count and tree.proven[work.trees[i], ROOT] == PENDING:
-        overrule(tree.states[work.trees[i], ROOT], i, work)
+        take_answer(tree.states[work.trees[i], ROOT], i, work, sees_wins)
 
 
-def _overrule(state, i, work):
-    """If an action wins at once: value 1, and all weight on such actions."""
+def _take_answer(state, i, work, sees_wins):
+    """Turns an answer back; if an action wins at once and `sees_wins`: value 1, and all weight on such actions."""
+    for action in range(work.priors.shape[1]):
+        work.priors[i, work.permutations[work.symmetries[i], action]] = work.answers[i, action]
+    if not sees_wins:
+        return
     found = False
     for action in range(work.priors.shape[1]):
         if work.legal_masks[i, action] and wins_by(state, action, work.after[i]):
@@ -157,14 +174,14 @@ def _overrule(state, i, work):
         work.values[i] = np.float32(1.0)
 
 
-def _expand_and_backup(tree, work, leaves_per_step, prove):
+def _expand_and_backup(tree, work, leaves_per_step, exponent, prove):
     """Thread b opens the new leaves of tree b and backs their values up."""
     b = cuda.grid(1)
     if b < tree.size.shape[0]:
         for i in range(b * leaves_per_step, (b + 1) * leaves_per_step):
             finish_walk(
                 tree, b, work.leaves[i], work.parents[i] >= 0, work.terminal[i], work.results[i], i, work.legal_masks,
-                work.priors, work.values, leaves_per_step > 1, prove,
+                work.priors, work.values, exponent, leaves_per_step > 1, prove,
             )  # fmt: skip
 
 
@@ -183,13 +200,13 @@ def _move_roots(tree, work, count, num_kept):
             describe(tree.states[b, ROOT], i, work)
 
 
-def _prepare_roots(tree, work, count, budget, seed, temperature, noise_fraction, noise_total, use_gumbel):
+def _prepare_roots(tree, work, count, exponent, budget, seed, temperature, noise_fraction, noise_total, use_gumbel):
     """Thread i opens the root of tree `trees[i]` if it is not open, and begins its search."""
     i = cuda.grid(1)
     if i < count:
         b = work.trees[i]
         if tree.proven[b, ROOT] == PENDING:
-            expand(tree, b, ROOT, work.legal_masks[i], work.priors[i], work.values[i])
+            expand(tree, b, ROOT, work.legal_masks[i], work.priors[i], work.values[i], exponent)
         prepare_root(
             tree, b, budget, seed, work.games[i], work.plies[i], temperature, noise_fraction, noise_total, use_gumbel
         )
@@ -215,9 +232,12 @@ class CudaKernels:
 
     def __init__(self, kernels: Kernels):
         made: dict[Callable[..., Any], Any] = {} if SIMULATED else {rounded_product.py_func: _rounded_product()}
-        scope = kernels.scope | {"describe": bound(_describe, kernels.scope)}
+        scope = dict(kernels.scope)
         scope["wins_by"] = bound(_wins_by, scope)
-        scope["overrule"] = bound(_overrule, scope)
+        has_images = kernels.canonicalize is not None
+        scope["to_canonical"] = bound(_to_canonical if has_images else _keep, scope)
+        scope["describe"] = bound(_describe, scope)
+        scope["take_answer"] = bound(_take_answer, scope)
 
         def kernel(template: Callable[..., Any]) -> Callable[..., None]:
             source = bound(template, scope)
@@ -230,8 +250,8 @@ class CudaKernels:
 
         self.select = kernel(_select)
         self.advance = kernel(_advance)
-        self.overrule_leaves = kernel(_overrule_leaves)
-        self.overrule_roots = kernel(_overrule_roots)
+        self.take_leaves = kernel(_take_leaves)
+        self.take_roots = kernel(_take_roots)
         self.expand_and_backup = kernel(_expand_and_backup)
         self.move_roots = kernel(_move_roots)
         self.prepare_roots = kernel(_prepare_roots)

@@ -42,6 +42,8 @@ class DeviceSearch:
         self._settings = config.walk_settings
         try:
             self.tree, self.work = room_for(kernels, config, num_trees, self._device)
+            with self._device.stream() as stream:
+                self._device.write(self.work.permutations, kernels.game.symmetries[1], stream)
             self._simulate = self._device.captured(self._launch_simulation)
             self._device.get_ready(self._warm_up)
         except Exception as error:
@@ -81,11 +83,11 @@ class DeviceSearch:
                 self._device.write(array, rows, stream)
             self._cuda.move_roots(self.num_trees, stream, self.tree, work, count, self._num_kept)
             self._ask()
-            if self.evaluate.sees_wins:
-                self._cuda.overrule_roots(count, stream, self.tree, work, count)
+            self._cuda.take_roots(count, stream, self.tree, work, count, self.evaluate.sees_wins)
             self._cuda.prepare_roots(
-                count, stream, self.tree, work, count, config.num_simulations, self.seed, *config.root_settings
-            )
+                count, stream, self.tree, work, count, config.prior_exponents[0], config.num_simulations, self.seed,
+                *config.root_settings,
+            )  # fmt: skip
         self._running = trees
         self._simulations_left = config.num_simulations
 
@@ -129,17 +131,17 @@ class DeviceSearch:
 
     def _launch_simulation(self) -> None:
         leaves, tree, work = self.config.leaves_per_step, self.tree, self.work
+        _, exponent = self.config.prior_exponents
         with self._device.stream() as stream:
             self._cuda.select(self.num_trees, stream, tree, work, leaves, *self._settings)
             self._cuda.advance(self.num_trees * leaves, stream, tree, work)
             self._ask()
-            if self.evaluate.sees_wins:
-                self._cuda.overrule_leaves(self.num_trees * leaves, stream, tree, work)
-            self._cuda.expand_and_backup(self.num_trees, stream, tree, work, leaves, self.config.prove)
+            self._cuda.take_leaves(self.num_trees * leaves, stream, tree, work, self.evaluate.sees_wins)
+            self._cuda.expand_and_backup(self.num_trees, stream, tree, work, leaves, exponent, self.config.prove)
 
     def _ask(self) -> None:
         work = self.work
-        self.evaluate(work.planes, work.legal_masks, work.priors, work.values)
+        self.evaluate(work.planes, work.asked_masks, work.answers, work.values)
 
 
 def room_for(kernels: Kernels, config: SearchConfig, num_trees: int, memory: Memory) -> tuple[Tree, Work]:

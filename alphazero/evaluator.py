@@ -24,8 +24,9 @@ class Evaluator:
 
     Where `sees_wins`, positions in which the mover wins at once are not asked about: their value is 1, and all weight
     is on the actions that win. Networks that only meet their like are blind to what these never play (docs/log.md).
-    `cache_size` entries are kept (rounded up to a power of two), or as many as fit into 256 MB; 0 asks the network
-    about every state as it comes.
+    The network is asked about canonical states alone, as it is taught (`Kernels.canonical`).
+    `cache_size` entries are kept (rounded up to a power of two), or as many as fit into 256 MB; with 0 the network is
+    asked about every state anew.
     An object belongs to one thread. Raises EvaluationError when the network answers with nan or inf.
     """
 
@@ -60,15 +61,13 @@ class Evaluator:
         self.num_requests += count
         if count == 0:
             return np.empty((0, self._priors.shape[1]), np.float32), np.empty(0, np.float32)
-        if self._num_buckets == 0:
-            return self._ask(states, legal_masks)
-        symmetries = np.zeros(count, np.int64)
-        if self.kernels.canonicalize is not None:
-            states = states.copy()
-            self.kernels.canonicalize(states, symmetries)
+        states, symmetries = self.kernels.canonical(states)
         self._batch += 1
         entries, misses = np.empty(count, np.int64), np.empty(count, np.int64)
-        num_misses = find(self._keys, self._used, self._batch, states, entries, misses)
+        if self._num_buckets:
+            num_misses = find(self._keys, self._used, self._batch, states, entries, misses)
+        else:
+            num_misses, misses[:], entries[:] = count, np.arange(count), -1 - np.arange(count)
         asked = misses[:num_misses]
         fresh = self._priors[:0], self._values[:0]
         if num_misses:

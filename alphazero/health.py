@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.neural_net import NeuralNet
 from alphazero.replay_buffer import Samples, merge_equal
@@ -32,11 +33,11 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
     divergence, in nats); `value_calibration` `[mean value, mean outcome, positions]` for each interval of the network's
     value, and `value_calibration_error` their mean difference, weighted by positions (Guo et al. 2017).
     """
-    distinct, _, _ = merge_equal(kernels, samples.states, samples.policies, samples.outcomes)
+    distinct, _, _ = merge_equal(kernels.canonical(samples.states)[0], samples.policies, samples.outcomes)
     rows = np.linspace(0, len(samples) - 1, min(len(samples), MAX_POSITIONS)).astype(np.int64)
     states, targets, outcomes = samples.states[rows], samples.policies[rows], samples.outcomes[rows]
     legal_masks, _, _ = kernels.describe_all(states)
-    priors, values = net.evaluate(kernels.observations(states), legal_masks)
+    priors, values = Evaluator(kernels, net, 0)(states, legal_masks)
     log_targets = np.log(np.maximum(targets, TINY))
     bins = np.minimum(((values + 1) / 2 * BINS).astype(np.int64), BINS - 1)
     calibration = [

@@ -29,6 +29,7 @@ step: Any
 is_terminal: Any
 terminal_value: Any
 wins_by: Any
+to_canonical: Any
 observe: Any
 transform: Any
 to_play: Any
@@ -120,20 +121,42 @@ def _observe_states(states, planes):
         observe(states[i], planes[i])
 
 
+def _to_canonical(state, image, canonical):
+    """Writes the smallest of the state's mirror images to `canonical uint64[K]`; returns by which symmetry it is one.
+
+    `image uint64[K]` is scratch space.
+    """
+    chosen = 0
+    for word in range(len(state)):
+        canonical[word] = state[word]
+    for symmetry in range(1, NUM_SYMMETRIES):
+        for word in range(len(state)):
+            image[word] = state[word]
+        transform(image, symmetry)
+        for word in range(len(state)):
+            if image[word] != canonical[word]:
+                if image[word] < canonical[word]:
+                    chosen = symmetry
+                    for other in range(len(state)):
+                        canonical[other] = image[other]
+                break
+    return chosen
+
+
+def _keep(state, image, canonical):
+    """As `_to_canonical`, in a game without mirror images."""
+    for word in range(len(state)):
+        canonical[word] = state[word]
+    return 0
+
+
 def _canonicalize(states, symmetries):
     """Turns every state into the smallest of its mirror images; `symmetries int64[n]` says by which symmetry."""
+    image, canonical = np.empty(states.shape[1], states.dtype), np.empty(states.shape[1], states.dtype)
     for i in range(len(states)):
-        original = states[i].copy()
-        symmetries[i] = 0
-        for symmetry in range(1, NUM_SYMMETRIES):
-            image = original.copy()
-            transform(image, symmetry)
-            for k in range(len(image)):
-                if image[k] != states[i, k]:
-                    if image[k] < states[i, k]:
-                        states[i] = image
-                        symmetries[i] = symmetry
-                    break
+        symmetries[i] = to_canonical(states[i], image, canonical)
+        for word in range(len(image)):
+            states[i, word] = canonical[word]
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -206,7 +229,18 @@ class Kernels:
         """None if the game has no `transform`, or nothing to transform."""
         if self.game.rules.transform is None or len(self.game.symmetries[1]) == 1:
             return None
-        return self.bind(_canonicalize)
+        return self.bind(_canonicalize, _to_canonical)
+
+    def canonical(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What networks are asked about instead of `uint64[n, K]`: the smallest of each state's mirror images.
+
+        And `int64[n]`: by which symmetry s it is one, so that its action a is the state's own `symmetries[1][s, a]`.
+        States come back as they are where the game has no `transform`.
+        """
+        states, symmetries = states.copy(), np.zeros(len(states), np.int64)
+        if self.canonicalize is not None:
+            self.canonicalize(states, symmetries)
+        return states, symmetries
 
     def start_states(self, count: int) -> np.ndarray:
         """`uint64[count, K]`: the start position, `count` times."""

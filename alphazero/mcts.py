@@ -30,12 +30,15 @@ class SearchConfig:
     """Weight of the prior against the values found (Silver et al. 2018)."""
     fpu_reduction: float = 0.2
     """First-play urgency: how far below its parent's value an unvisited action starts (Wu 2019)."""
+    prior_temperature: float = 1.0
+    """Exponent 1/T on all priors (as in Lc0), but for those that sequential halving takes at the root: above 1 looks
+    wider, since networks are surer of themselves than they are right."""
     noise_fraction: float = 0.25
     """Share of Dirichlet noise in the root's priors; 0 turns it off (Silver et al. 2018)."""
     noise_total: float = 10.0
     """Concentration of that noise, shared among the legal actions (Wu 2019)."""
     root_temperature: float = 1.0
-    """Exponent 1/T on the root's priors; above 1 flattens them (Wu 2019)."""
+    """A further exponent 1/T on the root's priors; above 1 flattens them (Wu 2019)."""
     gumbel_actions: int = 0
     """Actions that sequential halving considers at the root; 0 = PUCT with noise instead (Danihelka et al. 2022)."""
     gumbel_visit_offset: float = 50.0
@@ -56,6 +59,7 @@ class SearchConfig:
             ("num_simulations", 1, 1_000_000),
             ("c_puct", 0.0, 1000.0),
             ("fpu_reduction", -2.0, 2.0),
+            ("prior_temperature", 0.1, 10.0),
             ("noise_fraction", 0.0, 1.0),
             ("noise_total", 1e-3, 1e6),
             ("root_temperature", 0.1, 10.0),
@@ -85,6 +89,12 @@ class SearchConfig:
             np.float32(self.c_puct), np.float32(self.fpu_reduction), self.gumbel_actions,
             np.float32(self.gumbel_visit_offset), np.float32(self.gumbel_value_scale),
         )  # fmt: skip
+
+    @property
+    def prior_exponents(self) -> tuple[float, float]:
+        """What `backup.expand` takes as `exponent`: at a root, and below it."""
+        exponent = 1.0 / self.prior_temperature
+        return 1.0 if self.gumbel_actions > 0 else exponent, exponent
 
     @property
     def root_settings(self) -> tuple[float, np.float32, float, bool]:
@@ -132,6 +142,7 @@ class Search:
         self._new_index = np.zeros(config.num_nodes, np.int32)
         self._rows = self.tree.states.reshape(-1, game.state_words), self.tree.to_play.reshape(-1)
         self._settings = (*config.walk_settings, self._q)
+        _, self._exponent = config.prior_exponents
 
     def start(
         self,
@@ -162,7 +173,7 @@ class Search:
         if len(pending):
             roots = tree.states[pending, 0]
             masks, _, _ = self.kernels.describe_all(roots)
-            tree_kernels.open_roots(tree, pending, masks, *self.evaluate(roots, masks))
+            tree_kernels.open_roots(tree, pending, masks, *self.evaluate(roots, masks), config.prior_exponents[0])
         tree_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, *config.root_settings)
 
     def step(self) -> None:
@@ -179,7 +190,7 @@ class Search:
         priors, values = self.evaluate(self._leaf_states[:count], masks)
         tree_kernels.expand_and_backup(
             self.tree, leaves, self.config.prove, self._parents, self._leaves,
-            self._terminal, self._results, masks, priors, values,
+            self._terminal, self._results, masks, priors, values, self._exponent,
         )  # fmt: skip
 
     def finished(self) -> np.ndarray:

@@ -93,21 +93,18 @@ class ReplayBuffer:
     def training_set(self) -> TrainingSet:
         """All samples of the window, equal positions merged if so configured."""
         samples = Samples.join([samples for _, samples in self.generations])
-        states, policies, values = samples.states, samples.policies, samples.values
+        states, symmetries = self.kernels.canonical(samples.states)
+        policies = np.take_along_axis(samples.policies, self.kernels.game.symmetries[1][symmetries], axis=1)
+        values = samples.values
         if self.config.merge:
-            states, policies, values = merge_equal(self.kernels, states, policies, values)
+            states, policies, values = merge_equal(states, policies, values)
         return TrainingSet(self.kernels, states, policies, values.astype(np.float32))
 
 
 def merge_equal(
-    kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray
+    states: np.ndarray, policies: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One row per distinct state, its targets the means; mirror images are turned the same way first."""
-    states = states.copy()
-    if kernels.canonicalize is not None:
-        symmetries = np.empty(len(states), np.int64)
-        kernels.canonicalize(states, symmetries)
-        policies = np.take_along_axis(policies, kernels.game.symmetries[1][symmetries], axis=1)
+    """One row per distinct state, its targets the means."""
     order = np.lexsort(states.T)
     states, policies, values = states[order], policies[order], values[order].astype(np.float64)
     starts = np.flatnonzero(np.append(True, (states[1:] != states[:-1]).any(axis=1)))
@@ -117,12 +114,16 @@ def merge_equal(
 
 
 class TrainingSet:
-    """Positions with their targets, and batches of them under random symmetries."""
+    """Positions with their targets, and batches of them.
+
+    States are canonical. Where they are not, since the game has no `transform`, batches come under random symmetries.
+    """
 
     def __init__(self, kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray):
         self.kernels = kernels
         self.states, self.policies, self.values = states, policies, values
         self._cells, self._actions = kernels.game.symmetries
+        self._num_turns = len(self._cells) if kernels.canonicalize is None else 1
 
     def __len__(self) -> int:
         return len(self.values)
@@ -155,7 +156,7 @@ class TrainingSet:
             if len(order) < batch_size:
                 order = np.concatenate([order, rng.permutation(len(self))])
             rows, order = order[:batch_size], order[batch_size:]
-            yield rows, rng.integers(len(self._cells), size=batch_size)
+            yield rows, rng.integers(self._num_turns, size=batch_size)
 
     def batch(self, rows: np.ndarray, symmetries: np.ndarray) -> Batch:
         """The positions `rows int64[n]`, turned by `symmetries int64[n]`."""

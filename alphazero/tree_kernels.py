@@ -28,18 +28,19 @@ def select(
 
 @kernel
 def expand_and_backup(
-    tree, leaves_per_step, prove, parents, leaves, terminal, results, leaf_masks, priors, values,
+    tree, leaves_per_step, prove, parents, leaves, terminal, results, leaf_masks, priors, values, exponent,
 ):  # fmt: skip
     """Ends a step: opens the new leaves and backs their values up.
 
     `parents`, `leaves` as `select` wrote them; `terminal bool[n]`, `results float32[n]` by entry; for the new leaves
-    that are not terminal, in order: `leaf_masks bool[m, A]`, `priors float32[m, A]`, `values float32[m]`.
+    that are not terminal, in order: `leaf_masks bool[m, A]`, `priors float32[m, A]` (to be raised to `exponent`),
+    `values float32[m]`.
     """
     j = 0
     for i in range(len(leaves)):
         j += finish_walk(
             tree, i // leaves_per_step, leaves[i], parents[i] >= 0, terminal[i], results[i], j, leaf_masks, priors,
-            values, leaves_per_step > 1, prove,
+            values, exponent, leaves_per_step > 1, prove,
         )  # fmt: skip
 
 
@@ -51,10 +52,10 @@ def move_roots(tree, trees, actions, states, to_play, num_kept, new_index):
 
 
 @kernel
-def open_roots(tree, trees, legal_masks, priors, values):
-    """Opens pending roots: `legal_masks bool[n, A]`, `priors float32[n, A]`, `values float32[n]`."""
+def open_roots(tree, trees, legal_masks, priors, values, exponent):
+    """Opens pending roots as `backup.expand`: `legal_masks bool[n, A]`, `priors float32[n, A]`, `values float32[n]`."""
     for i in range(len(trees)):
-        expand(tree, trees[i], ROOT, legal_masks[i], priors[i], values[i])
+        expand(tree, trees[i], ROOT, legal_masks[i], priors[i], values[i], exponent)
 
 
 @kernel

@@ -30,12 +30,12 @@ from alphazero.selfplay import SelfPlay, SelfPlayConfig
 BASE = SearchConfig(
     num_simulations=14, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0, root_temperature=1.0,
     gumbel_actions=0, gumbel_visit_offset=50.0, gumbel_value_scale=1.0, reuse_subtree=False, prove=True,
-    leaves_per_step=1,
+    leaves_per_step=1, prior_temperature=1.0,
 )  # fmt: skip
 CONFIGS = {
     "noise": replace(BASE, noise_fraction=0.25, root_temperature=1.2),
-    "kept subtrees": replace(BASE, reuse_subtree=True, c_puct=0.8),
-    "halving": replace(BASE, gumbel_actions=5, noise_fraction=0.25, gumbel_value_scale=0.1),
+    "kept subtrees": replace(BASE, reuse_subtree=True, c_puct=0.8, prior_temperature=1.7),
+    "halving": replace(BASE, gumbel_actions=5, prior_temperature=1.7, noise_fraction=0.25, gumbel_value_scale=0.1),
     "leaves in flight": replace(BASE, leaves_per_step=3, num_simulations=15),
     "unproven": replace(BASE, prove=False, c_puct=3.0),
 }
@@ -60,7 +60,20 @@ class Planted:
         return priors, (marks[:, -1].astype(np.float32) - 128) / 129
 
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.answers(self.kernels.observations(states), legal_masks)
+        """As a search on the device asks: about the smallest mirror image, whose answer is turned back."""
+        game = self.kernels.game
+        _, permutations = game.symmetries
+        priors, values = np.empty(legal_masks.shape, np.float32), np.empty(len(states), np.float32)
+        for i, state in enumerate(states):
+            images = [state.copy() for _ in permutations]
+            for symmetry, image in enumerate(images):
+                if game.rules.transform is not None:
+                    game.rules.transform(image, symmetry)
+            best = min(range(len(images)), key=lambda symmetry: images[symmetry].tolist())
+            mask = legal_masks[i, permutations[best]]
+            answer, values[i : i + 1] = self.answers(self.kernels.observations(images[best][None]), mask[None])
+            priors[i, permutations[best]] = answer[0]
+        return priors, values
 
 
 class PlantedOnDevice(DeviceEvaluate):

@@ -53,13 +53,17 @@ class Node:
         self.proven: int | None = None
         self.raw_value = self.value_sum = self.visits = self.visited_prior = F(0)
 
-    def open(self, weights: np.ndarray, value: F) -> None:
+    def open(self, weights: np.ndarray, value: F, temperature: float) -> None:
         legal = self.position.legal_actions
         total = F(0)
         for action in legal:
             total += F(weights[action])
         for action in legal:
             self.edges[action] = Edge(F(weights[action]) / total if total > 0 else F(1) / F(len(legal)))
+        if temperature != 1:
+            powers = {action: float(edge.prior) ** (1 / temperature) for action, edge in self.edges.items()}
+            for action, edge in self.edges.items():
+                edge.prior = F(powers[action] / sum(powers.values()))
         self.raw_value = self.value_sum = F(value)
         self.visits = F(1)
         self.pending = False
@@ -156,7 +160,8 @@ class ReferenceSearch:
     def _ask(self, nodes: list[Node]) -> None:
         for node in nodes:
             priors, values = self.evaluate(node.position.state[None], node.position.legal_mask[None])
-            node.open(priors[0], F(values[0]))
+            halves = self.config.gumbel_actions > 0 and node.parent is None
+            node.open(priors[0], F(values[0]), 1 if halves else self.config.prior_temperature)
 
     def _walk(self, virtual: bool) -> tuple[Node, bool]:
         """The node where a walk ends, and whether it is new."""

@@ -42,9 +42,9 @@ of_game = CudaKernels(kernels)
 tree = make_tree(6, 15, kernels.game.num_actions, kernels.game.state_words)
 work, x = make_work(kernels, 6, 15, 3, HOST), np.float32(1)
 arguments = {
-    "select": (3, x, x, 5, x, x), "advance": (), "expand_and_backup": (3, True), "move_roots": (5, 10),
-    "prepare_roots": (5, 14, 7, 1.0, x, 10.0, True), "read_roots": (5, True, x, x),
-    "overrule_leaves": (), "overrule_roots": (5,),
+    "select": (3, x, x, 5, x, x), "advance": (), "expand_and_backup": (3, 0.5, True), "move_roots": (5, 10),
+    "prepare_roots": (5, 0.5, 14, 7, 1.0, x, 10.0, True), "read_roots": (5, True, x, x),
+    "take_leaves": (True,), "take_roots": (5, True),
 }
 for name, settings in arguments.items():
     (dispatcher,) = (cell.cell_contents for cell in getattr(of_game, name).__closure__)

@@ -210,17 +210,15 @@ def test_nothing_is_asked_twice_while_there_is_room(game):
 
 
 @every_game
-def test_without_a_cache_everything_is_asked_as_it_comes(game):
+def test_without_a_cache_everything_is_asked_anew(game):
     states = pool(game, 50)
     states = np.concatenate([states, states[:10]])
     masks = masks_of(game, states)
-    evaluator = Evaluator(KERNELS[game.name], FakeNet(), 0)
-    observations = KERNELS[game.name].observations(states)
-    expected_priors, expected_values = FakeNet().evaluate(observations, masks)
+    evaluator, expected = Evaluator(KERNELS[game.name], FakeNet(), 0), Expected(game)
+    images = np.array([expected.canonical(state) for state in states], np.uint64)
     for _ in range(2):
-        priors, values = evaluator(states, masks)
-        assert (priors == expected_priors).all() and (values == expected_values).all()
-    assert evaluator.net.asked == [observation.tobytes() for observation in observations] * 2
+        expected.check(states, *evaluator(states, masks))
+    assert evaluator.net.asked == [planes.tobytes() for planes in KERNELS[game.name].observations(images)] * 2
     assert evaluator.num_requests == evaluator.num_evaluations == 2 * len(states)
 
 
@@ -484,7 +482,7 @@ def test_a_win_at_once_is_found_however_little_the_net_thinks_of_it():
     class Blind(FakeNet):
         def evaluate(self, observations, legal_masks):
             priors = np.where(legal_masks, F(1e-6), F(0))
-            priors[np.arange(len(priors)), legal_masks.argmax(axis=1)] = 1  # the first free square
+            priors[np.arange(len(priors)), 8 - legal_masks[:, ::-1].argmax(axis=1)] = 1  # the last free square
             return priors, np.full(len(priors), 0.5, F)
 
     kernels, position = KERNELS["tictactoe"], TICTACTOE.position_from_text("a1 b2 c3 c1 a3")  # X threatens a2 and b3

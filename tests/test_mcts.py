@@ -49,7 +49,7 @@ GOLDEN = Path(__file__).parent / "golden"
 BASE = SearchConfig(
     num_simulations=200, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0, root_temperature=1.0,
     gumbel_actions=0, gumbel_visit_offset=50.0, gumbel_value_scale=1.0, reuse_subtree=False, prove=True,
-    leaves_per_step=1,
+    leaves_per_step=1, prior_temperature=1.0,
 )  # fmt: skip
 UNPROVEN = 2
 
@@ -108,12 +108,14 @@ CONFIGS = {
     "greedy": replace(BASE, c_puct=0.3, fpu_reduction=0.0),
     "wide": replace(BASE, c_puct=4.0, fpu_reduction=-0.5),
     "unproven": replace(BASE, prove=False),
+    "flat": replace(BASE, prior_temperature=1.7, noise_fraction=0.25, root_temperature=1.2),
     "noise": replace(BASE, noise_fraction=0.25, root_temperature=1.3),
     "three-leaves": replace(BASE, leaves_per_step=3),
     "eight-leaves": replace(BASE, leaves_per_step=8, noise_fraction=0.25),
     "eight-leaves-unproven": replace(BASE, leaves_per_step=8, prove=False),
     "gumbel-2": replace(BASE, gumbel_actions=2, noise_fraction=0.25),
     "gumbel-5": replace(BASE, gumbel_actions=5, noise_fraction=0.25, gumbel_value_scale=0.1),
+    "gumbel-4-flat": replace(BASE, gumbel_actions=4, noise_fraction=0.25, prior_temperature=2.5),
     "gumbel-16-quiet": replace(BASE, gumbel_actions=16, noise_fraction=0.0, gumbel_visit_offset=10.0),
 }
 BUDGETS = [1, 2, 5, 13, 30, 64, 120, 200]
