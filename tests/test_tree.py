@@ -164,7 +164,7 @@ def opened_roots(priors: np.ndarray, count: int = 1) -> Tree:
     tree = make_tree(count, 2, len(priors), 1)
     everyone = np.arange(count)
     rows = np.repeat(np.asarray(priors, F)[None], count, axis=0)
-    tree_kernels.open_roots(tree, everyone, rows >= 0, rows, np.zeros(count, F))
+    tree_kernels.open_roots(tree, everyone, rows >= 0, rows, np.zeros(count, F), 1.0)
     return tree
 
 
@@ -428,7 +428,7 @@ def test_weights_of_any_size_become_priors(size):
 def test_no_mass_on_legal_actions_makes_them_equal():
     tree = make_tree(2, 2, 3, 1)
     masks = np.array([[True, False, True], [True, False, True]])
-    tree_kernels.open_roots(tree, np.arange(2), masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros(2, F))
+    tree_kernels.open_roots(tree, np.arange(2), masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros(2, F), 1.0)
     assert tree.prior[0, 0, [0, 2]] == pytest.approx([0.5, 0.5])
     assert tree.prior[1, 0, [0, 2]] == pytest.approx([0.25, 0.75])  # what lies on illegal actions is of no account
 
