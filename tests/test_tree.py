@@ -425,6 +425,16 @@ def test_weights_of_any_size_become_priors(size):
     assert (prior[[1, 4, 5]] < 0).all()
 
 
+@pytest.mark.parametrize(("exponent", "expected"), [(1.0, [0.8, 0.2]), (0.5, [2 / 3, 1 / 3]), (2.0, [16 / 17, 1 / 17])])
+def test_priors_are_raised_by_hand(exponent, expected):
+    """Weights 4 and 1: their roots are 2 and 1, their squares 16 and 1."""
+    tree = make_tree(1, 2, 3, 1)
+    masks, weights = np.array([[True, False, True]]), np.array([[4, 7, 1]], F)
+    tree_kernels.open_roots(tree, np.arange(1), masks, weights, np.zeros(1, F), exponent)
+    assert tree.prior[0, 0, [0, 2]] == pytest.approx(expected)
+    assert tree.prior[0, 0, 1] < 0
+
+
 def test_no_mass_on_legal_actions_makes_them_equal():
     tree = make_tree(2, 2, 3, 1)
     masks = np.array([[True, False, True], [True, False, True]])
