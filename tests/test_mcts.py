@@ -879,7 +879,8 @@ def test_policies_are_visits_over_their_sum_with_proofs_put_in(game):
 @pytest.mark.parametrize(
     "setting",
     [{"num_simulations": 0}, {"c_puct": -0.1}, {"c_puct": math.nan}, {"noise_fraction": 1.1}, {"noise_total": 0.0},
-     {"root_temperature": 0.0}, {"prior_temperature": 0.05}, {"prior_temperature": 11.0}, {"gumbel_actions": -1}, {"leaves_per_step": 0}],
+     {"root_temperature": 0.0}, {"prior_temperature": 0.05}, {"prior_temperature": 11.0}, {"gumbel_actions": -1},
+     {"leaves_per_step": 0}],
 )  # fmt: skip
 def test_settings_outside_their_range_are_refused(setting):
     with pytest.raises(InvalidSetting, match=next(iter(setting))):
