@@ -24,7 +24,7 @@ class Evaluator:
 
     Where `sees_wins`, positions in which the mover wins at once are not asked about: their value is 1, and all weight
     is on the actions that win. Networks that only meet their like are blind to what these never play (docs/log.md).
-    The network is asked about canonical states alone (`Kernels.canonical`).
+    The network is asked about canonical states alone, as it is taught (`Kernels.canonical`).
     `cache_size` entries are kept (rounded up to a power of two), or as many as fit into 256 MB; with 0 the network is
     asked about every state anew.
     An object belongs to one thread. Raises EvaluationError when the network answers with nan or inf.

@@ -114,12 +114,16 @@ def merge_equal(
 
 
 class TrainingSet:
-    """Positions with their targets, and batches of them under random symmetries."""
+    """Positions with their targets, and batches of them.
+
+    States are canonical. Where they are not, since the game has no `transform`, batches come under random symmetries.
+    """
 
     def __init__(self, kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray):
         self.kernels = kernels
         self.states, self.policies, self.values = states, policies, values
         self._cells, self._actions = kernels.game.symmetries
+        self._num_turns = len(self._cells) if kernels.canonicalize is None else 1
 
     def __len__(self) -> int:
         return len(self.values)
@@ -152,7 +156,7 @@ class TrainingSet:
             if len(order) < batch_size:
                 order = np.concatenate([order, rng.permutation(len(self))])
             rows, order = order[:batch_size], order[batch_size:]
-            yield rows, rng.integers(len(self._cells), size=batch_size)
+            yield rows, rng.integers(self._num_turns, size=batch_size)
 
     def batch(self, rows: np.ndarray, symmetries: np.ndarray) -> Batch:
         """The positions `rows int64[n]`, turned by `symmetries int64[n]`."""

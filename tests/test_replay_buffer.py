@@ -92,6 +92,32 @@ def test_batches_go_round_all_positions_and_turn_them_consistently(kernels):
     assert sorted(seen) == sorted([np.float32(round(0.1 * i, 4)) for i in range(6)] * 2)
 
 
+@pytest.mark.parametrize("merge", [True, False])
+def test_the_network_learns_from_the_positions_that_it_will_be_asked_about(merge):
+    """One image of each: the smallest; where the states cannot be turned, all of them."""
+    found = samples(["c1", "c3 b2"], [2, 0], [0, 0], [0.5, -0.5])
+    for kernels, count in ((KERNELS, 1), (Kernels(NoTransform()), 4)):
+        buffer = ReplayBuffer(kernels, ReplayConfig(merge=merge))
+        buffer.add(1, found)
+        images: dict[float, set[bytes]] = {0.5: set(), -0.5: set()}
+        for batch in buffer.training_set().batches(2, 60, np.random.default_rng(0)):
+            for planes, value in zip(batch.observations, batch.value_targets, strict=True):
+                images[float(value)].add(planes.tobytes())
+        assert [len(seen) for seen in images.values()] == [count, count]
+    smallest = []
+    for state in found.states:
+        turned = np.repeat(state[None], 8, axis=0)
+        for symmetry in range(8):
+            TicTacToe.rules.transform(turned[symmetry], symmetry)
+        smallest.append(min(turned.tolist()))
+    expected = [planes.tobytes() for planes in KERNELS.observations(np.array(smallest, np.uint64))]
+    buffer = ReplayBuffer(KERNELS, ReplayConfig(merge=merge))
+    buffer.add(1, found)
+    (batch,) = buffer.training_set().batches(2, 1, np.random.default_rng(0))
+    order = np.argsort(-batch.value_targets)
+    assert [planes.tobytes() for planes in batch.observations[order]] == expected
+
+
 def test_a_symmetry_turns_observation_mask_and_policy_alike():
     game = TicTacToe()
     position = game.position_from_text("a1 b2 b1")
