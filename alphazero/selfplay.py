@@ -50,6 +50,8 @@ class SelfPlayConfig:
     epsilon: float = 0.0
     """Later, up to this share of a game's plies is played at random, any share equally likely, so that the network
     learns what mistakes are worth; value targets do not look past such a ply (Watkins 1989)."""
+    epsilon_after: int = 0
+    """Games of the run before the first one with such plies: values that are cut there must be good ones."""
     td_lambda: float = 0.9
     """The value target is the lambda-return (Sutton 1988) of the search's values and the game's outcome: 1 is the
     outcome alone, 0 the search's value of the position alone."""
@@ -63,6 +65,7 @@ class SelfPlayConfig:
             ("final_temperature", 0.0, 100.0),
             ("random_plies", 0, 1 << 16),
             ("epsilon", 0.0, 1.0),
+            ("epsilon_after", 0, 1 << 48),
             ("td_lambda", 0.0, 1.0),
         ):
             value = getattr(self, name)
@@ -127,17 +130,19 @@ def draw_actions(policies, temperatures, seed, games, plies, actions):
 
 
 @njit
-def _explores(epsilon, seed, game, ply):
-    """The ply is played at random; each game has a share of such plies of its own."""
+def _explores(epsilon, after, seed, game, ply):
+    """The ply is played at random; each game from number `after` on has a share of such plies of its own."""
+    if game < after:
+        return False
     share = epsilon * uniform(make_key(seed, game, 0, EXPLORATION), 0)
     return uniform(make_key(seed, game, ply, EXPLORATION), 1) < share
 
 
 @kernel
-def explore(legal_masks, epsilon, seed, games, plies, actions):
+def explore(legal_masks, epsilon, after, seed, games, plies, actions):
     """Replaces `actions int64[n]` at plies that are played at random, by any legal one of `bool[n, A]`."""
     for i in range(len(actions)):
-        if _explores(epsilon, seed, games[i], plies[i]):
+        if _explores(epsilon, after, seed, games[i], plies[i]):
             count = 0
             for action in range(legal_masks.shape[1]):
                 count += legal_masks[i, action]
@@ -150,11 +155,11 @@ def explore(legal_masks, epsilon, seed, games, plies, actions):
 
 
 @kernel
-def find_explored(epsilon, seed, games, explored):
+def find_explored(epsilon, after, seed, games, explored):
     """Which plies of the games are played at random: `bool[n, T]`."""
     for i in range(len(games)):
         for ply in range(explored.shape[1]):
-            explored[i, ply] = _explores(epsilon, seed, games[i], ply)
+            explored[i, ply] = _explores(epsilon, after, seed, games[i], ply)
 
 
 def _open_games(states, to_play, seed, games, max_plies, legal_mask, plies):
@@ -273,7 +278,7 @@ class SelfPlay:
         states, to_play = self.states[slots], self.to_play[slots]
         if config.epsilon:
             masks, _, _ = self.kernels.describe_all(states)
-            explore(masks, config.epsilon, self.seed, self.games[slots], plies, actions)
+            explore(masks, config.epsilon, config.epsilon_after, self.seed, self.games[slots], plies, actions)
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
@@ -303,7 +308,7 @@ class SelfPlay:
         done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
         done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
         explored = np.zeros_like(done)
-        find_explored(self.config.epsilon, self.seed, self.games[slots], explored)
+        find_explored(self.config.epsilon, self.config.epsilon_after, self.seed, self.games[slots], explored)
         past = slots, slice(len(plies))
         targets, z, known = value_targets(
             self.past_to_play[past], done, all_rewards, self.past_values[past], explored, self.config.td_lambda

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
+from torch.utils.flop_counter import FlopCounterMode
 
 from alphazero.checkpoint import check_tensors, load_checkpoint, save_checkpoint
 from alphazero.errors import CheckpointError, TrainingError, is_out_of_memory
@@ -390,21 +391,9 @@ def fold(module: nn.Module) -> nn.Module:
 
 def count_flops(module: nn.Module, observation_shape: tuple[int, int, int]) -> int:
     """Floating-point operations (a multiply-add is two) of the convolutions and linear layers for one position."""
-    total = 0
-
-    def count(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        nonlocal total
-        weight = layer.get_parameter("weight")
-        uses = output[0].numel() // weight.shape[0]  # positions of the board that each filter is applied at
-        total += 2 * uses * weight.numel()
-
-    probe = copy.deepcopy(module).eval()
-    for layer in probe.modules():
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            layer.register_forward_hook(count)
-    with torch.no_grad():
-        probe(torch.zeros(1, *observation_shape))
-    return total
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        copy.deepcopy(module).eval()(torch.zeros(1, *observation_shape))
+    return int(counter.get_total_flops())
 
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:

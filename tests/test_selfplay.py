@@ -185,11 +185,27 @@ def test_a_share_of_the_plies_is_played_at_random():
     low, high = share_with_interval(elsewhere)[1]
     assert low < epsilon / 2 * 6 / 7 < high
     explored = np.zeros((2000, 42), bool)
-    find_explored(epsilon, 4, np.arange(2000), explored)
+    find_explored(epsilon, 0, 4, np.arange(2000), explored)
     shares = explored.mean(axis=1)
     assert shares.mean() == pytest.approx(epsilon / 2, abs=0.01)
     assert (shares < 0.05).mean() > 0.1 and (shares > 0.35).mean() > 0.1  # alike, they would lie near a fifth
     assert not explored[0].all() and (explored[:, 0] != explored[:, 1]).any()
+    later = np.ones_like(explored)
+    find_explored(epsilon, 700, 4, np.arange(2000), later)
+    assert not later[:700].any() and (later[700:] == explored[700:]).all()
+
+
+def test_the_first_games_have_no_such_plies():
+    game = Connect4()
+    first, others = game.start().play(0).state, []
+    for after in (0, 30):
+        config = SelfPlayConfig(games_per_generation=60, num_slots=30, epsilon=1.0, epsilon_after=after)
+        search = SearchConfig(num_simulations=1, noise_fraction=0.0)
+        worker = SelfPlay(Kernels(game), config, search, first_action_always, 30, seed=4)
+        states = worker.play(60).states
+        starts = np.flatnonzero((states == 0).all(axis=1))
+        others.append(sum((states[start + 1] != first).any() for start in starts))
+    assert 0 < others[1] < 0.75 * others[0]
 
 
 def test_what_is_played_at_random_is_what_the_targets_leave_out():

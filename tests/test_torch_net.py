@@ -12,7 +12,7 @@ from torch import nn
 
 from alphazero.errors import CheckpointError, InvalidSetting, TrainingError
 from alphazero.neural_net import Batch
-from alphazero.resnet import NetConfig, ResNet, make_net
+from alphazero.resnet import Lines, NetConfig, ResNet, make_net
 from alphazero.torch_net import MUON_RATE, OnDevice, TorchNet, fold, losses
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
@@ -29,11 +29,11 @@ def random_batch(game, count: int, seed: int = 0) -> Batch:
     return Batch(observations, masks, policies, rng.uniform(-1, 1, count).astype(np.float32))
 
 
-@pytest.fixture
-def trained() -> TorchNet:
+@pytest.fixture(params=[{}, {"bottleneck": 8, "lines": 6}], ids=["plain", "lines"])
+def trained(request: pytest.FixtureRequest) -> TorchNet:
     """A small network whose batch norms and heads have left their initial values."""
     torch.manual_seed(1)
-    net = make_net(Connect4(), {"blocks": 3, "channels": 16})
+    net = make_net(Connect4(), {"blocks": 3, "channels": 16} | request.param)
     batch = random_batch(Connect4(), 64)
     for _ in range(30):
         net.train_step(batch, 3e-3)
@@ -255,9 +255,10 @@ def test_a_network_of_another_game_or_size_is_refused(trained, tmp_path):
         make_net(Connect4(), {"blocks": 2, "channels": 16}).load(path)
 
 
-@pytest.mark.parametrize("settings", [{"blocks": 0}, {"channels": -1}, {"layers": 3}])
+@pytest.mark.parametrize("settings", [{"blocks": 0}, {"channels": -1}, {"layers": 3}, {"bottleneck": -1},
+     {"line_length": 4, "lines": 8}])  # fmt: skip
 def test_wrong_sizes_are_refused(settings):
-    with pytest.raises(InvalidSetting):
+    with pytest.raises(InvalidSetting, match=next(iter(settings))):
         make_net(TicTacToe(), settings)
 
 
@@ -267,6 +268,31 @@ def test_flops_are_counted_by_hand():
     convolutions = 2 * 9 * 9 * (2 * 8 + 8 * 8 + 8 * 8) + 2 * 9 * (8 * 4 + 8 * 4)
     linear = 2 * (4 * 9 * 9 + 4 * 9 * 16 + 16 * 1)
     assert net.card["flops_per_position"] == convolutions + linear
+    sizes = {"blocks": 1, "channels": 8, "head_channels": 4, "value_hidden": 16, "bottleneck": 4}
+    sizes |= {"lines": 5, "line_length": 2}
+    blocks = 2 * 9 * (9 * 2 * 8 + 8 * 4 + 9 * (4 * 4 + 4 * 4) + 4 * 8) + 2 * 9 * (8 * 4 + 8 * 4)
+    # six lines of two along rows, six along columns; four filters of 2x2 squares hold both diagonals
+    lines = 2 * (6 * 2 + 6 * 2 + 4 * 2 * 4) * 5 * (2 + 8)
+    assert make_net(TicTacToe(), sizes).card["flops_per_position"] == blocks + lines + linear
+
+
+def test_lines_are_all_that_fit_on_the_board_and_tell_their_squares_alone():
+    """A stone at the left of the bottom row is on a line of three in its row, its column, and one diagonal."""
+    torch.manual_seed(0)
+    layer = Lines(1, 2, 4, 3)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
+            else:
+                parameter.abs_()
+        board = torch.zeros(1, 1, 4, 5)
+        board[0, 0, 0, 0] = 1
+        told = (layer(board)[0].sum(dim=0) > 0).int()
+        assert told.tolist() == [[1, 1, 1, 0, 0], [1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 0, 0]]
+        found, mirrored = layer(board), layer(board.flip(-1)).flip(-1)
+        diagonal = torch.eye(3, dtype=torch.bool)
+        torch.testing.assert_close(found[0, :, :3, :3][:, diagonal][:, 1:], mirrored[0, :, :3, :3][:, diagonal][:, 1:])
 
 
 def test_a_search_on_the_device_gets_the_same_answers_and_new_weights_too(trained):

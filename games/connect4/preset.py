@@ -26,14 +26,16 @@ def presets(game: Game) -> dict[str, RunConfig]:
     standard = replace(
         quick,
         generations=400,
-        net=NetConfig(blocks=4, channels=64),
+        net=NetConfig(blocks=3, channels=64, bottleneck=32, lines=32),
+        # mistakes on purpose, as soon as the network judges them well: after ten minutes of two cores
+        self_play=replace(quick.self_play, epsilon=0.25, epsilon_after=16_000),
         replay=ReplayConfig(window_max=40),
-        learner=replace(quick.learner, learning_rate=6e-3, sample_reuse=2.0),
+        learner=replace(quick.learner, learning_rate=6e-3, sample_reuse=2.5),
     )
     strong = replace(
         standard,
         generations=800,
-        net=NetConfig(blocks=8, channels=96, head_channels=32, value_hidden=128),
+        net=NetConfig(blocks=8, channels=96, head_channels=32, value_hidden=128, lines=32),
         search=SearchConfig(num_simulations=32, gumbel_actions=7),
         self_play=replace(standard.self_play, games_per_generation=2048),
     )
