@@ -155,6 +155,8 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
     settings = {
         "game": options.game, "seed": options.seed, "threads": options.threads, "settings": asdict(options.config),
     }  # fmt: skip
+    if not saved:  # sizes that do not fit the board are refused before there is a run
+        package.make_net(package.game, asdict(options.config.net))
     torch.manual_seed(options.seed)
     devices = name_devices(options.devices())
     see_only(devices[0])
