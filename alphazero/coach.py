@@ -149,7 +149,7 @@ class Coach:
         logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         self.kernels = Kernels(package.game)
         self.net, self.best = (self._make_net(self.devices[0], deterministic) for _ in range(2))
-        # its replicas keep the threads busy; how sums are rounded must not depend on whose processes learn together
+        # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
         self.net.use_threads(1)
         self.learner = Learner(self.net, config.learner, seed, max(1, threads // len(devices)))
         self.replay = ReplayBuffer(self.kernels, config.replay)

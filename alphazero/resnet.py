@@ -19,7 +19,7 @@ class NetConfig:
     """Sizes of the network."""
 
     blocks: int = 4
-    """Residual blocks of two convolutions each."""
+    """Residual blocks of two 3x3 convolutions each."""
     channels: int = 32
     """Channels of the trunk."""
     bottleneck: int = 0
@@ -58,8 +58,10 @@ class Block(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """Two 3x3 convolutions of fewer channels, between 1x1 convolutions (after He et al. 2016, who have one), beside a
-    shortcut: `[n, C, H, W]` to the same."""
+    """Two 3x3 convolutions of fewer channels, between 1x1 convolutions, beside a shortcut: `[n, C, H, W]` to the same.
+
+    After He et al. 2016, who have one 3x3 convolution there.
+    """
 
     def __init__(self, channels: int, inner: int):
         super().__init__()

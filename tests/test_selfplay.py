@@ -195,17 +195,15 @@ def test_a_share_of_the_plies_is_played_at_random():
     assert not later[:700].any() and (later[700:] == explored[700:]).all()
 
 
-def test_the_first_games_have_no_such_plies():
-    game = Connect4()
-    first, others = game.start().play(0).state, []
-    for after in (0, 30):
-        config = SelfPlayConfig(games_per_generation=60, num_slots=30, epsilon=1.0, epsilon_after=after)
+def test_games_before_the_first_with_such_plies_are_as_if_there_were_none():
+    found = []
+    for settings in ({}, {"epsilon": 1.0, "epsilon_after": 1000}, {"epsilon": 1.0, "epsilon_after": 30}):
+        config = SelfPlayConfig(games_per_generation=60, num_slots=30, **settings)
         search = SearchConfig(num_simulations=1, noise_fraction=0.0)
-        worker = SelfPlay(Kernels(game), config, search, first_action_always, 30, seed=4)
-        states = worker.play(60).states
-        starts = np.flatnonzero((states == 0).all(axis=1))
-        others.append(sum((states[start + 1] != first).any() for start in starts))
-    assert 0 < others[1] < 0.75 * others[0]
+        found.append(SelfPlay(Kernels(Connect4()), config, search, first_action_always, 30, seed=4).play(60).arrays())
+    for name, array in found[0].items():
+        np.testing.assert_array_equal(found[1][name], array, err_msg=name)
+    assert any(not np.array_equal(found[2][name], array) for name, array in found[0].items())
 
 
 def test_what_is_played_at_random_is_what_the_targets_leave_out():
