@@ -276,23 +276,28 @@ def test_flops_are_counted_by_hand():
     assert make_net(TicTacToe(), sizes).card["flops_per_position"] == blocks + lines + linear
 
 
-def test_lines_are_all_that_fit_on_the_board_and_tell_their_squares_alone():
-    """A stone at the left of the bottom row is on a line of three in its row, its column, and one diagonal."""
+def test_lines_are_all_that_fit_on_the_board():
+    """Against a loop over every line of three on a board of 4 x 5: what it sees, and what it tells its squares."""
     torch.manual_seed(0)
-    layer = Lines(1, 2, 4, 3)
+    height, width, length = 4, 5, 3
+    layer = Lines(2, 6, 4, length)
+    x = torch.randn(1, 2, height, width)
+    expected = (layer.to_rows.bias + layer.to_columns.bias)[:, None, None].expand(6, height, width).clone()
+    directions = [
+        (0, 1, layer.rows.weight[:, :, 0], layer.rows.bias, layer.to_rows.weight[:, :, 0]),
+        (1, 0, layer.columns.weight[..., 0], layer.columns.bias, layer.to_columns.weight[..., 0]),
+        (1, 1, layer.diagonals, 0.0, layer.to_diagonals),
+        (1, -1, layer.diagonals, 0.0, layer.to_diagonals),
+    ]
     with torch.no_grad():
-        for name, parameter in layer.named_parameters():
-            if name.endswith("bias"):
-                parameter.zero_()
-            else:
-                parameter.abs_()
-        board = torch.zeros(1, 1, 4, 5)
-        board[0, 0, 0, 0] = 1
-        told = (layer(board)[0].sum(dim=0) > 0).int()
-        assert told.tolist() == [[1, 1, 1, 0, 0], [1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 0, 0]]
-        found, mirrored = layer(board), layer(board.flip(-1)).flip(-1)
-        diagonal = torch.eye(3, dtype=torch.bool)
-        torch.testing.assert_close(found[0, :, :3, :3][:, diagonal][:, 1:], mirrored[0, :, :3, :3][:, diagonal][:, 1:])
+        for down, right, see, bias, tell in directions:
+            for row, column in np.ndindex(height, width):
+                squares = [(row + k * down, column + k * right) for k in range(length)]
+                if all(0 <= r < height and 0 <= c < width for r, c in squares):
+                    seen = sum(see[:, :, k] @ x[0, :, r, c] for k, (r, c) in enumerate(squares)) + bias
+                    for k, (r, c) in enumerate(squares):
+                        expected[:, r, c] += torch.relu(seen) @ tell[:, :, k]
+        torch.testing.assert_close(layer(x)[0], expected)
 
 
 def test_a_search_on_the_device_gets_the_same_answers_and_new_weights_too(trained):
