@@ -21,14 +21,12 @@ import torch
 import tyro
 
 import games
-from alphazero.checkpoint import read_card
-from alphazero.coach import Coach, RunConfig, config_from_dict, show_figures
+from alphazero.coach import Coach, RunConfig, config_from_dict, read_net_sizes, show_figures
 from alphazero.command import count_cores, parse, run_command
 from alphazero.contestants import open_opponents
-from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, Stopped, UnknownName
+from alphazero.errors import InvalidSetting, RunFolderError, Stopped, UnknownName
 from alphazero.package import GamePackage
 from alphazero.players import Player
-from alphazero.resnet import NetConfig
 from alphazero.run_folder import RunFolder, settings_changed
 from alphazero.storage import read_json, write_json
 from alphazero.worker_process import see_only
@@ -127,15 +125,6 @@ def _choose_folder(run: str, resume: bool, game_name: str) -> Path:
     return Path("runs") / f"{game_name}-{newest + (not resume)}"
 
 
-def read_net_sizes(name: str, package: GamePackage) -> NetConfig:
-    """The sizes of the game's net in a checkpoint or run; raises InputError."""
-    path = package.find_checkpoint(name)
-    card = read_card(path)
-    if card.get("game") != package.game.name:
-        raise CheckpointError(f"--initial-net {path} plays {card.get('game')!r}, not {package.game.name!r}")
-    return config_from_dict(NetConfig, card.get("net"), f"net on the card of {path}")
-
-
 def read_saved(folder: Path, game: str) -> dict[str, Any]:
     """The `config.json` of a run of `game`; raises InputError."""
     if not (folder / "config.json").exists():
@@ -165,9 +154,13 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         options.config.evaluation.opponents, "--evaluation.opponents", package,
         seed=options.seed, threads=options.threads, device=devices[0].partition(":")[0],
     )  # fmt: skip
-    initial = options.config.initial_net
-    if initial and not saved and options.config.net != read_net_sizes(initial, package):
-        raise InvalidSetting(f"the sizes of the net are those of --initial-net {initial}: leave --net... out")
+    config = options.config
+    grows = config.initial_net and not saved and config.net != read_net_sizes(config.initial_net, package)
+    if grows and not config.gate.enabled:
+        raise InvalidSetting(
+            f"a fresh network learns from the games of --initial-net {config.initial_net} until it passes the "
+            "gate, which is off: leave --net... out to begin with its sizes, or leave the gate on"
+        )
     open_folder = RunFolder.open(folder) if saved else RunFolder.create(folder, settings)
     with open_folder as run:
         changed = settings_changed(saved, settings) if saved else []

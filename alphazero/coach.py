@@ -6,15 +6,18 @@ import importlib.util
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
 
+import numpy as np
+
 from alphazero.arena import MatchResult, gate_decided, play_match
+from alphazero.checkpoint import read_card
 from alphazero.command import Progress
 from alphazero.device_search import make_evaluates
-from alphazero.errors import InvalidSetting, RunFolderError, Stopped
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, Stopped
 from alphazero.evaluator import Evaluator
 from alphazero.health import Watch, describe_samples, oscillation
 from alphazero.kernels import Kernels
@@ -87,8 +90,8 @@ class RunConfig:
     minutes: float = 0.0
     """The run also ends, after a whole generation, when so many minutes are over; 0 = no such limit."""
     initial_net: str = ""
-    """Begin with this net, of its sizes: a checkpoint, a run folder, folder:12 or the name of a shipped net; empty = an
-    untrained one."""
+    """Begin with this net: a checkpoint, a run folder, folder:12 or the name of a shipped net; empty = an untrained
+    one. With other sizes in --net..., a fresh network learns from its games until it passes the gate."""
     cache_size: int = 1 << 20
     """Network answers kept on each thread, 60 bytes each for a small game; 256 MB at most."""
     net: NetConfig = field(default_factory=NetConfig)
@@ -127,6 +130,15 @@ def config_from_dict(config_class: type[Config], values: Any, where: str) -> Con
     return config_class(**chosen)
 
 
+def read_net_sizes(name: str, package: GamePackage) -> NetConfig:
+    """The sizes of the game's net in a checkpoint or run; raises InputError."""
+    path = package.find_checkpoint(name)
+    card = read_card(path)
+    if card.get("game") != package.game.name:
+        raise CheckpointError(f"{path} plays {card.get('game')!r}, not {package.game.name!r}")
+    return config_from_dict(NetConfig, card.get("net"), f"net on the card of {path}")
+
+
 class Coach:
     """One run: `run` goes on from the newest generation in the folder to the end."""
 
@@ -143,23 +155,24 @@ class Coach:
         self.seed, self.threads = seed, threads
         self.devices = [device.partition(":")[0] for device in devices]
         """Their kinds: a run can go on with other GPUs, if they are as many."""
+        self.deterministic = deterministic
         self._begin = folder.newest_valid()
         if self._begin:  # before anything is compiled
             self._check_place(self._begin.state)
         logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         self.kernels = Kernels(package.game)
-        self.net, self.best = (self._make_net(self.devices[0], deterministic) for _ in range(2))
+        self.net, self.best = (self._make_net(sizes) for sizes in (config.net, self._sizes_that_play()))
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
         self.net.use_threads(1)
         self.learner = Learner(self.net, config.learner, seed, max(1, threads // len(devices)))
         self.replay = ReplayBuffer(self.kernels, config.replay)
         self.stop = threading.Event()
         """Set it, and the run raises Stopped where it can be left: within a second."""
-        setup = Setup(
+        self._setup = Setup(
             package, config, devices, threads, seed, self._begin.state.get("slots") if self._begin else None,
             deterministic, lambda: self._checkpoint(self.best_generation), self.stop,
         )  # fmt: skip
-        self.workers = Workers(setup, self.kernels, self.best)
+        self.workers = Workers(self._setup, self.kernels, self.best)
         logger.info("%s", self.workers.describe())
         self.benchmark = package.make_benchmark(package.game) if package.make_benchmark else None
         self.generation = 0
@@ -167,6 +180,8 @@ class Coach:
         """The last one that is wholly on disk."""
         self.best_generation = 0
         self.seconds = 0.0
+        self._cpu_of_closed = 0.0
+        """Processor seconds of processes that are gone."""
         self.replay_files: dict[str, str] = {}
         self.watch = Watch()
         self.benchmark_history: list[float] = []
@@ -176,11 +191,16 @@ class Coach:
         """Ends the processes, if there are any."""
         self.workers.close()
 
-    def _make_net(self, device: str, deterministic: bool) -> NeuralNet:
-        net = self.package.make_net(self.package.game, asdict(self.config.net))
-        net.use_determinism(deterministic)
-        net.use_device(device)
+    def _make_net(self, sizes: NetConfig) -> NeuralNet:
+        net = self.package.make_net(self.package.game, asdict(sizes))
+        net.use_determinism(self.deterministic)
+        net.use_device(self.devices[0])
         return net
+
+    def _sizes_that_play(self) -> NetConfig:
+        """Those of the network that learns, unless the run begins with a net of others and has not outgrown it."""
+        name = str(self._checkpoint(self._begin.state["best"])) if self._begin else self.config.initial_net
+        return read_net_sizes(name, self.package) if name else self.config.net
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -197,11 +217,15 @@ class Coach:
 
     def _write_initial_net(self) -> None:
         """Writes generation 0: the untrained net, or the one to start from."""
-        figures = dict(UNCONTESTED)
-        if self.config.initial_net:
-            card = self.net.load(self.package.find_checkpoint(self.config.initial_net))
-            figures["started_from"] = {"net": self.config.initial_net, "card_sha256": card["card_sha256"]}
-        self._save(figures)
+        figures, net, name = dict(UNCONTESTED), self.net, self.config.initial_net
+        if name:
+            path = self.package.find_checkpoint(name)
+            if self._sizes_that_play() != self.config.net:
+                net = self.best
+                logger.info("a fresh network learns from the games of %s until it passes the gate", name)
+            card = net.load(path)
+            figures["started_from"] = {"net": name, "card_sha256": card["card_sha256"]}
+        self._save(net, figures)
         self.best.load(self._checkpoint(0))
 
     def finished(self) -> bool:
@@ -231,10 +255,9 @@ class Coach:
         learn_figures = self._learn(generation, len(samples))
         gate_figures = self._gate(generation)
         self.generation = generation
-        self._save(gate_figures)
+        self._save(self.net, gate_figures)
         if gate_figures["promoted"]:
-            self.best_generation = generation
-            self.best.load(self._checkpoint(generation))
+            self._let_it_play(generation)
         self.workers.forget()  # also of a net that stays, so that a resumed run meets the same cache
         benchmark = self.benchmark(self._player("candidate", self.net, 0)) if self.benchmark else {}
         progress_figures = self._describe_progress(benchmark)
@@ -248,6 +271,23 @@ class Coach:
         self._say(figures, benchmark)
         for warning in self.watch.new_warnings(figures | progress_figures):
             logger.warning("%s", warning)
+
+    def _let_it_play(self, generation: int) -> None:
+        """The network of that generation takes over self-play."""
+        checkpoint, before = self._checkpoint(generation), self._checkpoint(self.best_generation)
+        self.best_generation = generation
+        if read_card(before)["net"] == read_card(checkpoint)["net"]:
+            self.best.load(checkpoint)
+            return
+        # who plays a network of other sizes must be made anew, and goes on with the games of before
+        games = self._games_in_progress()
+        self._cpu_of_closed += sum(worker.cpu_seconds for worker in self.workers.all)
+        setup = replace(self._setup, slots=self.workers.num_slots)
+        self.workers.close()
+        self.best = self._make_net(self.config.net)
+        self.best.load(checkpoint)
+        self.workers = Workers(setup, self.kernels, self.best)
+        self._go_on_with(games)
 
     def _describe_progress(self, benchmark: dict[str, float]) -> dict[str, Any]:
         """Figures of the run as a whole, after the benchmark of a generation."""
@@ -296,7 +336,7 @@ class Coach:
 
     def _cpu_seconds(self) -> float:
         """Processor time so far, that of the worker processes included."""
-        return time.process_time() + sum(worker.cpu_seconds for worker in self.workers.all)
+        return time.process_time() + self._cpu_of_closed + sum(worker.cpu_seconds for worker in self.workers.all)
 
     def _learn(self, generation: int, num_new: int) -> dict[str, Any]:
         begin = time.monotonic()
@@ -392,20 +432,20 @@ class Coach:
     def _checkpoint(self, generation: int) -> Path:
         return self.folder.path / f"generation_{generation:04d}.safetensors"
 
-    def _save(self, figures: dict[str, Any]) -> None:
-        """Writes the candidate with a card on which nothing depends on the clock."""
+    def _save(self, net: NeuralNet, figures: dict[str, Any]) -> None:
+        """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
         kept = ("gate_score", "promoted", "started_from")
         card = {"generation": self.generation, "search": asdict(self.config.search)}
         card |= {name: figure for name, figure in figures.items() if name in kept}
-        self.net.save(self._checkpoint(self.generation), card)
+        net.save(self._checkpoint(self.generation), card)
 
     def _commit(self, figures: dict[str, Any]) -> None:
         """Writes all that the next generation starts from; the manifest comes last and makes it count."""
         path, number = self.folder.path, f"{self.generation:04d}"
         learner = path / f"learner_{number}.safetensors"
         self.net.save_training(learner)
-        games = {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
-        files = {f"games_{number}.npz": write_npz(path / f"games_{number}.npz", games), **self.replay_files}
+        games = write_npz(path / f"games_{number}.npz", self._games_in_progress())
+        files = {f"games_{number}.npz": games, **self.replay_files}
         for checkpoint in {self._checkpoint(self.generation), self._checkpoint(self.best_generation), learner}:
             for file in (checkpoint, checkpoint.with_suffix(".json")):
                 files[file.name] = sha256_of(file)
@@ -460,7 +500,19 @@ class Coach:
         self.seconds = state["seconds"]
         self.net.load_training(path / f"learner_{self.generation:04d}.safetensors")
         self.best.load(self._checkpoint(self.best_generation))
-        games = read_npz(path / f"games_{self.generation:04d}.npz", MAX_BYTES)
+        self._go_on_with(read_npz(path / f"games_{self.generation:04d}.npz", MAX_BYTES))
+        for number in state["replay"]:
+            name = f"replay_{number:04d}.npz"
+            self.replay.add(number, read_samples(path / name))
+            self.replay_files[name] = manifest.files[name]
+        logger.info("going on after generation %d of %d", self.generation, self.config.generations)
+
+    def _games_in_progress(self) -> dict[str, np.ndarray]:
+        """Of all who play; `_go_on_with` takes them back."""
+        return {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
+
+    def _go_on_with(self, games: Mapping[str, np.ndarray]) -> None:
+        path = self.folder.path
         if f"games_{len(self.workers.all) - 1}" not in games or f"games_{len(self.workers.all)}" in games:
             raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same --device")
         for i, worker in enumerate(self.workers.all):
@@ -471,11 +523,6 @@ class Coach:
                     "--deterministic as they are, and the GPU's memory to the run"
                 )
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
-        for number in state["replay"]:
-            name = f"replay_{number:04d}.npz"
-            self.replay.add(number, read_samples(path / name))
-            self.replay_files[name] = manifest.files[name]
-        logger.info("going on after generation %d of %d", self.generation, self.config.generations)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 

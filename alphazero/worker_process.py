@@ -48,6 +48,9 @@ class Work:
     load: Callable[[], GamePackage]
     """Makes the game anew; can be sent to a process."""
     net: Mapping[str, Any]
+    """Settings of the network that learns."""
+    playing_net: Mapping[str, Any]
+    """Settings of the one that plays."""
     config: SelfPlayConfig
     search: SearchConfig
     replay: ReplayConfig
@@ -251,7 +254,7 @@ class Student:
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `NeuralNet.join`."""
         work = self._work
-        self._kernels, self._net = _make_net(work)
+        self._kernels, self._net = _make_net(work, work.net)
         self._learner = Learner(self._net, work.learner, work.seed, work.threads)
         self._net.join(meeting, rank, size)
 
@@ -285,7 +288,7 @@ def _answer(
 
 
 def _make(work: Work) -> tuple[SelfPlay, NeuralNet, Any]:
-    kernels, net = _make_net(work)
+    kernels, net = _make_net(work, work.playing_net)
     net.use_threads(1)
     evaluate = make_evaluates(kernels, net, 1, work.cache_size)[0]
     worker = SelfPlay(
@@ -294,9 +297,9 @@ def _make(work: Work) -> tuple[SelfPlay, NeuralNet, Any]:
     return worker, net, evaluate
 
 
-def _make_net(work: Work) -> tuple[Kernels, NeuralNet]:
+def _make_net(work: Work, settings: Mapping[str, Any]) -> tuple[Kernels, NeuralNet]:
     package = work.load()
-    net = package.make_net(package.game, work.net)
+    net = package.make_net(package.game, settings)
     net.use_determinism(work.deterministic)
     net.use_device(work.device)
     return Kernels(package.game), net

@@ -135,10 +135,11 @@ class Workers:
         return (played.simulations if self._on_gpu else played.evaluations) / seconds / self._network_rate
 
     def close(self) -> None:
-        """Ends the processes, if there are any."""
+        """Ends the processes, if there are any, and gives back the trees; a second time does no harm."""
+        leave, self._leave = self._leave, None
         try:
-            if self._leave:
-                self._leave()
+            if leave:
+                leave()
         finally:
             for worker in self.learners:  # all at once: each may have to be waited for
                 worker.ask_to_end()
@@ -146,6 +147,8 @@ class Workers:
                 each.close()
             if self._meeting:
                 self._meeting.cleanup()
+            self.all.clear()
+            self.evaluators.clear()
 
     # --- learning on further devices ---------------------------------------------------------------------------------
 
@@ -218,10 +221,11 @@ class Workers:
         setup, config = self._setup, self._setup.config
         assert setup.package.load_again is not None
         work = Work(
-            load=setup.package.load_again, net=asdict(config.net), config=config.self_play, search=config.search,
-            replay=config.replay, learner=config.learner, device=setup.devices[number // self._each],
-            deterministic=setup.deterministic, threads=setup.threads_each, cache_size=config.cache_size,
-            num_slots=self.num_slots, seed=setup.seed, first_game=number, game_stride=self._total,
+            load=setup.package.load_again, net=asdict(config.net), playing_net=self._net.card["net"],
+            config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
+            device=setup.devices[number // self._each], deterministic=setup.deterministic, threads=setup.threads_each,
+            cache_size=config.cache_size, num_slots=self.num_slots, seed=setup.seed, first_game=number,
+            game_stride=self._total,
         )  # fmt: skip
         return WorkerProcess(work, setup.weights, setup.stop)
 

@@ -130,6 +130,41 @@ def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monke
     assert figures(path) == figures(undisturbed)
 
 
+def gate_that_passes(generation: int):
+    """In place of `Coach._gate`."""
+    return lambda self, number: {"gate_score": 0.5, "promoted": number == generation, "gate_games": 6}
+
+
+@pytest.fixture(scope="module")
+def growing(undisturbed) -> RunConfig:
+    return replace(TINY, initial_net=f"{undisturbed}:3", net=replace(TINY.net, channels=12))
+
+
+def test_a_fresh_network_learns_from_the_games_of_another_until_it_passes_the_gate(growing, tmp_path, monkeypatch):
+    """Until then the games are those of a run that goes on with the other network, whose candidates do not pass."""
+    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    grown = run_all(tmp_path / "grown", growing)
+    monkeypatch.setattr(Coach, "_gate", gate_that_passes(0))
+    run_all(tmp_path / "same", replace(growing, net=TINY.net))
+    for name in ("generation_0000.safetensors", "replay_0002.npz"):
+        assert checksums(tmp_path / "grown")[name] == checksums(tmp_path / "same")[name], name
+    assert checksums(tmp_path / "grown")["replay_0003.npz"] != checksums(tmp_path / "same")["replay_0003.npz"]
+    cards = [read_card(tmp_path / "grown" / f"generation_{n:04d}.safetensors") for n in range(4)]
+    assert [card["net"]["channels"] for card in cards] == [8, 12, 12, 12]
+    assert cards[0]["started_from"]["net"] == growing.initial_net
+    assert grown.best_generation == 2 and grown.best.card["net"]["channels"] == 12
+
+
+@pytest.mark.parametrize("stop_after", [1, 2])
+def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, tmp_path, monkeypatch, stop_after):
+    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    run_all(tmp_path / "whole", growing)
+    run_all(tmp_path / "resumed", replace(growing, generations=stop_after))
+    with RunFolder.open(tmp_path / "resumed") as folder:
+        make_coach(folder, growing).run()
+    assert checksums(tmp_path / "resumed") == checksums(tmp_path / "whole")
+
+
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(undisturbed, tmp_path):
     run_all(tmp_path / "again")
     assert checksums(tmp_path / "again") == checksums(undisturbed)

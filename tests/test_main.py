@@ -134,7 +134,8 @@ def test_a_run_can_start_from_a_shipped_net_by_its_name(tmp_path, finished, monk
 
 def test_what_a_run_cannot_start_from_is_refused_before_there_is_a_run(capsys, tmp_path, finished):
     run = tmp_path / "next"
-    assert "--initial-net" in fails(capsys, *start_from(str(finished), "--run", str(run), "--net.channels", "16"))
+    grown = start_from(str(finished), "--run", str(run), "--net.channels", "16")
+    assert "the gate, which is off" in fails(capsys, *grown, "--gate.no-enabled")
     assert "connect4" in fails(capsys, "--game", "connect4", "--initial-net", str(finished), "--run", str(run))
     assert "nowhere" in fails(capsys, *start_from("nowhere", "--run", str(run)))
     assert "(beginner, best, club)" in fails(capsys, "--game", "connect4", "--initial-net", "bestt", "--run", str(run))

@@ -34,7 +34,7 @@ SEARCH = SearchConfig(num_simulations=6)
 
 def work(name: str = "MoveAgainGame") -> Work:
     return Work(
-        load=functools.partial(games.load, f"{FILE}:{name}"), net=NET, config=CONFIG, search=SEARCH,
+        load=functools.partial(games.load, f"{FILE}:{name}"), net=NET, playing_net=NET, config=CONFIG, search=SEARCH,
         replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", deterministic=False, threads=1,
         cache_size=1 << 10, num_slots=4, seed=7, first_game=1, game_stride=2,
     )  # fmt: skip

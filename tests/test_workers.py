@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from test_coach import TINY
+from test_coach import TINY, gate_that_passes
 
 import games
-from alphazero.coach import Coach
+from alphazero.coach import Coach, RunConfig
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, TrainingError, is_out_of_memory
 from alphazero.run_folder import RunFolder
 from alphazero.workers import name_devices
 
 
-def run(path: Path, devices: list[str], generations: int = 2) -> Coach:
+def run(path: Path, devices: list[str], generations: int = 2, config: RunConfig = TINY) -> Coach:
     torch.manual_seed(5)
     with RunFolder.create(path, {}) as folder:
-        config = replace(TINY, generations=generations)
+        config = replace(config, generations=generations)
         coach = Coach(games.load("tictactoe"), config, folder, seed=3, threads=2, devices=devices)
         try:
             coach.run()
@@ -31,7 +32,21 @@ def run(path: Path, devices: list[str], generations: int = 2) -> Coach:
 
 def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(tmp_path: Path):
     """Every process plays its share of the games and adds its part to every update, as threads do."""
-    one, two = run(tmp_path / "one", ["cpu"]), run(tmp_path / "two", ["cpu", "cpu"])
+    expect_the_same(run(tmp_path / "one", ["cpu"]), run(tmp_path / "two", ["cpu", "cpu"]))
+
+
+def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The candidate of the second generation takes over from a net of other sizes, in all processes."""
+    run(tmp_path / "first", ["cpu"], generations=1)
+    config = replace(TINY, initial_net=str(tmp_path / "first"), net=replace(TINY.net, channels=12))
+    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    one, two = (run(tmp_path / f"{len(d)}", d, generations=4, config=config) for d in (["cpu"], ["cpu", "cpu"]))
+    expect_the_same(one, two)
+    lines = (tmp_path / "2" / "metrics.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["cpu_seconds"] > 0 for line in lines)
+
+
+def expect_the_same(one: Coach, two: Coach) -> None:
     assert len(two.workers.learners) == 1
     for (number, here), (_, there) in zip(one.replay.generations, two.replay.generations, strict=True):
         for name, array in here.arrays().items():
