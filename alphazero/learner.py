@@ -16,6 +16,9 @@ from alphazero.replay_buffer import TrainingSet
 
 logger = logging.getLogger(__name__)
 
+FALLS_FROM = 0.7
+"""Share of a run after which the learning rate falls, linearly; until then it is constant."""
+
 READ_EVERY = 32
 """Updates after which the losses are read from a GPU, which waits for it."""
 
@@ -29,7 +32,7 @@ class LearnerConfig:
     learning_rate: float = 3e-3
     """The schedule's peak."""
     final_learning_rate: float = 2e-4
-    """The schedule's end, reached in the last generation along a cosine."""
+    """The schedule's end, reached in the last generation."""
     warmup_updates: int = 50
     """Updates over which the rate rises from 0 in the first generation."""
     weight_decay: float = 1e-4
@@ -71,10 +74,8 @@ class Learner:
     def learning_rate(self, progress: float, update: int) -> float:
         """At `progress` (0 to 1) through the run, `update` updates after its start."""
         config = self.config
-        rate = config.final_learning_rate + (config.learning_rate - config.final_learning_rate) * 0.5 * (
-            1 + math.cos(math.pi * min(1.0, progress))
-        )
-        return rate * min(1.0, (update + 1) / (config.warmup_updates + 1))
+        rate = np.interp(progress, (FALLS_FROM, 1.0), (config.learning_rate, config.final_learning_rate))
+        return float(rate) * min(1.0, (update + 1) / (config.warmup_updates + 1))
 
     def learn(
         self,

@@ -45,11 +45,13 @@ def test_new_samples_are_used_a_bounded_number_of_times():
     assert learner.num_updates(1) == 1
 
 
-def test_the_learning_rate_warms_up_and_falls_along_a_cosine():
-    """By hand: peak 0.1, end 0.02; half way the mean of both; after 4 of 9 warm-up updates half the rate."""
+def test_the_learning_rate_warms_up_holds_and_falls_at_the_end():
+    """By hand: peak 0.1 for 70% of the run, then down to 0.02, halfway of it the mean of both; after 4 of 9 warm-up
+    updates half the rate."""
     learner = Learner(RecordingNet(), LearnerConfig(learning_rate=0.1, final_learning_rate=0.02, warmup_updates=9), 0)
     assert learner.learning_rate(0.0, 100) == pytest.approx(0.1)
-    assert learner.learning_rate(0.5, 100) == pytest.approx(0.06)
+    assert learner.learning_rate(0.7, 100) == pytest.approx(0.1)
+    assert learner.learning_rate(0.85, 100) == pytest.approx(0.06)
     assert learner.learning_rate(1.0, 100) == learner.learning_rate(2.0, 100) == pytest.approx(0.02)
     assert learner.learning_rate(0.0, 4) == pytest.approx(0.05)
 
