@@ -199,8 +199,10 @@ class Coach:
 
     def _sizes_that_play(self) -> NetConfig:
         """Those of the network that learns, unless the run begins with a net of others and has not outgrown it."""
-        name = str(self._checkpoint(self._begin.state["best"])) if self._begin else self.config.initial_net
-        return read_net_sizes(name, self.package) if name else self.config.net
+        name = self.config.initial_net
+        if not name:
+            return self.config.net
+        return read_net_sizes(str(self._checkpoint(self._begin.state["best"])) if self._begin else name, self.package)
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -276,7 +278,7 @@ class Coach:
         """The network of that generation takes over self-play."""
         checkpoint, before = self._checkpoint(generation), self._checkpoint(self.best_generation)
         self.best_generation = generation
-        if read_card(before)["net"] == read_card(checkpoint)["net"]:
+        if read_card(before).get("net") == read_card(checkpoint).get("net"):
             self.best.load(checkpoint)
             return
         # who plays a network of other sizes must be made anew, and goes on with the games of before
