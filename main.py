@@ -92,9 +92,7 @@ def main(argv: list[str]) -> None:
     if given.preset not in presets:
         raise UnknownName("preset", given.preset, presets)
     folder = _choose_folder(given.run, given.resume, package.game.name)
-    defaults = Options(config=presets[given.preset])
-    if given.initial_net:
-        defaults = replace(defaults, config=replace(defaults.config, net=read_net_sizes(given.initial_net, package)))
+    defaults = _defaults(given, package)
     saved: dict[str, Any] = {}
     if given.resume:
         saved = read_saved(folder, given.game)
@@ -112,6 +110,14 @@ def _first_look(argv: list[str]) -> argparse.Namespace:
         parser.add_argument(name, default=default, nargs="?", const=default)
     parser.add_argument("--resume", action="store_true")
     return parser.parse_known_args(argv)[0]
+
+
+def _defaults(given: argparse.Namespace, package: GamePackage) -> Options:
+    """The preset's settings, with the sizes of the net to begin with."""
+    config = package.presets()[given.preset]
+    if given.initial_net:
+        config = replace(config, net=read_net_sizes(given.initial_net, package))
+    return Options(config=config)
 
 
 def _choose_folder(run: str, resume: bool, game_name: str) -> Path:

@@ -118,7 +118,8 @@ def command_of(package: GamePackage, saved: Mapping[str, Any]) -> str:
     words = ["python", "main.py", "--game", saved["game"], "--preset", preset, "--seed", str(saved["seed"])]
     before, after = flat_settings(json.loads(json.dumps(presets[preset]))), flat_settings(settings)
     for name, text in after.items():
-        if before.get(name) == text:
+        # sizes that are not given are those of the net that the run began with, which may become another one
+        if before.get(name) == text and not (settings["initial_net"] and name.startswith("net.")):
             continue
         group, _, last = name.replace("_", "-").rpartition(".")
         prefix, value = f"--{group}." if group else "--", json.loads(text)

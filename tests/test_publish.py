@@ -96,11 +96,22 @@ def test_the_same_seed_writes_the_same_card(run, tmp_path):
 @pytest.mark.parametrize("game", ["connect4", "tictactoe"])
 def test_the_command_on_the_card_gives_the_same_settings(game, flags):
     """Settings to words and back again, through the very parser of main.py."""
+    expect_the_same_settings(game, flags)
+
+
+def test_the_command_of_a_run_that_began_with_a_net_gives_its_sizes(run):
+    """Those of the preset, while those of the net, 1x8, are what the parser takes for granted."""
+    sizes = asdict(games.load("tictactoe").presets()["quick"].net)
+    flags = [word for name, size in sizes.items() for word in (f"--net.{name.replace('_', '-')}", str(size))]
+    assert sizes["channels"] != 8
+    expect_the_same_settings("tictactoe", ["--initial-net", f"{run}:3", *flags])
+
+
+def expect_the_same_settings(game, flags):
     package = games.load(game)
 
     def options(words):
-        given = program._first_look(words)
-        return parse(program.Options, words, default=program.Options(config=package.presets()[given.preset]))
+        return parse(program.Options, words, default=program._defaults(program._first_look(words), package))
 
     chosen = options(["--game", game, *flags])
     saved = {"game": game, "seed": chosen.seed, "threads": 2, "settings": asdict(chosen.config)}
