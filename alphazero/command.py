@@ -7,11 +7,13 @@ import difflib
 import io
 import os
 import re
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 import coloredlogs  # type: ignore[import-untyped]
@@ -38,10 +40,12 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     """Runs `main(argv)` (default: the command line) and returns the exit code.
 
     0: done; 2: the user's mistake, said in one line on stderr; 130: interrupted. A bug of ours shows its traceback.
+    SIGTERM raises SystemExit(143), so that what was begun is ended as after Ctrl-C.
     """
     coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
     try:
-        main(list(sys.argv[1:] if argv is None else argv))
+        with _ending_in_order():
+            main(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except InputError as error:
         print("error: " + " ".join(str(error).split()), file=sys.stderr)
@@ -54,11 +58,27 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     return 0
 
 
+@contextlib.contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """In here SIGTERM unwinds: programs that were started are ended, folders of the moment removed."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def parse(config_class: type[Config], argv: Sequence[str], default: Config | None = None) -> Config:
     """The settings on a command line; raises InputError, or SystemExit(0) after `--help`.
 
-    `default`, if given, holds the settings that the command line does not name. `lenient` passes over what it does not
-    know: for a first look at the options that decide the defaults of the others.
+    `default`, if given, holds the settings that the command line does not name.
     """
     defaults: dict[str, Any] = {} if default is None else {"default": default}
     unknown: list[str] = []

@@ -4,8 +4,10 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -222,6 +224,22 @@ def test_the_exit_codes(capsys):
     assert capsys.readouterr().err == "\ninterrupted\n"
     with pytest.raises(ZeroDivisionError):  # a bug of ours: Python shows it and exits with 1
         run_command(broken, [])
+
+
+def test_a_command_that_is_terminated_ends_what_it_began():
+    ended = []
+
+    def terminated(argv):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        finally:
+            ended.append("the programs that it had started")
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as leaving:
+        run_command(terminated, [])
+    assert leaving.value.code == 143 and ended and signal.getsignal(signal.SIGTERM) == before
 
 
 @dataclasses.dataclass(frozen=True)
