@@ -94,7 +94,8 @@ CHECKS = (
     ),
     Check(
         "distinct_positions", 0.2, 1.0,
-        too_low="the games repeat each other; raise --self-play.random-plies or --self-play.temperature-plies",
+        too_low="the games repeat each other; raise --self-play.random-plies, or without sequential halving "
+        "--self-play.temperature-plies",
     ),
     Check(
         "policy_entropy", 0.02, float("inf"), from_generation=5,

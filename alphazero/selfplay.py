@@ -40,7 +40,7 @@ class SelfPlayConfig:
     num_slots: int = 256
     """Games going on at once on each thread; more keep the network busier, and use more memory."""
     temperature: float = 1.0
-    """Actions are drawn by visits^(1/temperature) at first."""
+    """Actions are drawn by visits^(1/temperature) at first; not with sequential halving, which has noise of its own."""
     temperature_plies: int = 12
     """Plies played at `temperature`; later ones at `final_temperature`."""
     final_temperature: float = 0.25
