@@ -276,9 +276,9 @@ class Coach:
 
     def _let_it_play(self, generation: int) -> None:
         """The network of that generation takes over self-play."""
-        checkpoint, before = self._checkpoint(generation), self._checkpoint(self.best_generation)
+        checkpoint = self._checkpoint(generation)
         self.best_generation = generation
-        if read_card(before).get("net") == read_card(checkpoint).get("net"):
+        if not self._grows:
             self.best.load(checkpoint)
             return
         # who plays a network of other sizes must be made anew, and goes on with the games of before
@@ -291,9 +291,16 @@ class Coach:
         self.workers = Workers(setup, self.kernels, self.best)
         self._go_on_with(games)
 
+    @property
+    def _grows(self) -> bool:
+        """A net of other sizes than that which learns still plays."""
+        return self.best.card.get("net") != self.net.card.get("net")
+
     def _describe_progress(self, benchmark: dict[str, float]) -> dict[str, Any]:
         """Figures of the run as a whole, after the benchmark of a generation."""
-        figures: dict[str, Any] = {"generations_since_promotion": self.generation - self.best_generation}
+        figures: dict[str, Any] = {}
+        if not self._grows:  # a fresh network has much to learn before the gate says anything about the run
+            figures["generations_since_promotion"] = self.generation - self.best_generation
         if benchmark:
             self.benchmark_history.append(next(iter(benchmark.values())))
             figures["benchmark_oscillation"] = oscillation(self.benchmark_history)

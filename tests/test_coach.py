@@ -153,6 +153,8 @@ def test_a_fresh_network_learns_from_the_games_of_another_until_it_passes_the_ga
     assert [card["net"]["channels"] for card in cards] == [8, 12, 12, 12]
     assert cards[0]["started_from"]["net"] == growing.initial_net
     assert grown.best_generation == 2 and grown.best.card["net"]["channels"] == 12
+    since = [line.get("generations_since_promotion") for line in figures(tmp_path / "grown")]
+    assert since == [None, 0, 1]  # no advice about the gate while the fresh network is far behind
 
 
 @pytest.mark.parametrize("stop_after", [1, 2])
