@@ -222,7 +222,12 @@ def _conclude(
 ) -> None:
     evaluation = coach.evaluate(opponents)
     simulations = coach.config.evaluation.simulations
-    print(f"\nThe best net is that of generation {coach.best_generation}. With {simulations} simulations it scores")
+    best = f"The best net is that of generation {coach.best_generation}"
+    if coach.best_generation == 0:
+        best = (
+            f"No candidate has passed the gate: the best net is still {coach.config.initial_net or 'the untrained one'}"
+        )
+    print(f"\n{best}. With {simulations} simulations it scores")
     for match in evaluation["matches"]:
         low, high = match["score_interval"]
         print(

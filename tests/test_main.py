@@ -122,6 +122,12 @@ def test_a_run_can_start_from_another_net(capsys, tmp_path, finished):
     assert "cannot be changed" in other
 
 
+def test_a_run_whose_candidates_do_not_pass_says_whose_net_is_the_best(capsys, tmp_path, finished):
+    flags = ["--net.channels", "12", "--gate.threshold", "1"]
+    assert run_command(main, [*start_from(f"{finished}:1", "--run", str(tmp_path / "next")), *flags]) == 0
+    assert f"No candidate has passed the gate: the best net is still {finished}:1. With" in capsys.readouterr().out
+
+
 def test_a_run_can_start_from_a_shipped_net_by_its_name(tmp_path, finished, monkeypatch):
     monkeypatch.setattr(games, "NETS", tmp_path)
     (tmp_path / "tictactoe").mkdir()
