@@ -161,7 +161,8 @@ class Coach:
             self._check_place(self._begin.state)
         logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         self.kernels = Kernels(package.game)
-        self.net, self.best = (self._make_net(sizes) for sizes in (config.net, self._sizes_that_play()))
+        playing = self._sizes_that_play()
+        self.net, self.best = self._make_net(config.net), self._make_net(playing)
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
         self.net.use_threads(1)
         self.learner = Learner(self.net, config.learner, seed, max(1, threads // len(devices)))
@@ -169,7 +170,8 @@ class Coach:
         self.stop = threading.Event()
         """Set it, and the run raises Stopped where it can be left: within a second."""
         self._setup = Setup(
-            package, config, devices, threads, seed, self._begin.state.get("slots") if self._begin else None,
+            package, config, playing, devices, threads, seed,
+            self._begin.state.get("slots") if self._begin else None,
             deterministic, lambda: self._checkpoint(self.best_generation), self.stop,
         )  # fmt: skip
         self.workers = Workers(self._setup, self.kernels, self.best)
@@ -222,7 +224,7 @@ class Coach:
         figures, net, name = dict(UNCONTESTED), self.net, self.config.initial_net
         if name:
             path = self.package.find_checkpoint(name)
-            if self._sizes_that_play() != self.config.net:
+            if self._grows:
                 net = self.best
                 logger.info("a fresh network learns from the games of %s until it passes the gate", name)
             card = net.load(path)
@@ -284,17 +286,17 @@ class Coach:
         # who plays a network of other sizes must be made anew, and goes on with the games of before
         games = self._games_in_progress()
         self._cpu_of_closed += sum(worker.cpu_seconds for worker in self.workers.all)
-        setup = replace(self._setup, slots=self.workers.num_slots)
+        self._setup = replace(self._setup, net=self.config.net, slots=self.workers.num_slots)
         self.workers.close()
         self.best = self._make_net(self.config.net)
         self.best.load(checkpoint)
-        self.workers = Workers(setup, self.kernels, self.best)
+        self.workers = Workers(self._setup, self.kernels, self.best)
         self._go_on_with(games)
 
     @property
     def _grows(self) -> bool:
         """A net of other sizes than that which learns still plays."""
-        return self.best.card.get("net") != self.net.card.get("net")
+        return self._setup.net != self.config.net
 
     def _describe_progress(self, benchmark: dict[str, float]) -> dict[str, Any]:
         """Figures of the run as a whole, after the benchmark of a generation."""
@@ -521,6 +523,7 @@ class Coach:
         return {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
 
     def _go_on_with(self, games: Mapping[str, np.ndarray]) -> None:
+        """Raises RunFolderError where others play them than those who began them."""
         path = self.folder.path
         if f"games_{len(self.workers.all) - 1}" not in games or f"games_{len(self.workers.all)}" in games:
             raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same --device")

@@ -18,6 +18,7 @@ from alphazero.evaluator import Evaluator
 from alphazero.kernels import Kernels
 from alphazero.neural_net import DeviceEvaluate, NeuralNet
 from alphazero.package import GamePackage
+from alphazero.resnet import NetConfig
 from alphazero.selfplay import SelfPlay
 from alphazero.worker_process import SECONDS_TO_LEAVE, Lesson, Work, WorkerProcess
 
@@ -33,6 +34,8 @@ class Setup:
 
     package: GamePackage
     config: RunConfig
+    net: NetConfig
+    """Sizes of the network that plays; `config.net` has those of the one that learns."""
     devices: Sequence[str]
     """The first is the coach's own."""
     threads: int
@@ -221,7 +224,7 @@ class Workers:
         setup, config = self._setup, self._setup.config
         assert setup.package.load_again is not None
         work = Work(
-            load=setup.package.load_again, net=asdict(config.net), playing_net=self._net.card["net"],
+            load=setup.package.load_again, net=asdict(config.net), playing_net=asdict(setup.net),
             config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
             device=setup.devices[number // self._each], deterministic=setup.deterministic, threads=setup.threads_each,
             cache_size=config.cache_size, num_slots=self.num_slots, seed=setup.seed, first_game=number,
