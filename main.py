@@ -21,12 +21,13 @@ import torch
 import tyro
 
 import games
-from alphazero.coach import Coach, RunConfig, config_from_dict, read_net_sizes, show_figures
+from alphazero.coach import Coach, read_net_sizes, show_figures
 from alphazero.command import count_cores, parse, run_command
 from alphazero.contestants import open_opponents
 from alphazero.errors import InvalidSetting, RunFolderError, Stopped, UnknownName
 from alphazero.package import GamePackage
 from alphazero.players import Player
+from alphazero.run_config import RunConfig, config_from_dict
 from alphazero.run_folder import RunFolder, settings_changed
 from alphazero.storage import read_json, write_json
 from alphazero.worker_process import see_only

@@ -15,9 +15,9 @@ from alphazero.gtp_words import GtpWords
 from alphazero.run_folder import resolve_checkpoint
 
 if TYPE_CHECKING:
-    from alphazero.coach import RunConfig
     from alphazero.neural_net import NeuralNet
     from alphazero.players import Player
+    from alphazero.run_config import RunConfig
 
 Truth = Callable[[Position], Mapping[int, str]]
 """What every legal action leads to, exactly, in words ("wins in 5"), the best first; empty if that takes too long."""

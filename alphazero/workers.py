@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from alphazero.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.device_search import as_many_as_fit, make_evaluates, runs_on_device
@@ -19,11 +19,9 @@ from alphazero.kernels import Kernels
 from alphazero.neural_net import DeviceEvaluate, NeuralNet
 from alphazero.package import GamePackage
 from alphazero.resnet import NetConfig
+from alphazero.run_config import RunConfig
 from alphazero.selfplay import SelfPlay
 from alphazero.worker_process import SECONDS_TO_LEAVE, Lesson, Work, WorkerProcess
-
-if TYPE_CHECKING:
-    from alphazero.coach import RunConfig
 
 logger = logging.getLogger(__name__)
 

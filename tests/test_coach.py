@@ -16,7 +16,7 @@ import torch
 
 import games
 from alphazero.checkpoint import load_checkpoint, read_card
-from alphazero.coach import Coach, EvaluationConfig, GateConfig, RunConfig, config_from_dict
+from alphazero.coach import Coach
 from alphazero.contestants import open_opponents
 from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.learner import LearnerConfig
@@ -24,6 +24,7 @@ from alphazero.mcts import SearchConfig
 from alphazero.package import GamePackage
 from alphazero.replay_buffer import ReplayConfig
 from alphazero.resnet import NetConfig
+from alphazero.run_config import EvaluationConfig, GateConfig, RunConfig, config_from_dict
 from alphazero.run_folder import RunFolder
 from alphazero.selfplay import SelfPlayConfig
 

@@ -16,13 +16,14 @@ import pytest
 import torch
 
 import games
-from alphazero.coach import Coach, EvaluationConfig, GateConfig, RunConfig
+from alphazero.coach import Coach
 from alphazero.health import CHECKS, MAX_POSITIONS, TREND, Check, Watch, describe_samples, oscillation
 from alphazero.kernels import Kernels
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
 from alphazero.replay_buffer import Samples
 from alphazero.resnet import NetConfig
+from alphazero.run_config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.run_folder import RunFolder, read_metrics
 from alphazero.selfplay import SelfPlayConfig
 from games.tictactoe.game import TicTacToe

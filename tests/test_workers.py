@@ -12,8 +12,9 @@ import torch
 from test_coach import TINY, gate_that_passes
 
 import games
-from alphazero.coach import Coach, RunConfig
+from alphazero.coach import Coach
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, TrainingError, is_out_of_memory
+from alphazero.run_config import RunConfig
 from alphazero.run_folder import RunFolder
 from alphazero.workers import name_devices
 

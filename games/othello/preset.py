@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from alphazero.coach import EvaluationConfig, GateConfig, RunConfig
 from alphazero.game import Game
 from alphazero.learner import LearnerConfig
 from alphazero.mcts import SearchConfig
 from alphazero.resnet import NetConfig
+from alphazero.run_config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.selfplay import SelfPlayConfig
 
 
