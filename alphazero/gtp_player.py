@@ -8,17 +8,16 @@ on from what it knows, it is told the whole of it again.
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import re
 import shlex
-import signal
 import subprocess
 import threading
 import weakref
 from collections import deque
 from typing import IO
 
+from alphazero.child_program import end_program, start_program
 from alphazero.errors import IllegalAction, InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.gtp_words import COLOURS, GtpWords
@@ -47,10 +46,7 @@ class Engine:
     def __init__(self, command: list[str], timeout: float, log: list[str] | None = None):
         self._timeout, self._log = timeout, log
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                errors="replace", bufsize=1, start_new_session=True,
-            )  # fmt: skip
+            self._process = start_program(command, subprocess.PIPE)
         except (OSError, ValueError) as error:
             raise EngineFault(f"cannot be started: {getattr(error, 'strerror', None) or error}") from error
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -140,11 +136,7 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(GRACE)
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(OSError):  # nobody is left
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.wait()
+    end_program(process)
 
 
 class GtpPlayer(FollowingPlayer):

@@ -303,6 +303,21 @@ def test_a_program_that_never_answers_is_given_up(code, program, labelled, expec
     assert said.startswith(f"{command} has not answered to {next(iter(expected))} for ")
 
 
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no groups of processes")
+def test_a_program_is_ended_with_its_children(program, labelled, tmp_path, monkeypatch):
+    monkeypatch.setattr(solver_program, "PATIENCE", 0.5)
+    child = "import subprocess; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    note = "open(folder / 'pids.txt', 'a').write(f'{child.pid}\\n')"
+    begin = time.monotonic()
+    refusal(labelled, program(f"{child}; {note}; time.sleep(60)"))
+    assert time.monotonic() - begin < 30  # the child holds the pipes open, and waiting for it would take a minute
+    assert len((tmp_path / "pids.txt").read_text().split()) == 2
+    end = time.monotonic() + 10
+    while running(tmp_path) and time.monotonic() < end:  # who takes an orphan over needs a moment to let it go
+        time.sleep(0.02)
+    assert not running(tmp_path)
+
+
 def test_the_message_says_how_long_it_has_waited(program, labelled, monkeypatch):
     monkeypatch.setattr(solver_program, "PATIENCE", 1.0)
     assert refusal(labelled, program("time.sleep(60)")).endswith(" for 1 s")

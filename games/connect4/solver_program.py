@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from alphazero.child_program import end_program, start_program
 from alphazero.command import Progress
 from alphazero.errors import InputError
 from games.connect4.labelled import Labelled
@@ -72,10 +73,7 @@ def _ask(command: str, questions: list[str]) -> Iterator[str]:
         raise InputError(f"cannot start the solver program {command!r}: it is empty; give a command line")
     with tempfile.TemporaryFile() as complaints:
         try:
-            program = subprocess.Popen(
-                shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
-                text=True, errors="replace",
-            )  # fmt: skip
+            program = start_program(shlex.split(command), complaints)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"cannot start the solver program {command!r}: {reason}; give a command line") from None
@@ -103,10 +101,9 @@ def _ask(command: str, questions: list[str]) -> Iterator[str]:
                     raise InputError(f"{command} ended (exit code {code}{what}) without an answer to {question}")
                 yield answer
         finally:
-            program.kill()
-            program.wait()
+            end_program(program)
             for thread in threads:
-                thread.join(1.0)  # not for ever: a child of the program may hold its pipes open
+                thread.join(1.0)  # not for ever: a child that left the program's group may hold its pipes open
             for pipe in (program.stdin, program.stdout):
                 if pipe is not None:
                     with contextlib.suppress(OSError):

@@ -1,0 +1,29 @@
+"""Programs of others that run beside ours: each in a group of its own, so that it is ended with its children."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from typing import IO
+
+
+def start_program(command: list[str], stderr: int | IO[bytes]) -> subprocess.Popen[str]:
+    """Starts the program with its input and output as lines of text on pipes.
+
+    Raises OSError or ValueError when it cannot be started.
+    """
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", bufsize=1,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def end_program(process: subprocess.Popen[str]) -> None:
+    """Ends what is left of the program and its children, at once."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):  # nobody is left
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
