@@ -305,8 +305,11 @@ def _search_settings(
         values.setdefault("num_simulations", simulations)
     if "simulations" in values:
         values["num_simulations"] = values.pop("simulations")
-    if values.get("num_simulations") == 0:
+    num_simulations = values.get("num_simulations")
+    if num_simulations == 0:
         return None, temperature
+    if num_simulations is not None and num_simulations < 0:
+        raise InvalidSetting(f"simulations must not be negative: {num_simulations}")
     return replace(base, **values), temperature
 
 

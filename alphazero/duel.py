@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from alphazero.arena import MatchResult, get_ready, play_match
 from alphazero.command import Progress
 from alphazero.game import Game
@@ -10,6 +12,8 @@ from alphazero.kernels import Kernels
 from alphazero.package import AreBalanced
 from alphazero.players import Player
 from alphazero.sprt import Sprt
+
+logger = logging.getLogger(__name__)
 
 
 def play_alone(
@@ -31,6 +35,8 @@ def play_alone(
 
     for player in (first, second):
         get_ready(kernels, player)
+    if are_balanced is not None:
+        logger.info("choosing balanced openings (a minute if there are thousands of games)")
     with Progress(f"{first.name} - {second.name}") as progress:
         return play_match(
             kernels, first, second, num_games, seed, on_progress=show, are_balanced=are_balanced,

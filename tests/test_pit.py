@@ -162,6 +162,7 @@ WRONG = [
     ("random minimax:0", "the depth of minimax must lie between 1 and 42"),
     ("random mcts:x", "not 'x'"),
     ("random mcts:0", "at least 1 simulation"),
+    ("random mcts@simulations=-1", "simulations must not be negative: -1"),
     ("random mcts:5@temprature=1", "did you mean 'temperature'?"),
     ("random mcts:5@c_puct=-1", "c_puct must lie between"),
     ("random random@temperature=1", "random takes no settings"),
