@@ -20,7 +20,7 @@ import coloredlogs  # type: ignore[import-untyped]
 import tyro
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError, InvalidSetting, Terminated
 
 Config = TypeVar("Config")
 
@@ -34,13 +34,15 @@ _SAYINGS = (
     (r"Missing from \S+ (.*)", r"missing: \1"),
 )
 _SECONDS_BETWEEN_LINES = 10.0
+_PATIENCE = 3.0
+"""Seconds that threads have to end when the process was asked to."""
 
 
 def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = None) -> int:
     """Runs `main(argv)` (default: the command line) and returns the exit code.
 
     0: done; 2: the user's mistake, said in one line on stderr; 130: interrupted. A bug of ours shows its traceback.
-    SIGTERM raises SystemExit(143), so that what was begun is ended as after Ctrl-C.
+    SIGTERM raises Terminated, with exit code 143, so that what was begun is ended as after Ctrl-C.
     """
     coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
     try:
@@ -60,10 +62,16 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
 
 @contextlib.contextmanager
 def _ending_in_order() -> Iterator[None]:
-    """In here SIGTERM unwinds: programs that were started are ended, folders of the moment removed."""
+    """In here SIGTERM unwinds: programs that were started are ended, folders of the moment removed.
+
+    Then the interpreter would wait for threads that are in compiled code; not for long.
+    """
+    code = 0
 
     def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+        nonlocal code
+        code = 128 + number
+        raise Terminated(code)
 
     if threading.current_thread() is not threading.main_thread():  # only that one gets signals
         yield
@@ -73,6 +81,10 @@ def _ending_in_order() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        if code:
+            leaving = threading.Timer(_PATIENCE, os._exit, (code,))
+            leaving.daemon = True
+            leaving.start()
 
 
 def parse(config_class: type[Config], argv: Sequence[str], default: Config | None = None) -> Config:

@@ -12,6 +12,8 @@
     TrainingError              learning broke down (three batches in a row without a finite loss)
     DeviceMemoryError          a GPU's memory does not hold what is to be computed
 
+    Terminated                 SIGTERM: no mistake at all, and SystemExit, so that all is ended that was begun
+
 Everything else that escapes is a bug of ours and shows its traceback (exit code 1).
 """
 
@@ -92,3 +94,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 class Stopped(Exception):
     """What was going on was asked to stop, and has done so."""
+
+
+class Terminated(SystemExit):
+    """The process was asked to end."""

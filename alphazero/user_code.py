@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from alphazero.errors import InputError
+from alphazero.errors import InputError, Terminated
 
 
 def can_be_found(module_name: str) -> bool:
@@ -70,6 +70,8 @@ def naming(what: str, error: type[InputError]) -> Iterator[None]:
     """Turns whatever somebody else's module raises into one sentence, an `error`, that says where."""
     try:
         yield
+    except Terminated:
+        raise
     except (Exception, SystemExit) as raised:
         frames = traceback.extract_tb(raised.__traceback__)
         ours = {frame.filename for frame in frames[:2]}  # this function and the one that asked

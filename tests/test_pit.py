@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -227,20 +226,39 @@ def test_the_exit_codes(capsys):
         run_command(broken, [])
 
 
-def test_a_command_that_is_terminated_ends_what_it_began():
-    ended = []
+TERMINATED = """
+import os, signal, sys, time
+from concurrent.futures import ThreadPoolExecutor
+from alphazero.command import run_command
 
-    def terminated(argv):
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(60)
-        finally:
-            ended.append("the programs that it had started")
+def main(argv):
+    try:
+        {}
+    finally:
+        print("ended what it began")
 
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit) as leaving:
-        run_command(terminated, [])
-    assert leaving.value.code == 143 and ended and signal.getsignal(signal.SIGTERM) == before
+sys.exit(run_command(main, []))
+"""
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+        # as searches in compiled code, which cannot be interrupted
+        "ThreadPoolExecutor().submit(time.sleep, 60); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+        "import games; games.load('game.py')",
+    ],
+)
+def test_a_command_that_is_terminated_ends_what_it_began(work, tmp_path):
+    (tmp_path / "game.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    begin = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED.format(work)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=50,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (143, "ended what it began\n", "")
+    assert time.monotonic() - begin < 30
 
 
 @dataclasses.dataclass(frozen=True)
