@@ -79,7 +79,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> RunFolder:
-        """A new run; refuses a folder that already holds one."""
+        """A new run; refuses a folder that already holds one, unless that ended before generation 0."""
         path = Path(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,8 @@ class RunFolder:
             raise RunFolderError(f"cannot make the run folder {path}: {error.strerror}; choose another one") from error
         run = cls(path)
         try:
-            if (path / CONFIG).exists() or _generations(path, "manifest") or _generations(path, "generation"):
+            begun = (path / CONFIG).exists() or _generations(path, "generation")
+            if _generations(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
                 raise RunFolderError(f"{path} already holds a run; add --resume to go on, or choose another folder")
             atomic_write(path / NEVER_COMMITTED, b"")
             write_json(path / CONFIG, dict(config))  # last: this is what makes the folder a run

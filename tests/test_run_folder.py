@@ -366,6 +366,8 @@ def test_a_run_that_died_before_its_first_commit_starts_again(tmp_path):
         atomic_write(run.path / "generation_0001.safetensors", b"net")
     with RunFolder.open(tmp_path / "run") as run:
         assert run.newest_valid() is None
+    with RunFolder.create(tmp_path / "run", {"seed": 2}) as run:  # nothing is lost by other settings either
+        assert run.config == {"seed": 2} and run.newest_valid() is None
 
 
 def test_files_left_behind_are_removed_and_said(folder, caplog):
