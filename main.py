@@ -21,7 +21,7 @@ import torch
 import tyro
 
 import games
-from alphazero.coach import Coach, read_net_sizes, show_figures
+from alphazero.coach import Coach, check_growth, read_net_sizes, show_figures
 from alphazero.command import count_cores, parse, run_command
 from alphazero.contestants import open_opponents
 from alphazero.errors import InvalidSetting, RunFolderError, Stopped, UnknownName
@@ -110,6 +110,8 @@ def _first_look(argv: list[str]) -> argparse.Namespace:
     for name, default in (("--game", "connect4"), ("--preset", "quick"), ("--run", ""), ("--initial-net", "")):
         parser.add_argument(name, default=default, nargs="?", const=default)
     parser.add_argument("--resume", action="store_true")
+    # with hyphens or underscores, as `parse` takes them
+    argv = [re.sub(r"^--[\w.-]+", lambda flag: flag[0].replace("_", "-"), word) for word in argv]
     return parser.parse_known_args(argv)[0]
 
 
@@ -161,13 +163,8 @@ def train(options: Options, package: GamePackage, folder: Path, saved: dict[str,
         options.config.evaluation.opponents, "--evaluation.opponents", package,
         seed=options.seed, threads=options.threads, device=devices[0].partition(":")[0],
     )  # fmt: skip
-    config = options.config
-    grows = config.initial_net and not saved and config.net != read_net_sizes(config.initial_net, package)
-    if grows and not config.gate.enabled:
-        raise InvalidSetting(
-            f"a fresh network learns from the games of --initial-net {config.initial_net} until it passes the "
-            "gate, which is off: leave --net... out to begin with its sizes, or leave the gate on"
-        )
+    if options.config.initial_net and not saved:
+        check_growth(options.config, read_net_sizes(options.config.initial_net, package))
     open_folder = RunFolder.open(folder) if saved else RunFolder.create(folder, settings)
     with open_folder as run:
         changed = settings_changed(saved, settings) if saved else []

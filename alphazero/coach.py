@@ -17,7 +17,7 @@ from alphazero.arena import MatchResult, gate_decided, play_match
 from alphazero.checkpoint import read_card
 from alphazero.command import Progress
 from alphazero.device_search import make_evaluates
-from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, Stopped
+from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, Stopped
 from alphazero.evaluator import Evaluator
 from alphazero.health import Watch, describe_samples, oscillation
 from alphazero.kernels import Kernels
@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
 """The gate's figures of a net that had no gate to pass."""
+ORIGINS = ("started_from", "learned_from_games_of")
+"""What the card of generation 0 says of the net that a run began with, whose weights it has or not."""
 
 
 def read_net_sizes(name: str, package: GamePackage) -> NetConfig:
@@ -47,6 +49,15 @@ def read_net_sizes(name: str, package: GamePackage) -> NetConfig:
     if card.get("game") != package.game.name:
         raise CheckpointError(f"{path} plays {card.get('game')!r}, not {package.game.name!r}")
     return config_from_dict(NetConfig, card.get("net"), f"net on the card of {path}")
+
+
+def check_growth(config: RunConfig, playing: NetConfig) -> None:
+    """Raises InvalidSetting if the net of sizes `playing` would play for ever, as there is no gate to pass."""
+    if config.net != playing and not config.gate.enabled:
+        raise InvalidSetting(
+            f"a fresh network learns from the games of --initial-net {config.initial_net} until it passes the "
+            "gate, which is off: leave --net... out to begin with its sizes, or leave the gate on"
+        )
 
 
 class Coach:
@@ -72,6 +83,7 @@ class Coach:
         logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
         self.kernels = Kernels(package.game)
         playing = self._sizes_that_play()
+        check_growth(config, playing)
         self.net, self.best = self._make_net(config.net), self._make_net(playing)
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
         self.net.use_threads(1)
@@ -126,6 +138,9 @@ class Coach:
         else:
             self._restore(self._begin)
         on_ready()
+        if self._grows:
+            net = self.config.initial_net
+            logger.info("a fresh network learns from the games of %s until it passes the gate", net)
         while not self.finished():
             self._play_generation()
 
@@ -134,11 +149,10 @@ class Coach:
         figures, net, name = dict(UNCONTESTED), self.net, self.config.initial_net
         if name:
             path = self.package.find_checkpoint(name)
-            if self._grows:
-                net = self.best
-                logger.info("a fresh network learns from the games of %s until it passes the gate", name)
+            net = self.best if self._grows else self.net
             card = net.load(path)
-            figures["started_from"] = {"net": name, "card_sha256": card["card_sha256"]}
+            origin = "learned_from_games_of" if self._grows else "started_from"
+            figures[origin] = {"net": name, "card_sha256": card["card_sha256"]}
         self._save(net, figures)
         self.best.load(self._checkpoint(0))
 
@@ -196,12 +210,19 @@ class Coach:
         # who plays a network of other sizes must be made anew, and goes on with the games of before
         games = self._games_in_progress()
         self._cpu_of_closed += sum(worker.cpu_seconds for worker in self.workers.all)
-        self._setup = replace(self._setup, net=self.config.net, slots=self.workers.num_slots)
+        slots = self.workers.num_slots
+        self._setup = replace(self._setup, net=self.config.net, slots=slots)
         self.workers.close()
         self.best = self._make_net(self.config.net)
         self.best.load(checkpoint)
         self.workers = Workers(self._setup, self.kernels, self.best)
+        if self.workers.num_slots < slots:
+            raise DeviceMemoryError(
+                f"the network that has passed the gate leaves the GPU too little memory for {slots} games at once, "
+                "which are in progress: free some and go on with --resume, or begin with a smaller --net..."
+            )
         self._go_on_with(games)
+        logger.info("the fresh network plays from now on, %s", self.workers.describe())
 
     @property
     def _grows(self) -> bool:
@@ -355,7 +376,7 @@ class Coach:
 
     def _save(self, net: NeuralNet, figures: dict[str, Any]) -> None:
         """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
-        kept = ("gate_score", "promoted", "started_from")
+        kept = ("gate_score", "promoted", *ORIGINS)
         card = {"generation": self.generation, "search": asdict(self.config.search)}
         card |= {name: figure for name, figure in figures.items() if name in kept}
         net.save(self._checkpoint(self.generation), card)

@@ -30,7 +30,7 @@ from alphazero.selfplay import SelfPlayConfig
 
 ROOT = Path(__file__).parent.parent
 TINY = RunConfig(
-    generations=3,
+    generations=4,  # in the last one the learning rate falls
     cache_size=1 << 10,
     net=NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8),
     search=SearchConfig(num_simulations=6),
@@ -86,20 +86,21 @@ def undisturbed(tmp_path_factory) -> Path:
 
 def test_a_whole_run_leaves_everything_behind(undisturbed):
     lines = [json.loads(line) for line in (undisturbed / "metrics.jsonl").read_text().splitlines()]
-    assert [line["generation"] for line in lines] == [1, 2, 3]
+    assert [line["generation"] for line in lines] == [1, 2, 3, 4]
     needed = {"seconds", "games", "positions", "policy_loss", "value_loss", "gate_score", "promoted"}
     assert all(needed <= line.keys() and line["games"] >= 12 and line["positions"] >= 5 * 12 for line in lines)
-    for generation in range(4):
+    assert [line["learning_rate"] for line in lines] == pytest.approx([3e-3, 3e-3, 3e-3, 3e-3 - 2.8e-3 / 6])
+    for generation in range(5):
         tensors, card = load_checkpoint(undisturbed / f"generation_{generation:04d}.safetensors")
         assert card["game"] == "tictactoe" and card["generation"] == generation and tensors
-    first, last = (load_checkpoint(undisturbed / f"generation_{n:04d}.safetensors")[0] for n in (0, 3))
+    first, last = (load_checkpoint(undisturbed / f"generation_{n:04d}.safetensors")[0] for n in (0, 4))
     assert any(not torch.equal(first[name], last[name]) for name in first)
 
 
 def test_the_window_lets_old_replay_files_go(tmp_path):
     """A window of two generations, and two points to resume from: after the fourth the first file has left."""
     path = tmp_path / "run"
-    run_all(path, replace(TINY, generations=4))
+    run_all(path)
     assert [file.name for file in sorted(path.glob("replay_*"))] == [f"replay_000{n}.npz" for n in (2, 3, 4)]
     with RunFolder.open(path) as folder:
         assert folder.newest_valid().state["replay"] == [3, 4]
@@ -111,9 +112,8 @@ def test_another_number_of_slots_is_refused_on_resume(undisturbed):
         make_coach(folder, config).run()
 
 
-@pytest.mark.parametrize("stop_after", [0, 1, 2])
-def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monkeypatch, stop_after):
-    path = tmp_path / "run"
+def run_in_two_parts(path: Path, stop_after: int, monkeypatch, config: RunConfig = TINY) -> None:
+    """Interrupted when so many generations are finished, and resumed."""
     play = Coach._play_generation
 
     def interrupted(self):
@@ -123,10 +123,16 @@ def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monke
 
     monkeypatch.setattr(Coach, "_play_generation", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_all(path)
+        run_all(path, config)
     monkeypatch.setattr(Coach, "_play_generation", play)
     with RunFolder.open(path) as folder:
-        make_coach(folder).run()
+        make_coach(folder, config).run()
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 3])
+def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monkeypatch, stop_after):
+    path = tmp_path / "run"
+    run_in_two_parts(path, stop_after, monkeypatch)
     assert checksums(path) == checksums(undisturbed)
     assert figures(path) == figures(undisturbed)
 
@@ -141,10 +147,15 @@ def growing(undisturbed) -> RunConfig:
     return replace(TINY, initial_net=f"{undisturbed}:3", net=replace(TINY.net, channels=12))
 
 
-def test_a_fresh_network_learns_from_the_games_of_another_until_it_passes_the_gate(growing, tmp_path, monkeypatch):
+def test_a_fresh_network_learns_from_the_games_of_another_until_it_passes_the_gate(
+    growing, tmp_path, monkeypatch, caplog
+):
     """Until then the games are those of a run that goes on with the other network, whose candidates do not pass."""
+    caplog.set_level("INFO")
     monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
     grown = run_all(tmp_path / "grown", growing)
+    said = [line for line in caplog.messages if "fresh network" in line]
+    assert len(said) == 2 and "until it passes the gate" in said[0] and "plays from now on, on cpu: trees" in said[1]
     monkeypatch.setattr(Coach, "_gate", gate_that_passes(0))
     run_all(tmp_path / "same", replace(growing, net=TINY.net))
     for name in ("generation_0000.safetensors", "replay_0002.npz"):
@@ -152,20 +163,24 @@ def test_a_fresh_network_learns_from_the_games_of_another_until_it_passes_the_ga
     assert checksums(tmp_path / "grown")["replay_0003.npz"] != checksums(tmp_path / "same")["replay_0003.npz"]
     cards = [read_card(tmp_path / "grown" / f"generation_{n:04d}.safetensors") for n in range(4)]
     assert [card["net"]["channels"] for card in cards] == [8, 12, 12, 12]
-    assert cards[0]["started_from"]["net"] == growing.initial_net
+    assert cards[0]["learned_from_games_of"]["net"] == growing.initial_net and "started_from" not in cards[0]
     assert grown.best_generation == 2 and grown.best.card["net"]["channels"] == 12
     since = [line.get("generations_since_promotion") for line in figures(tmp_path / "grown")]
-    assert since == [None, 0, 1]  # no advice about the gate while the fresh network is far behind
+    assert since == [None, 0, 1, 2]  # no advice about the gate while the fresh network is far behind
 
 
-@pytest.mark.parametrize("stop_after", [1, 2])
+@pytest.mark.parametrize("stop_after", [1, 3])
 def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, tmp_path, monkeypatch, stop_after):
     monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
     run_all(tmp_path / "whole", growing)
-    run_all(tmp_path / "resumed", replace(growing, generations=stop_after))
-    with RunFolder.open(tmp_path / "resumed") as folder:
-        make_coach(folder, growing).run()
+    run_in_two_parts(tmp_path / "resumed", stop_after, monkeypatch, growing)
     assert checksums(tmp_path / "resumed") == checksums(tmp_path / "whole")
+
+
+def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path):
+    run_all(tmp_path / "run", replace(growing, generations=1, gate=replace(TINY.gate, threshold=1.0)))
+    with RunFolder.open(tmp_path / "run") as folder, pytest.raises(InvalidSetting, match="the gate, which is off"):
+        make_coach(folder, replace(growing, gate=GateConfig(enabled=False)))
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(undisturbed, tmp_path):
@@ -212,10 +227,10 @@ def reference_run(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("gate", "best"), [(GateConfig(enabled=False), 3), (GateConfig(threshold=0.0), 3)])
-def test_a_gate_that_is_off_or_open_promotes_every_candidate(tmp_path, gate, best):
+@pytest.mark.parametrize("gate", [GateConfig(enabled=False), GateConfig(threshold=0.0)], ids=["off", "open"])
+def test_a_gate_that_is_off_or_open_promotes_every_candidate(tmp_path, gate):
     coach = run_all(tmp_path / "run", replace(TINY, gate=replace(gate, games=6, simulations=2)))
-    assert coach.best_generation == best
+    assert coach.best_generation == TINY.generations
     assert all(line["promoted"] for line in figures(tmp_path / "run"))
 
 

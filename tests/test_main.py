@@ -15,8 +15,8 @@ import torch
 
 import games
 from alphazero.checkpoint import load_checkpoint, read_card
-from alphazero.command import run_command
-from main import _choose_folder, main
+from alphazero.command import parse, run_command
+from main import Options, _choose_folder, _defaults, _first_look, main
 
 ROOT = Path(__file__).parent.parent
 TINY = [
@@ -136,6 +136,26 @@ def test_a_run_can_start_from_a_shipped_net_by_its_name(tmp_path, finished, monk
     run = tmp_path / "next"
     assert run_command(main, start_from("generation_0001", "--run", str(run))) == 0
     assert read_card(run / "generation_0000.safetensors")["started_from"]["net"] == "generation_0001"
+
+
+def test_a_net_to_begin_with_may_be_named_with_an_underscore(finished):
+    words = start_from(str(finished), "--learner.batch-size=32")
+    spelt = [word.replace("initial-net", "initial_net").replace("batch-size", "batch_size") for word in words]
+    assert spelt != words
+
+    def options(argv):
+        return parse(Options, argv, default=_defaults(_first_look(argv), games.load("tictactoe")))
+
+    assert options(spelt) == options(words) and options(words).config.net.channels == 8
+
+
+def test_a_net_that_is_damaged_leaves_the_folder_to_the_next_try(capsys, tmp_path, finished):
+    weights = finished / "generation_0001.safetensors"
+    whole, argv = weights.read_bytes(), start_from(f"{finished}:1", "--run", str(tmp_path / "next"))
+    weights.write_bytes(whole[:-8])
+    assert "generation_0001" in fails(capsys, *argv)
+    weights.write_bytes(whole)
+    assert run_command(main, argv) == 0
 
 
 def test_what_a_run_cannot_start_from_is_refused_before_there_is_a_run(capsys, tmp_path, finished):
