@@ -41,7 +41,7 @@ class Ladder:
             raise InvalidSetting(f"{run} has no net yet; try again when it has finished a generation")
         self.run = run
         self.hours = {name_of(generation): its / 3600 for generation, its in seconds.items()}
-        """By contestant; 0 for the untrained net."""
+        """By contestant; 0 for the net that the run began with."""
         self.generations = {name_of(generation): generation for generation in seconds}
         self.texts = {name: f"{run}:{generation}" for name, generation in self.generations.items()}
         """How each generation is opened."""

@@ -30,9 +30,9 @@ class LearnerConfig:
     batch_size: int = 256
     """Samples per update."""
     learning_rate: float = 3e-3
-    """The schedule's peak."""
+    """The rate until 70% of the run, by its generations or its minutes, whichever is further."""
     final_learning_rate: float = 2e-4
-    """The schedule's end, reached in the last generation."""
+    """The rate at the end of the run, towards which it falls linearly then; a generation has that of its beginning."""
     warmup_updates: int = 50
     """Updates over which the rate rises from 0 in the first generation."""
     weight_decay: float = 1e-4

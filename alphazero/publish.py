@@ -23,7 +23,7 @@ import tyro
 import games
 from alphazero.arena import MatchResult, play_match
 from alphazero.checkpoint import load_checkpoint, read_card, save_checkpoint
-from alphazero.coach import show_figures
+from alphazero.coach import ORIGINS, show_figures
 from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
 from alphazero.contestants import open_contestant, open_opponents
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
@@ -31,6 +31,7 @@ from alphazero.kernels import Kernels
 from alphazero.package import GamePackage
 from alphazero.players import Player
 from alphazero.rating import elo_difference
+from alphazero.run_config import RunConfig, config_from_dict
 from alphazero.run_folder import flat_settings, read_metrics, resolve_checkpoint, settings_changed
 from alphazero.storage import read_json
 
@@ -80,8 +81,8 @@ def main(argv: list[str]) -> None:
         raise CheckpointError(f"{config.net} has learned nothing yet; publish a later generation")
     package = games.load(config.game) if config.game else games.load_named(saved["game"], str(path.parent))
     card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
-    if origin := read_card(path.with_name("generation_0000.json")).get("started_from"):
-        card["started_from"] = origin
+    first = read_card(path.with_name("generation_0000.json"))
+    card |= {name: first[name] for name in ORIGINS if name in first}
     card |= {
         "description": config.description,
         "command": command_of(package, saved),
@@ -112,7 +113,8 @@ def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def command_of(package: GamePackage, saved: Mapping[str, Any]) -> str:
     """The shortest `python main.py ...` that a run's `config.json` stands for."""
-    settings = saved["settings"]
+    # settings that are younger than the run had the values of today's defaults, which presets may not have
+    settings = json.loads(json.dumps(asdict(config_from_dict(RunConfig, saved["settings"], "the run's settings"))))
     presets = {name: asdict(preset) for name, preset in package.presets().items()}
     preset = min(presets, key=lambda name: len(settings_changed(presets[name], settings)))
     words = ["python", "main.py", "--game", saved["game"], "--preset", preset, "--seed", str(saved["seed"])]

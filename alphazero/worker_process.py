@@ -221,7 +221,9 @@ def _serve(connection: Connection, counts: Any, work: Work) -> None:
             try:
                 if command in ("join", "learn"):
                     learning = True
-                    connection.send(("done", getattr(student, command)(*arguments)))
+                    answer = getattr(student, command)(*arguments)
+                    counts[CPU_MILLISECONDS] = int(1000 * time.process_time())
+                    connection.send(("done", answer))
                     learning = False
                     continue
                 if made is None:

@@ -107,6 +107,15 @@ def test_the_command_of_a_run_that_began_with_a_net_gives_its_sizes(run):
     expect_the_same_settings("tictactoe", ["--initial-net", f"{run}:3", *flags])
 
 
+def test_the_command_of_a_run_from_before_a_setting_was_there_has_what_held_then():
+    settings = asdict(games.load("connect4").presets()["standard"])
+    del settings["initial_net"], settings["self_play"]["epsilon_after"]
+    words = publish.command_of(
+        games.load("connect4"), {"game": "connect4", "seed": 0, "threads": 2, "settings": settings}
+    )
+    assert words.endswith("--preset standard --seed 0 --self-play.epsilon-after 0")
+
+
 def expect_the_same_settings(game, flags):
     package = games.load(game)
 
