@@ -65,6 +65,9 @@ PLAY = SearchConfig(noise_fraction=0.0)
 """How contestants search unless told otherwise: without the noise that self-play needs."""
 DEVICES = "auto", "cpu", "cuda"
 """Where nets compute: `auto` is a GPU if there is one."""
+SIMULATIONS_PER_ACTION = 16
+"""A net whose search halves considers one more action at the root for so many, if it did not learn with more of them:
+those that it leaves out are never looked at, however long it searches."""
 CACHE_SIZE = 1 << 16
 """A net's answers that each thread remembers."""
 
@@ -253,6 +256,9 @@ def _open_net(
     if config is None:
         evaluators = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
         return PolicyPlayer("", kernels, evaluators, seed, temperature, net.use_threads)
+    if config.gumbel_actions and "gumbel_actions" not in parts.settings:
+        actions = max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION)
+        config = replace(config, gumbel_actions=actions)
     evaluates = make_evaluates(kernels, net, threads, CACHE_SIZE)
     return SearchPlayer("", kernels, evaluates, config, seed, temperature, net.use_threads)
 

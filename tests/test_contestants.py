@@ -104,6 +104,22 @@ def test_who_says_the_number_of_simulations(run):
     assert isinstance(open_player(f"{run}@temperature=1", simulations=0), PolicyPlayer)
 
 
+def test_a_net_considers_more_actions_than_in_learning_where_simulations_suffice(tmp_path):
+    """One for every 16, since sequential halving never looks at those that it leaves out at the root."""
+    run = tmp_path / "net.safetensors"
+    net = TIC_TAC_TOE.make_net(TIC_TAC_TOE.game, {"blocks": 1, "channels": 8})
+    net.save(run, {"search": dataclasses.asdict(SearchConfig(num_simulations=16, gumbel_actions=4))})
+
+    def considered(text, simulations):
+        return search_config(open_player(text, simulations=simulations)).gumbel_actions
+
+    assert [considered(str(run), n) for n in (1, 16, 79, 80, 1600)] == [4, 4, 4, 5, 100]
+    assert considered(f"{run}@simulations=320", 8) == 20
+    assert considered(f"{run}@gumbel_actions=2", 320) == 2
+    assert considered(f"{run}@gumbel_actions=0", 320) == 0  # another kind of search, which looks at all of them
+    assert considered("mcts:320@gumbel_actions=3", None) == 3 and considered("mcts:320", None) == 0
+
+
 @pytest.mark.parametrize("ending", ["", ":1", ":2", "/generation_0002.safetensors", ":2@simulations=8,temperature=1"])
 def test_a_run_folder_a_generation_and_a_file_are_nets(run, ending):
     player = open_player(f"{run}{ending}", simulations=8)
@@ -213,7 +229,7 @@ def test_only_checkpoints_know_a_game(text):
         ("mcts:x", InvalidSetting, "not 'x'"),
         ("mcts:1.5", InvalidSetting, "not '1.5'"),
         ("mcts:0", InvalidSetting, "at least 1"),
-        ("mcts:-3", InvalidSetting, "num_simulations"),
+        ("mcts:-3", InvalidSetting, "simulations must not be negative"),
         ("mcts:" + "9" * 5000, InvalidSetting, "whole number"),
         ("mcts:9@simulations=9", InvalidSetting, "twice"),
         ("mcts@simulations=9,num_simulations=9", InvalidSetting, "twice"),
