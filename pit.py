@@ -48,7 +48,7 @@ class PitConfig:
     A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a net that is shipped (beginner, club, best:
     what pretrained/GAME holds), a checkpoint file, a run folder (its best net), folder:GENERATION,
     python:MODULE:FUNCTION (your function from observations to logits), gtp:"COMMAND" (a program that speaks GTP), or
-    what the game adds (solver in Connect Four). Those that search take settings, as in
+    what the game adds (solver in Connect Four and Othello). Those that search take settings, as in
     runs/c4@simulations=200,temperature=0.2.
     """
 

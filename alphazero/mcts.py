@@ -34,9 +34,10 @@ class SearchConfig:
     """Exponent 1/T on all priors (as in Lc0), but for those that sequential halving takes at the root: above 1 looks
     wider, since networks are surer of themselves than they are right."""
     noise_fraction: float = 0.25
-    """Share of Dirichlet noise in the root's priors; 0 turns it off (Silver et al. 2018)."""
+    """Share of Dirichlet noise in the root's priors; 0 turns it off (Silver et al. 2018). Sequential halving has Gumbel
+    noise instead, which 0 turns off; any other value is the same there."""
     noise_total: float = 10.0
-    """Concentration of that noise, shared among the legal actions (Wu 2019)."""
+    """Concentration of the Dirichlet noise, shared among the legal actions (Wu 2019)."""
     root_temperature: float = 1.0
     """A further exponent 1/T on the root's priors; above 1 flattens them (Wu 2019)."""
     gumbel_actions: int = 0
