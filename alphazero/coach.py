@@ -146,11 +146,10 @@ class Coach:
 
     def _write_initial_net(self) -> None:
         """Writes generation 0: the untrained net, or the one to start from."""
-        figures, net, name = dict(UNCONTESTED), self.net, self.config.initial_net
+        figures, name = dict(UNCONTESTED), self.config.initial_net
+        net = self.best if self._grows else self.net
         if name:
-            path = self.package.find_checkpoint(name)
-            net = self.best if self._grows else self.net
-            card = net.load(path)
+            card = net.load(self.package.find_checkpoint(name))
             origin = "learned_from_games_of" if self._grows else "started_from"
             figures[origin] = {"net": name, "card_sha256": card["card_sha256"]}
         self._save(net, figures)
