@@ -1,85 +1,9 @@
-"""Checks that a game keeps all laws, and says what kind of game it is.
+"""`python -m alphazero.check_game` is `alphazero check`."""
 
-python -m alphazero.check_game my_game.py
-python -m alphazero.check_game tictactoe --games 1000
-"""
-
-from __future__ import annotations
-
-import shlex
 import sys
-from dataclasses import dataclass
-from typing import Annotated
 
-import numpy as np
-import tyro
-
-import games
-from alphazero.command import parse, run_command
-from alphazero.errors import InvalidSetting, LawBroken
-from alphazero.game import Game
-from alphazero.validator import Findings, validate
-
-
-@dataclass(frozen=True)
-class CheckConfig:
-    """Checks that a game keeps all laws, and says what kind of game it is."""
-
-    game: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")]
-    """Name of a game, path of a Python file that holds one, or dotted module name."""
-    games: int = 100
-    """Random games to play; half a minute's worth at most."""
-    seed: int = 0
-    """The same seed plays the same games."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.games <= 1_000_000 or not 0 <= self.seed < 1 << 63:
-            raise InvalidSetting("--games must lie between 1 and 1,000,000, and --seed from 0 up")
-
-
-def main(argv: list[str]) -> None:
-    config = parse(CheckConfig, argv)
-    game = games.load(config.game).game
-    try:
-        findings = validate(game, config.games, config.seed)
-    except LawBroken as error:
-        if error.drawing:
-            print(error.drawing, file=sys.stderr)
-        raise
-    print(describe(game, findings))
-    print(f"\nthe first of these games: {findings.example}")
-    for warning in findings.warnings:
-        print(f"\nwarning: {warning}")
-    command = shlex.join(["python", "main.py", "--game", config.game, "--minutes", "3"])
-    but = ", but mind the warning above" if findings.warnings else ""
-    print(f"\n{game.name} keeps all laws{but}. Next:\n  {command}")
-
-
-def describe(game: Game, findings: Findings) -> str:
-    """What the games were like."""
-    total = findings.num_games
-    shares = [f"{words} {findings.outcomes[outcome] / total:.0%}" for outcome, words in OUTCOMES.items()]
-    lengths, branching = np.array(findings.lengths), np.array(findings.branching)
-    speed = f"{findings.plies_per_second:,.0f} plies a second as plain Python"
-    if findings.compiled_per_second is not None:
-        speed = f"{findings.compiled_per_second:,.0f} positions a second compiled, on one core; {speed}"
-    most = f"(max_plies {game.max_plies})"
-    possible = f"of {game.num_actions}" + (f", {findings.never_legal} of them never" if findings.never_legal else "")
-    again = f"the same player moved again after {findings.moved_again / max(1, sum(findings.lengths)):.0%} of plies"
-    lines = {
-        "random games": f"{total}, {findings.num_positions:,} positions checked",
-        "length": f"{lengths.mean():.1f} plies on average, {lengths.min()} to {lengths.max()} {most}",
-        "branching": f"{branching.mean():.1f} legal actions on average, up to {branching.max()} {possible}",
-        "outcomes": ", ".join(shares),
-        "turns": again if findings.moved_again else "players alternate",
-        "symmetries": f"{len(game.symmetries[1])}" + ("" if game.rules.transform else ", no `transform`"),
-        "network": "observations of {} planes, {} x {}".format(*game.observation_shape),
-        "speed": speed,
-    }
-    return "\n".join(f"{name:<14}{text}" for name, text in lines.items())
-
-
-OUTCOMES = {1: "first player", 0: "draw", -1: "second player"}
+from alphazero.commands.check import main
+from alphazero.commands.shared import run_command
 
 if __name__ == "__main__":
     sys.exit(run_command(main))

@@ -23,21 +23,22 @@ from typing import Any
 import numpy as np
 import torch
 
-import games
-from alphazero.calibration import rate_on_device
-from alphazero.command import check_output_file, count_cores, parse, run_command
-from alphazero.device_search import DeviceSearch, make_evaluates, make_search, runs_on_device
-from alphazero.device_training import place
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
-from alphazero.evaluator import Evaluator
-from alphazero.kernels import Kernels
-from alphazero.mcts import Search, SearchConfig
-from alphazero.neural_net import DeviceEvaluate, NeuralNet
-from alphazero.replay_buffer import TrainingSet
-from alphazero.resnet import NetConfig
-from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
-from alphazero.storage import write_json
-from alphazero.torch_net import TorchNet
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.nets.resnet import NetConfig
+from alphazero.nets.torch_net import TorchNet
+from alphazero.progress import count_cores
+from alphazero.search.cuda_search import CudaSearch, make_evaluators, make_search, runs_on_device
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import Search, SearchConfig
+from alphazero.storage.files import check_output_file, write_json
+from alphazero.training.calibration import rate_on_device
+from alphazero.training.cuda_replay import place
+from alphazero.training.replay_buffer import TrainingSet
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
 from benchmarks.search import random_states
 
 NETS = {"5x64": (5, 64), "10x128": (10, 128)}
@@ -115,12 +116,12 @@ def ceilings(options: GpuBenchmark) -> dict[str, Any]:
 
 
 def open_net(options: GpuBenchmark, name: str) -> tuple[Kernels, TorchNet]:
-    package = games.load(options.game)
+    loaded = registry.load(options.game)
     torch.manual_seed(0)
-    net = package.make_net(package.game, asdict(NetConfig(*NETS[name])))
+    net = loaded.make_net(loaded.game, asdict(NetConfig(*NETS[name])))
     assert isinstance(net, TorchNet)
     net.use_device("cuda")
-    return Kernels(package.game), net
+    return Kernels(loaded.game), net
 
 
 def network(options: GpuBenchmark) -> dict[str, Any]:
@@ -165,7 +166,7 @@ def figures_of_trees_on_gpu(
     """Simulations a second; and where the time goes: over `raw`, the network's own rate, they are its share."""
     numbers, simulations, took = np.arange(len(states)), config.num_simulations, {}
     for name, answer in (("search", on_device(net)), ("kernels", Free())):
-        searcher = DeviceSearch(kernels, config, answer, len(states))
+        searcher = CudaSearch(kernels, config, answer, len(states))
         took[name] = seconds(lambda searcher=searcher: searcher.run(states, numbers, numbers * 0), 3)  # type: ignore[misc]
         del searcher
         torch.cuda.empty_cache()
@@ -185,7 +186,7 @@ def rate_of_trees_on_processor(
     parts = np.array_split(states, min(threads, len(states)))
     searches = [make_search(kernels, config, Evaluator(kernels, net, 0), len(part)) for part in parts]
 
-    def run(searcher: Search | DeviceSearch, part: np.ndarray) -> None:
+    def run(searcher: Search | CudaSearch, part: np.ndarray) -> None:
         numbers = np.arange(len(part))
         searcher.run(part, numbers, numbers * 0)
 
@@ -197,12 +198,12 @@ def rate_of_trees_on_processor(
 def self_play(options: GpuBenchmark) -> dict[str, Any]:
     """Positions a second of whole games, as a run plays them."""
     kernels, net = open_net(options, "5x64")
-    evaluates = make_evaluates(kernels, net, 2, 1 << 20)
+    evaluators = make_evaluators(kernels, net, 2, 1 << 20)
     config = SearchConfig(num_simulations=64)
-    slots = max(1, options.batch // len(evaluates))
+    slots = max(1, options.batch // len(evaluators))
     workers = [
-        SelfPlay(kernels, SelfPlayConfig(), config, evaluate, slots, 0, i, len(evaluates))
-        for i, evaluate in enumerate(evaluates)
+        SelfPlay(kernels, SelfPlayConfig(), config, evaluate, slots, 0, i, len(evaluators))
+        for i, evaluate in enumerate(evaluators)
     ]
     begin = time.perf_counter()
     play_games(workers, max(1, options.batch // (4 if options.quick else 1)), threading.Event(), net.use_threads)
@@ -230,7 +231,7 @@ def learner(options: GpuBenchmark) -> dict[str, Any]:
 
 def learning(options: GpuBenchmark) -> dict[str, Any]:
     """Seconds from the start of `main.py` until the policy alone has 85, 90 and 95% of the game's benchmark."""
-    if options.quick or games.load(options.game).make_benchmark is None:
+    if options.quick or registry.load(options.game).make_benchmark is None:
         return {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "learning.json"

@@ -27,10 +27,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alphazero.command import Progress, check_output_file, parse, run_command
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.picture import check_picture_file, new_figure, save_figure
-from alphazero.storage import write_json
+from alphazero.pages import check_picture_file, new_figure, save_figure
+from alphazero.progress import Progress
+from alphazero.storage.files import check_output_file, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 SHORT = {

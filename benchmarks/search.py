@@ -21,25 +21,25 @@ from typing import Any
 import numpy as np
 import torch
 
-import games
-from alphazero.command import parse, run_command
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
-from alphazero.evaluator import Evaluator
-from alphazero.kernels import Kernels
-from alphazero.mcts import Evaluate, Search, SearchConfig
-from alphazero.neural_net import NeuralNet
-from alphazero.resnet import NetConfig
-from alphazero.selfplay import SelfPlay, SelfPlayConfig, play_games
-from alphazero.storage import write_json
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.nets.resnet import NetConfig
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import Evaluate, Search, SearchConfig
+from alphazero.storage.files import write_json
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
 
 PARTS = 8
 """Self-play is measured in so many parts, the network alone between them."""
 FIRST_SEARCH = """
 import sys, games, numpy as np
-from alphazero.evaluator import Evaluator
-from alphazero.kernels import Kernels
-from alphazero.mcts import Search, SearchConfig
-package = games.load(sys.argv[1])
+from alphazero.search.evaluator import Evaluator
+from alphazero.game.kernels import Kernels
+from alphazero.search.mcts import Search, SearchConfig
+package = registry.load(sys.argv[1])
 kernels, zero = Kernels(package.game), np.zeros(1, np.int64)
 evaluate = Evaluator(kernels, package.make_net(package.game, {}))
 Search(kernels, SearchConfig(num_simulations=16), evaluate, 1).run(kernels.start_states(1), zero, zero)
@@ -86,11 +86,11 @@ def main(argv: list[str]) -> None:
 
 def measure(options: SearchBenchmark) -> dict[str, Any]:
     """All figures by name."""
-    package = games.load(options.game)
-    game, kernels = package.game, Kernels(package.game)
+    loaded = registry.load(options.game)
+    game, kernels = loaded.game, Kernels(loaded.game)
     blocks, channels = map(int, options.net.split("x"))
     torch.manual_seed(0)
-    net = package.make_net(game, asdict(NetConfig(blocks=blocks, channels=channels)))
+    net = loaded.make_net(game, asdict(NetConfig(blocks=blocks, channels=channels)))
     states = random_states(kernels, options.batch)
     masks, _, _ = kernels.describe_all(states)
     observations = kernels.observations(states)

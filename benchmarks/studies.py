@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pit
-from alphazero.command import count_cores, parse, run_command
+from alphazero.commands import pit
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting, UnknownName
-from alphazero.rating import elo_difference
-from alphazero.storage import atomic_write
-from alphazero.tournament_file import read_tournament
-from alphazero.tournament_report import RESULTS
+from alphazero.matches.intervals import elo_difference
+from alphazero.progress import count_cores
+from alphazero.storage.files import atomic_write
+from alphazero.tournaments.file import read_tournament
+from alphazero.tournaments.report import RESULTS
 
 ROOT = Path(__file__).parents[1]
 STUDIES = {path.stem: path for path in sorted((ROOT / "benchmarks" / "studies").glob("*.toml"))}

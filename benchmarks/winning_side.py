@@ -16,13 +16,14 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-import games
-from alphazero.command import Progress, count_cores, parse, run_command
-from alphazero.contestants import game_of, open_contestant
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, UnknownName
-from alphazero.kernels import Kernels
-from alphazero.players import Player
-from alphazero.rating import score_interval
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.matches.intervals import score_interval
+from alphazero.players.contestants import game_of, open_contestant
+from alphazero.players.player import Player
+from alphazero.progress import Progress, count_cores
 
 SIDES = ("first", "second")
 
@@ -64,13 +65,13 @@ def main(argv: list[str]) -> None:
     name = game_of(config.net)
     if name is None:
         raise InvalidSetting(f"{config.net!r:.200} is not a net: give a checkpoint or a run folder")
-    package = games.load_named(name, config.net)
+    loaded = registry.load_named(name, config.net)
     settings = f"simulations={config.simulations},temperature={config.temperature},temperature_plies={config.plies}"
     net, opponent, at_random = (
-        open_contestant(text, package, seed=config.seed, threads=config.threads)
+        open_contestant(text, loaded, seed=config.seed, threads=config.threads)
         for text in (f"{config.net}@{settings}", config.opponent, "random")
     )
-    results, num_different = play(Kernels(package.game), net, opponent, at_random, config)
+    results, num_different = play(Kernels(loaded.game), net, opponent, at_random, config)
     low, high = score_interval(results[1], results[0], results[-1])
     print(
         f"{results[1]} wins, {results[0]} draws, {results[-1]} losses of the net in {config.games} games, "

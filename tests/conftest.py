@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pytest
 
-import games
-from alphazero.game import Game
-from alphazero.kernels import Kernels
+from alphazero.game import Game, registry
+from alphazero.game.kernels import Kernels
 
 
 @functools.cache
 def kernels_by_name(name: str) -> Kernels:
-    return Kernels(games.load(name).game)
+    return Kernels(registry.load(name).game)
 
 
-@pytest.fixture(params=sorted(games.NAMES))
+@pytest.fixture(params=sorted(registry.NAMES))
 def game(request: pytest.FixtureRequest) -> Game:
     """Every game of the registry in turn."""
     return kernels_by_name(request.param).game

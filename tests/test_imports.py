@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import games
+from alphazero.game import registry
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN_AS_MODULES = [ROOT / "alphazero" / f"{name}.py" for name in ("check_game", "gtp", "new_game", "publish", "report")]
@@ -55,8 +55,8 @@ def imports_of(path: Path, only_on_import: bool = False) -> set[str]:
     return imported(run_on_import(tree) if only_on_import else ast.walk(tree), module_name(path))
 
 
-def begins_with(names: set[str], package: str) -> set[str]:
-    return {name for name in names if name == package or name.startswith(f"{package}.")}
+def begins_with(names: set[str], loaded: str) -> set[str]:
+    return {name for name in names if name == loaded or name.startswith(f"{loaded}.")}
 
 
 # --- who imports whom ---
@@ -72,8 +72,8 @@ def graph() -> dict[str, set[str]]:
 
 def test_imports_follow_one_order():
     order = list(graphlib.TopologicalSorter(graph()).static_order())  # raises CycleError with the circle
-    assert order.index("alphazero.errors") < order.index("alphazero.game") < order.index("alphazero.kernels")
-    assert order.index("alphazero.kernels") < order.index("main")
+    assert order.index("alphazero.errors") < order.index("alphazero.game.game") < order.index("alphazero.game.kernels")
+    assert order.index("alphazero.game.kernels") < order.index("main")
     assert len(graph()["main"]) > 3, "the imports of main.py were not seen"
 
 
@@ -93,15 +93,15 @@ def test_the_library_imports_no_game_and_no_command(path: Path):
 def test_commands_know_games_by_their_registry_alone(path: Path):
     names = imports_of(path)
     assert begins_with(names, "games") <= {"games"} and not begins_with(names, "main")
-    assert not [string for string in strings_in_code(path.read_text()) if string in games.NAMES]
+    assert not [string for string in strings_in_code(path.read_text()) if string in registry.NAMES]
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in games.FOLDER.glob("*/game.py")))
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in registry.FOLDER.glob("*/game.py")))
 def test_the_rules_of_a_game_import_the_game_interface_alone(name: str):
     names = imports_of(ROOT / "games" / name / "game.py")
     used = begins_with(names, "alphazero")
-    assert used <= {"alphazero.game"} | {name for name in used if name.startswith("alphazero.game.")}
-    assert "alphazero.game" in used
+    assert used <= {"alphazero.game.game"} | {name for name in used if name.startswith("alphazero.game.game.")}
+    assert "alphazero.game.game" in used
     assert begins_with(names, "games") <= begins_with(names, f"games.{name}") | {"games"}
     assert not begins_with(names, "torch")
 
@@ -112,7 +112,7 @@ def test_game_interface_rules_and_search_do_not_import_torch():
     def reached(module: str) -> set[str]:
         return {module}.union(*(reached(other) for other in tree[module]))
 
-    for module in ("alphazero.game", "alphazero.kernels", "alphazero.mcts"):
+    for module in ("alphazero.game.game", "alphazero.game.kernels", "alphazero.search.mcts"):
         for other in reached(module):
             path = ROOT.joinpath(*other.split(".")).with_suffix(".py")
             if path.exists():
@@ -232,7 +232,7 @@ def strings_in_code(text: str) -> list[str]:
 @each_library_file
 def test_the_library_names_no_game(path: Path):
     for string in strings_in_code(path.read_text(encoding="utf-8")):
-        for name in games.NAMES:
+        for name in registry.NAMES:
             assert not re.search(rf"\b{name}\b", string, re.IGNORECASE), string
         assert not re.match(r"games\.\w", string), string
 

@@ -1,0 +1,13 @@
+"""Connect Four, with a perfect solver and a benchmark of 7,000 positions."""
+
+from alphazero.game.spec import GameSpec
+
+SPEC = GameSpec(
+    games={"connect4": ".game:Connect4"},
+    presets=".preset:presets",
+    make_net=".net:make_net",
+    make_benchmark=".benchmark:make_benchmark",
+    contestants={"solver": ".oracle:make_solver"},
+    make_truth=".oracle:make_truth",
+    make_balance=".oracle:make_balance",
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from alphazero.game import Game
-from alphazero.players import Player
+from alphazero.players.player import Player
 from games.connect4.labelled import load_frozen
 from games.connect4.pons import FIGURES, judge
 

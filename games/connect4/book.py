@@ -27,9 +27,10 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from alphazero.command import Progress, count_cores, parse, run_command
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting, UnknownName
-from alphazero.storage import read_npz, write_npz
+from alphazero.progress import Progress, count_cores
+from alphazero.storage.files import read_npz, write_npz
 from games.connect4.game import has_four
 from games.connect4.solver import (
     BOOK_BITS,

@@ -19,11 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position
-from alphazero.kernels import Kernels
-from alphazero.storage import read_npz, write_npz
+from alphazero.game.kernels import Kernels
+from alphazero.progress import Progress, count_cores
+from alphazero.storage.files import check_output_file, read_npz, write_npz
 from games.connect4.notation import GAME, check_score, format_moves, parse_moves, parse_scored_line, read_lines
 from games.connect4.solver import NO_SCORE, Solver
 

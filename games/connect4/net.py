@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from alphazero.game import Game
-from alphazero.resnet import NetConfig, ResNet
-from alphazero.resnet import make_net as make_resnet
-from alphazero.torch_net import TorchNet
+from alphazero.nets.resnet import NetConfig, ResNet
+from alphazero.nets.resnet import make_net as make_resnet
+from alphazero.nets.torch_net import TorchNet
 
 
 class Connect4Net(ResNet):

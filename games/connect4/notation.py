@@ -11,7 +11,7 @@ from pathlib import Path
 
 from alphazero.errors import IllegalAction, InputError
 from alphazero.game import Position
-from alphazero.storage import read_bytes
+from alphazero.storage.files import read_bytes
 from games.connect4.game import COLUMNS, ROWS, Connect4
 
 MAX_FILE_BYTES = 1 << 28

@@ -23,14 +23,16 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-import games
-from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
-from alphazero.contestants import open_contestant
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.picture import check_picture_file, new_figure, save_figure
-from alphazero.players import Assessment, Player, PolicyPlayer, SearchPlayer
-from alphazero.rating import mean_with_interval, share_with_interval
-from alphazero.storage import write_json
+from alphazero.game import registry
+from alphazero.matches.intervals import mean_with_interval, share_with_interval
+from alphazero.pages import check_picture_file, new_figure, save_figure
+from alphazero.players.contestants import open_contestant
+from alphazero.players.net_players import PolicyPlayer, SearchPlayer
+from alphazero.players.player import Assessment, Player
+from alphazero.progress import Progress, count_cores
+from alphazero.storage.files import check_output_file, write_json
 from games.connect4.labelled import Labelled, best_scores, decisive, load_file, load_frozen
 from games.connect4.solver import NO_SCORE, Solver
 from games.connect4.solver_program import confirm
@@ -192,7 +194,7 @@ def main(argv: list[str]) -> None:
 
 def open_players(config: PonsConfig) -> list[Player]:
     """The contestant with each number of simulations that it takes; only once if it takes none."""
-    package = games.load("connect4")
+    loaded = registry.load("connect4")
     try:
         numbers = [int(word) for word in config.simulations.split(",")]
     except ValueError:
@@ -202,7 +204,7 @@ def open_players(config: PonsConfig) -> list[Player]:
     players: dict[int | None, Player] = {}
     for number in numbers:
         player = open_contestant(
-            config.contestant, package, seed=config.seed, threads=config.threads, simulations=number
+            config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=number
         )
         if player.one_at_a_time:
             raise InputError(f"{config.contestant} plays one game at a time; thousands of positions would be too many")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from alphazero.game import Game
-from alphazero.learner import LearnerConfig
-from alphazero.mcts import SearchConfig
-from alphazero.replay_buffer import ReplayConfig
-from alphazero.resnet import NetConfig
-from alphazero.run_config import GateConfig, RunConfig
-from alphazero.selfplay import SelfPlayConfig
+from alphazero.nets.resnet import NetConfig
+from alphazero.search.mcts import SearchConfig
+from alphazero.training.config import GateConfig, RunConfig
+from alphazero.training.learner import LearnerConfig
+from alphazero.training.replay_buffer import ReplayConfig
+from alphazero.training.selfplay import SelfPlayConfig
 
 
 def presets(game: Game) -> dict[str, RunConfig]:

@@ -28,11 +28,12 @@ import numpy as np
 import tyro
 from numba import njit
 
-from alphazero.command import Progress, count_cores, parse, run_command
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting, StorageError
 from alphazero.game import Position
-from alphazero.kernels import Kernels, kernel
-from alphazero.storage import read_npz
+from alphazero.game.kernels import Kernels, kernel
+from alphazero.progress import Progress, count_cores
+from alphazero.storage.files import read_npz
 from games.connect4.game import completing_squares
 from games.connect4.notation import GAME, parse_moves, parse_scored_line, read_lines
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from alphazero.child_program import end_program, start_program
-from alphazero.command import Progress
 from alphazero.errors import InputError
+from alphazero.players.child_program import end_program, start_program
+from alphazero.progress import Progress
 from games.connect4.labelled import Labelled
 from games.connect4.notation import parse_score, score_limits
 from games.connect4.solver import NO_SCORE

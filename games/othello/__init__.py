@@ -1,0 +1,12 @@
+"""Othello on 8x8 and 6x6, with an exact endgame solver and a benchmark of endgames."""
+
+from alphazero.game.spec import GameSpec
+
+SPEC = GameSpec(
+    games={"othello": ".game:Othello", "othello6": ".game:Othello6"},
+    presets=".preset:presets",
+    make_benchmark=".benchmark:make_benchmark",
+    contestants={"greedy": ".oracle:make_greedy", "solver": ".oracle:make_solver"},
+    make_truth=".oracle:make_truth",
+    gtp_name="Othello",
+)

@@ -23,14 +23,14 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-import games
-from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
-from alphazero.contestants import open_contestant
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.game import Game
-from alphazero.players import Player
-from alphazero.rating import mean_with_interval, share_with_interval
-from alphazero.storage import write_json
+from alphazero.game import Game, registry
+from alphazero.matches.intervals import mean_with_interval, share_with_interval
+from alphazero.players.contestants import open_contestant
+from alphazero.players.player import Player
+from alphazero.progress import Progress, count_cores
+from alphazero.storage.files import check_output_file, write_json
 from games.othello.game import Othello
 from games.othello.labelled import Labelled, load_file, load_frozen
 from games.othello.solver import NO_SCORE, Solver
@@ -130,14 +130,14 @@ class BenchmarkConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(BenchmarkConfig, argv)
-    package = games.load(config.game)
-    game = package.game
+    loaded = registry.load(config.game)
+    game = loaded.game
     if not isinstance(game, Othello):
         raise InvalidSetting(f"--game must be othello or othello6, not {config.game}")
     players: dict[str, Player] = {}
     for simulations in parse_simulations(config.simulations):
         player = open_contestant(
-            config.contestant, package, seed=config.seed, threads=config.threads, simulations=simulations
+            config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=simulations
         )
         if player.one_at_a_time:
             raise InputError(f"{config.contestant} plays one game at a time; thousands of positions would be too many")

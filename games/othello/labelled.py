@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-import games
-from alphazero.command import Progress, check_output_file, count_cores, parse, run_command
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.game import Position
-from alphazero.kernels import Kernels
-from alphazero.players import MinimaxPlayer, RandomPlayer
-from alphazero.storage import read_bytes, read_npz, write_npz
+from alphazero.game import Position, registry
+from alphazero.game.kernels import Kernels
+from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
+from alphazero.progress import Progress, count_cores
+from alphazero.storage.files import check_output_file, read_bytes, read_npz, write_npz
 from games.othello.game import Othello
 from games.othello.solver import NO_SCORE, Solver
 
@@ -147,7 +147,7 @@ class LabelledConfig:
 def main(argv: list[str]) -> None:
     config = parse(LabelledConfig, argv)
     for name in ("othello", "othello6"):
-        game = games.load(name).game
+        game = registry.load(name).game
         assert isinstance(game, Othello)
         found: list[tuple[np.ndarray, np.ndarray]] = []
         with Progress(f"labelled positions of {name}") as progress:

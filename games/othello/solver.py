@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numba import njit
 
-from alphazero.command import count_cores
-from alphazero.kernels import Kernels, kernel
+from alphazero.game.kernels import Kernels, kernel
+from alphazero.progress import count_cores
 from games.othello.game import ZERO, Othello, board_of, count_bits, moves_of, squares_where, turned_by
 
 NO_SCORE = -100

@@ -1,0 +1,164 @@
+"""Writes a working game to begin with, and its test.
+
+python -m alphazero.new_game my_game            my_game.py and test_my_game.py in this folder
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from alphazero.commands.shared import parse
+from alphazero.errors import InvalidSetting, StorageError
+
+GAME = '''\
+"""TITLE: on a board of 4 x 4 squares, three of one's stones in a row or column win. Change it into your game.
+
+`state` is what the rules work on: words of 64 bits, here the stones of the player to move and of the opponent, one
+bit a square. Words stay `np.uint64`: write np.uint64(1), not 1, where they are combined. Row 0 is at the top.
+"""
+
+import numpy as np
+
+from alphazero.game import Game, Rules
+
+SIZE = 4  # up to 8: a larger board takes more words than one for each player
+LETTERS = "abcdefgh"[:SIZE]
+ONE = np.uint64(1)
+FULL = np.uint64(2 ** (SIZE * SIZE) - 1)
+# three squares in a row and in a column, the first square in a corner, and how often they fit on the board
+LINES = ((0b111, SIZE, SIZE - 2), (1 | 1 << SIZE | 1 << 2 * SIZE, SIZE - 2, SIZE))
+
+
+def has_line(stones):
+    for line, rows, columns in LINES:
+        for row in range(rows):
+            for column in range(columns):
+                squares = np.uint64(line) << np.uint64(SIZE * row + column)
+                if stones & squares == squares:
+                    return True
+    return False
+
+
+def init(state):  # the start position: write every word
+    state[0] = np.uint64(0)
+    state[1] = np.uint64(0)
+
+
+def legal(state, legal_mask):  # write every entry; not asked when the game is over
+    for square in range(SIZE * SIZE):
+        legal_mask[square] = (state[0] | state[1]) & (ONE << np.uint64(square)) == np.uint64(0)
+
+
+def step(state, action):  # play a legal action; then the state is seen by whoever moves next
+    own = state[0] | (ONE << np.uint64(action))
+    state[0] = state[1]
+    state[1] = own
+
+
+def is_terminal(state):
+    return has_line(state[1]) or state[0] | state[1] == FULL
+
+
+def terminal_value(state):  # -1, 0 or 1 for the player to move: here only the opponent can have won, by the last ply
+    return -1.0 if has_line(state[1]) else 0.0
+
+
+def observe(state, planes):  # what the network sees, all zero before: own stones, the opponent's
+    for square in range(SIZE * SIZE):
+        planes[0, square // SIZE, square % SIZE] = (state[0] >> np.uint64(square)) & ONE
+        planes[1, square // SIZE, square % SIZE] = (state[1] >> np.uint64(square)) & ONE
+
+
+class CLASS(Game):
+    name = "NAME"
+    num_actions, state_words, max_plies = SIZE * SIZE, 2, SIZE * SIZE
+    observation_shape = (2, SIZE, SIZE)  # planes, rows, columns
+    rules = Rules(init, legal, step, is_terminal, terminal_value, observe)
+
+    def render(self, state, to_play):
+        marks = ".XO" if to_play == 0 else ".OX"
+        cells = [marks[(int(state[0]) >> i & 1) + 2 * (int(state[1]) >> i & 1)] for i in range(SIZE * SIZE)]
+        rows = [" ".join(cells[SIZE * row : SIZE * (row + 1)]) for row in range(SIZE)]
+        return "\\n".join(f"{row + 1} {line}" for row, line in enumerate(rows)) + f"\\n  {' '.join(LETTERS)}"
+
+    def format_action(self, action, state):  # how people write it
+        return f"{LETTERS[action % SIZE]}{action // SIZE + 1}"
+
+    def parse_action(self, text, state):
+        return LETTERS.index(text[0]) + SIZE * (int(text[1:]) - 1)
+'''
+
+TEST = '''\
+"""Tests of NAME: run them with `pytest test_NAME.py`."""
+
+from NAME import CLASS
+
+from alphazero.validator import validate
+
+
+def test_it_keeps_all_laws():
+    assert validate(CLASS(), num_games=50).warnings == []
+
+
+def test_three_in_a_row_win():
+    position = CLASS().position_from_text("a1 a2 b1 b2 c1")
+    assert position.terminal and position.outcome == 1  # the first player has won
+
+
+def test_three_in_a_column_win():
+    position = CLASS().position_from_text("a1 b1 a2 b2 c4 b3")
+    assert position.terminal and position.outcome == -1  # the second player has won
+
+
+def test_a_game_goes_on_without_a_line():
+    assert not CLASS().position_from_text("a1 a2 b1 b2 d1").terminal
+'''
+
+
+@dataclass(frozen=True)
+class NewGameConfig:
+    """Writes NAME.py, a working game to begin with, and test_NAME.py, its test."""
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
+    """What the game is called: small letters, digits and underscores, as my_game."""
+    folder: Path = Path()
+    """Where to write it."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or keyword.iskeyword(self.name):
+            raise InvalidSetting(
+                "a game's name has small letters, digits and underscores, as my_game, and is no word of Python's, "
+                f"not {self.name!r:.80}"
+            )
+        found = importlib.util.find_spec(self.name)
+        mine = (self.folder / f"{self.name}.py").resolve()  # `main` says what to do about a file that is there already
+        if found and (found.origin is None or Path(found.origin).resolve() != mine):
+            raise InvalidSetting(f"{self.name} is a Python module already, which the game would hide; add a word to it")
+        if not self.folder.is_dir():
+            raise InvalidSetting(f"--folder takes a folder that exists, not {str(self.folder)!r:.200}")
+
+
+def main(argv: list[str]) -> None:
+    config = parse(NewGameConfig, argv)
+    files = {config.folder / f"{config.name}.py": GAME, config.folder / f"test_{config.name}.py": TEST}
+    for path in files:
+        if path.exists():
+            raise StorageError(f"{path} is there already and stays as it is; choose another name or --folder")
+    words = config.name.split("_")
+    for path, text in files.items():
+        text = text.replace("CLASS", "".join(word.capitalize() for word in words)).replace("NAME", config.name)
+        path.write_text(text.replace("TITLE", " ".join(words).capitalize()), encoding="utf-8")
+    game, test = files
+    print(f"{game} and {test} are written. Change the rules, then:")
+    for command, what in (
+        (f"python -m alphazero.check_game {game}", "does it keep all laws?"),
+        (f"python main.py --game {game} --minutes 3", "let it teach itself"),
+    ):
+        print(f"  {command:<50}  # {what}")

@@ -1,0 +1,295 @@
+"""Plays contestants against each other and says who is stronger: `python pit.py A B`, or a tournament of more."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from alphazero.commands.shared import parse
+from alphazero.commands.watch import list_games, play_alone, play_with_human, step_through
+from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.game import registry
+from alphazero.game.record import read_records, write_records
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.openings import KINDS as OPENINGS
+from alphazero.matches.openings import find_filter
+from alphazero.matches.report import as_json, describe, records_of
+from alphazero.matches.sprt import Sprt
+from alphazero.players.contestants import DEVICES, game_of, open_contestant
+from alphazero.players.human import HumanPlayer
+from alphazero.progress import count_cores
+from alphazero.storage.files import check_output_file, write_json
+from alphazero.tournaments.file import read_tournament
+from alphazero.tournaments.folder import GAMES, Tournament
+from alphazero.tournaments.ladder import FOLDER as LADDER
+from alphazero.tournaments.ladder import THREADS, Ladder
+from alphazero.tournaments.report import REPORT, write_report
+from alphazero.tournaments.standings import Standings, as_text, check_anchor
+from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament
+
+FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
+"""Options that a tournament's file may hold as well."""
+
+
+def _option(metavar: str, default: str) -> Any:
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
+
+
+@dataclass(frozen=True)
+class PitConfig:
+    """Play two contestants against each other and say who is stronger; three or more play a tournament.
+
+    A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a net that is shipped (beginner, club, best:
+    what pretrained/GAME holds), a checkpoint file, a run folder (its best net), folder:GENERATION,
+    python:MODULE:FUNCTION (your function from observations to logits), gtp:"COMMAND" (a program that speaks GTP), or
+    what the game adds (solver in Connect Four and Othello). Those that search take settings, as in
+    runs/c4@simulations=200,temperature=0.2.
+    """
+
+    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = ()
+    """The contestants; with --replay the number of a game, or nothing."""
+    game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
+    """The game: a name, a Python file or a module."""
+    games: Annotated[int | None, _option("INT", "100, or 2 with a human")] = None
+    """Games that a pair plays, half of them with each colour."""
+    simulations: Annotated[int | None, _option("INT", "200")] = None
+    """Simulations per ply of contestants that search and do not say how many; at 0 nets play without a search."""
+    seed: int = 0
+    """The same seed gives the same match."""
+    threads: Annotated[int, _option("INT", "every core")] = field(default_factory=count_cores)
+    """Processor cores to use."""
+    device: str = "auto"
+    """Where nets compute: auto (a GPU if there is one), cpu or cuda."""
+    json: Annotated[Path | None, _option("FILE", "none")] = None
+    """Write the result into this file as well."""
+    sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
+    """Stop as soon as it is clear whether A is at least ELO1 points stronger or at most ELO0, as in --sprt 0,20."""
+
+    openings: Annotated[str, _option("KIND", "random")] = "random"
+    """How games begin: random, or balanced (from positions that are a draw, in the games that can tell)."""
+    save_games: Annotated[Path | None, _option("FILE", "none")] = None
+    """Write all games into this file, one a line of JSON, with their moves in the game's notation."""
+    replay: Annotated[Path | None, _option("FILE", "none")] = None
+    """List the games of such a file, or step through one: --replay FILE NUMBER."""
+
+    tournament: Annotated[Path | None, _option("FILE.toml", "none")] = None
+    """A tournament whose contestants and settings are in a file."""
+    gauntlet: bool = False
+    """In a tournament, the first contestant meets all others, and these do not meet each other."""
+    adaptive: bool = False
+    """In a tournament, pairs whose ratings overlap play up to five times as many games."""
+    anchor: Annotated[str | None, _option("CONTESTANT", "random; without it, the mean is 0")] = None
+    """The contestant of a tournament whose rating is 0."""
+    folder: Annotated[Path | None, _option("FOLDER", "one in tournaments/, the same for the same command")] = None
+    """Where a tournament is kept; the same command again goes on where it was stopped."""
+    ladder: Annotated[Path | None, _option("RUN", "none")] = None
+    """Rate all generations of a run, and random, greedy, mcts:100, mcts:400 and the contestants named, on one core."""
+
+    def __post_init__(self) -> None:
+        self.test()
+        for kind, given, known in (("device", self.device, DEVICES), ("kind of openings", self.openings, OPENINGS)):
+            if given not in known:
+                raise UnknownName(kind, given, known)
+        for name, value, low, high in (
+            ("--games", self.games, 1, 1_000_000),
+            ("--simulations", self.simulations, 0, 1_000_000),
+            ("--seed", self.seed, 0, 2**63 - 1),
+            ("--threads", self.threads, 1, 4096),
+        ):
+            if value is not None and not low <= value <= high:
+                raise InvalidSetting(f"{name} must lie between {low:,} and {high:,}, not {value:,}")
+        for option, path in (("--json", self.json), ("--save-games", self.save_games)):
+            if path is not None:
+                check_output_file(option, path)
+
+    @property
+    def is_tournament(self) -> bool:
+        """More than one match is asked for."""
+        return self.tournament is not None or self.ladder is not None or len(self.contestants) > 2
+
+    def check_contestants(self) -> None:
+        """There are as many as are needed, and no option for another number; raises InvalidSetting."""
+        if self.replay is not None:
+            if replace(self, contestants=(), game=None, replay=None) != PitConfig():
+                raise InvalidSetting("--replay goes with --game alone: leave the other options out")
+            if len(self.contestants) > 1 or not re.fullmatch(r"\d{0,9}", "".join(self.contestants)):
+                raise InvalidSetting(
+                    "--replay takes a file and the number of a game in it, as in --replay games.jsonl 3"
+                )
+        elif self.is_tournament:
+            self._check_tournament()
+        elif len(self.contestants) != 2:
+            raise InvalidSetting(
+                f"pit.py takes two contestants, as in pit.py random greedy, not {len(self.contestants)}; "
+                "three or more play a tournament; --help says more"
+            )
+        elif self.gauntlet or self.adaptive or self.anchor or self.folder:
+            raise InvalidSetting(
+                "--gauntlet, --adaptive, --anchor and --folder are for tournaments: name three contestants or more"
+            )
+
+    def _check_tournament(self) -> None:
+        if self.tournament is not None and (self.contestants or self.ladder or self.gauntlet):
+            raise InvalidSetting("--tournament takes contestants and kind from its file: leave the others out")
+        if self.ladder is not None and (self.gauntlet or self.adaptive):
+            raise InvalidSetting("--ladder chooses who meets whom: leave --gauntlet and --adaptive out")
+        if self.sprt or self.save_games:
+            raise InvalidSetting(
+                "--sprt and --save-games are for two contestants; a tournament keeps its games in its folder"
+            )
+
+    def test(self) -> Sprt | None:
+        """What `--sprt` asks for."""
+        return None if self.sprt is None else Sprt.parse(self.sprt)
+
+    def num_games(self) -> int:
+        """Games between two who are not human."""
+        return self.games or (100 if self.sprt is None else 20_000)
+
+
+def main(argv: list[str]) -> None:
+    config = parse(PitConfig, argv)
+    config.check_contestants()  # not sooner: a mistyped option takes the words behind it for contestants
+    if config.replay is not None:
+        replay(config, config.replay)
+        return
+    if config.is_tournament:
+        climb(config, config.ladder) if config.ladder else compete(config)
+        return
+    contestants = config.contestants[0], config.contestants[1]
+    game_name, loaded = _load_game(config)
+    first, second = (
+        open_contestant(
+            text,
+            loaded,
+            seed=config.seed,
+            threads=config.threads,
+            simulations=config.simulations,
+            device=config.device,
+        )
+        for text in contestants
+    )
+    alone = not any(isinstance(player, HumanPlayer) for player in (first, second))
+    if config.sprt and not alone:
+        raise InvalidSetting("--sprt takes hundreds of games, which nobody wants to play: leave it out with a human")
+    if config.openings != "random" and not alone:
+        raise InvalidSetting("--openings is for matches that nobody watches: with a human, games begin at the start")
+    test, are_balanced = config.test(), find_filter(config.openings, loaded)
+    if alone:
+        result = play_alone(loaded.game, first, second, config.num_games(), config.seed, test, are_balanced)
+    else:
+        result = play_with_human(loaded.game, first, second, config.games or 2, config.seed)
+    if not result.num_games:
+        return
+    print(describe(loaded.game.name, contestants, result, test))
+    if config.save_games is not None:
+        write_records(config.save_games, records_of(result, loaded.game, game_name, contestants, config.seed))
+    if config.json is not None:
+        write_json(config.json, as_json(contestants, result, test))
+
+
+def _load_game(config: PitConfig) -> tuple[str, LoadedGame]:
+    """The game that is asked for, or that a contestant's card names, and its name."""
+    if config.game:
+        return config.game, registry.load(config.game)
+    for contestant in config.contestants:
+        if named := game_of(contestant):
+            return named, registry.load_named(named, contestant)
+    return "connect4", registry.load("connect4")
+
+
+def compete(config: PitConfig) -> None:
+    """A tournament of the contestants on the command line or in a file."""
+    config, name = _with_file(config)
+    game_name, loaded = _load_game(config)
+    tournament = make_tournament(
+        game_name, "gauntlet" if config.gauntlet else "round-robin", config.contestants, config.num_games(),
+        config.simulations, config.seed, config.adaptive, config.openings,
+    )  # fmt: skip
+    folder = config.folder or (FOLDER / name if name else default_folder(tournament))
+    standings = play_and_rate(folder, tournament, loaded, config.threads, config)
+    report(folder, standings, write_report(folder, standings), None, config)
+
+
+def climb(config: PitConfig, run: Path) -> None:
+    """The ladder of a run."""
+    ladder = Ladder(run, config.contestants)
+    game_name, loaded = _load_game(replace(config, contestants=tuple(ladder.texts.values())))
+    tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
+    folder = config.folder or run / LADDER
+    standings = play_and_rate(folder, tournament, loaded, THREADS, config)
+    result = write_report(folder, standings, ladder.fields(), ladder.drawings(standings))
+    report(folder, standings, result, ladder.shown(standings), config)
+
+
+def play_and_rate(
+    folder: Path, tournament: Tournament, loaded: LoadedGame, threads: int, config: PitConfig
+) -> Standings:
+    """Plays what is missing; an interruption says how to go on."""
+    check_anchor(tournament, config.anchor)
+    try:
+        records = play_tournament(folder, tournament, loaded, threads, config.device)
+    except KeyboardInterrupt:
+        print(f"\nthe games so far are in {folder}; the same command goes on from there", file=sys.stderr)
+        raise
+    return Standings(tournament, records, loaded.game, config.anchor)
+
+
+def report(
+    folder: Path, standings: Standings, result: dict[str, Any], shown: Sequence[str] | None, config: PitConfig
+) -> None:
+    """Prints the table and what to do next, and writes `--json`."""
+    print(as_text(standings, shown))
+    print(
+        f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
+        f"python pit.py --replay {folder / GAMES} 0\n"
+        + (
+            "The same command again plays what has come since: the games of new generations."
+            if config.ladder
+            else f"More --games, or more contestants with --folder {folder}, add to what has been played."
+        )
+    )
+    if config.json is not None:
+        write_json(config.json, result)
+
+
+def _with_file(config: PitConfig) -> tuple[PitConfig, str]:
+    """The settings with those of the tournament's file, and that file's name without its ending."""
+    if config.tournament is None:
+        return config, ""
+    found, default = read_tournament(config.tournament), PitConfig()
+    for name in FILE_OPTIONS:
+        if name in found and getattr(config, name) != getattr(default, name):
+            raise InvalidSetting(f"{config.tournament} says its {name} already: leave --{name} out")
+    if config.game is None and "game" in found:
+        registry.load_named(found["game"], str(config.tournament))  # what a file names is not run
+    known = {name: found[name] for name in FILE_OPTIONS if name in found}
+    asked = replace(
+        config,
+        **known,
+        contestants=tuple(found["contestants"]),
+        game=config.game or found.get("game"),
+        gauntlet=found.get("kind") == "gauntlet",
+    )
+    return asked, config.tournament.stem
+
+
+def replay(config: PitConfig, path: Path) -> None:
+    """Lists the games of a file written by `--save-games`, or steps through one."""
+    records = read_records(path)
+    if not config.contestants:
+        list_games(records)
+        return
+    number = int(config.contestants[0])
+    if number >= len(records):
+        there = f"the games 0 to {len(records) - 1}, and no game {number}" if records else "no games"
+        raise InvalidSetting(f"{path} holds {there}")
+    named = records[number].game
+    loaded = registry.load(config.game) if config.game else registry.load_named(named, str(path))
+    step_through(records[number], loaded.game)

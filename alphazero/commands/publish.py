@@ -1,0 +1,170 @@
+"""Measures a net of a run and writes it where it can be shipped from:
+
+    python -m alphazero.publish runs/connect4-1 pretrained/connect4/best.safetensors
+
+Its card tells what a user wants to know: how it was made, from what and on what, and how strong it is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from alphazero.commands.shared import parse
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.arena import MatchResult, play_match
+from alphazero.matches.intervals import elo_difference
+from alphazero.players.contestants import open_contestant, open_opponents
+from alphazero.players.player import Player
+from alphazero.progress import Progress, count_cores
+from alphazero.settings import config_from_dict, flat_settings, settings_changed
+from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
+from alphazero.storage.files import check_output_file, read_json
+from alphazero.storage.run_folder import read_metrics, resolve_checkpoint
+from alphazero.training.coach import ORIGINS, show_figures
+from alphazero.training.config import RunConfig
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PublishConfig:
+    """Measures a net of a run and writes it, with its card, where it can be shipped from."""
+
+    net: Annotated[str, tyro.conf.Positional]
+    """A run folder (its best net), or folder:GENERATION."""
+    output: Annotated[Path, tyro.conf.Positional]
+    """The weights, as in pretrained/connect4/best.safetensors; the card lies beside them."""
+    game: str = ""
+    """The game, if it is not one of the shipped ones (a path, as main.py takes it)."""
+    description: str = ""
+    """A sentence for the card."""
+    simulations: tuple[int, ...] = (0, 100, 800)
+    """Simulations per position at which the game's benchmark, where it has one, is taken."""
+    opponents: tuple[str, ...] = ("random", "greedy", "minimax:4", "mcts:400")
+    """Contestants to meet; the rating is the Elo difference from the last one."""
+    games: int = 200
+    """Games against each."""
+    match_simulations: int = 100
+    """Simulations per ply in those games."""
+    threads: int = field(default_factory=count_cores)
+    """Processor threads."""
+    seed: int = 0
+    """The same seed plays the same games."""
+
+    def __post_init__(self) -> None:
+        if self.output.suffix != ".safetensors":
+            raise InvalidSetting(f"the net must go into a .safetensors file, not {str(self.output)!r:.200}")
+        check_output_file("OUTPUT", self.output)
+        if self.games < 2 or self.threads < 1 or self.match_simulations < 0 or min(self.simulations, default=0) < 0:
+            raise InvalidSetting("--games takes 2 or more, --threads 1 or more, simulations 0 or more")
+
+
+def main(argv: list[str]) -> None:
+    config = parse(PublishConfig, argv)
+    path = resolve_checkpoint(config.net)
+    saved, lines = _read_run(path.parent)
+    tensors, card = load_checkpoint(path)
+    lines = [line for line in lines if line["generation"] <= card["generation"]]
+    if not lines:
+        raise CheckpointError(f"{config.net} has learned nothing yet; publish a later generation")
+    loaded = registry.load(config.game) if config.game else registry.load_named(saved["game"], str(path.parent))
+    card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
+    first = read_card(path.with_name("generation_0000.json"))
+    card |= {name: first[name] for name in ORIGINS if name in first}
+    card |= {
+        "description": config.description,
+        "command": command_of(loaded, saved),
+        "data": {
+            "source": "self-play",
+            "generations": len(lines),
+            **{name: sum(line[name] for line in lines) for name in ("games", "positions")},
+            "simulations": round(sum(line["simulations_per_s"] * line["self_play_seconds"] for line in lines)),
+        },
+        "hours": round(lines[-1]["seconds"] / 3600, 3),
+        "cpu_hours": round(sum(line["cpu_seconds"] for line in lines) / 3600, 3),
+        "hardware": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, {saved['threads']} threads",
+    }
+    card |= measure(config, path, loaded)
+    save_checkpoint(config.output, tensors, card)
+    print(f"{config.output} and its card are written")
+
+
+def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What a run's `config.json` and `metrics.jsonl` hold."""
+    if not (folder / "config.json").is_file():
+        raise RunFolderError(f"{folder} is not a run folder: only a net of a run can be published")
+    saved = read_json(folder / "config.json")
+    if not isinstance(saved, dict) or not {"game", "settings", "threads", "seed"} <= saved.keys():
+        raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
+    return saved, read_metrics(folder)
+
+
+def command_of(loaded: LoadedGame, saved: Mapping[str, Any]) -> str:
+    """The shortest `python main.py ...` that a run's `config.json` stands for."""
+    # settings that are younger than the run had the values of today's defaults, which presets may not have
+    settings = json.loads(json.dumps(asdict(config_from_dict(RunConfig, saved["settings"], "the run's settings"))))
+    presets = {name: asdict(preset) for name, preset in loaded.presets().items()}
+    preset = min(presets, key=lambda name: len(settings_changed(presets[name], settings)))
+    words = ["python", "main.py", "--game", saved["game"], "--preset", preset, "--seed", str(saved["seed"])]
+    before, after = flat_settings(json.loads(json.dumps(presets[preset]))), flat_settings(settings)
+    for name, text in after.items():
+        # sizes that are not given are those of the net that the run began with, which may become another one
+        if before.get(name) == text and not (settings["initial_net"] and name.startswith("net.")):
+            continue
+        group, _, last = name.replace("_", "-").rpartition(".")
+        prefix, value = f"--{group}." if group else "--", json.loads(text)
+        match value:
+            case bool():
+                words.append(f"{prefix}{'' if value else 'no-'}{last}")
+            case list():
+                words += [prefix + last, *map(str, value)]
+            case _:
+                words += [prefix + last, str(value)]
+    return shlex.join(words)
+
+
+def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, Any]:
+    """`benchmark` figures by simulations, `matches`, and `rating` with its interval, in Elo above the last opponent."""
+    figures: dict[str, Any] = {"benchmark": {}, "matches": []}
+
+    def player(simulations: int) -> Player:
+        return open_contestant(str(path), loaded, seed=config.seed, threads=config.threads, simulations=simulations)
+
+    opponents = open_opponents(config.opponents, "--opponents", loaded, seed=config.seed, threads=config.threads)
+    if loaded.make_benchmark is not None:
+        benchmark = loaded.make_benchmark(loaded.game)
+        for simulations in config.simulations:
+            found = benchmark(player(simulations))
+            figures["benchmark"][str(simulations)] = found
+            logger.info("with %d simulations: %s", simulations, show_figures(found))
+    for name, opponent in zip(config.opponents, opponents, strict=True):
+        with Progress(f"against {name}") as progress:
+
+            def show(result: MatchResult, progress: Progress = progress) -> None:
+                progress.show(result.num_games / config.games, f"score {result.score:.2f}")
+
+            match = play_match(
+                Kernels(loaded.game), player(config.match_simulations), opponent, config.games, config.seed,
+                on_progress=show,
+            )  # fmt: skip
+        figures["matches"].append({"opponent": name, "simulations": config.match_simulations, **match.as_dict()})
+        logger.info("score %.1f%% against %s", 100 * match.score, name)
+        figures["rating"] = {
+            "elo": round(elo_difference(match.score, match.num_games)),
+            "interval": [round(elo_difference(bound, match.num_games)) for bound in match.score_interval],
+            "above": name,
+        }
+    return figures

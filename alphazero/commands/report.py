@@ -1,0 +1,37 @@
+"""A run as one page for the browser: `python -m alphazero.report runs/connect4-1`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from alphazero.commands.shared import parse
+from alphazero.errors import InvalidSetting, RunFolderError
+from alphazero.storage.files import atomic_write, check_output_file
+from alphazero.training.report import make_report
+
+
+@dataclass(frozen=True)
+class ReportConfig:
+    """Writes a run's figures, pictures, warnings and settings into one HTML file, also while the run goes on."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """Run folder, as in runs/connect4-1."""
+    output: Path | None = None
+    """The page; report.html in the run folder if left out."""
+
+
+def main(argv: list[str]) -> None:
+    config = parse(ReportConfig, argv)
+    output = config.output or config.run / "report.html"
+    if not os.path.isfile(config.run / "config.json"):  # also where a name is too long
+        raise RunFolderError(f"{config.run} is not a run folder; name one, as in runs/NAME")
+    if output.suffix not in (".html", ".htm"):
+        raise InvalidSetting(f"--output takes a file that ends in .html, not {str(output)!r:.200}")
+    check_output_file("--output", output)
+    atomic_write(output, make_report(config.run).encode(errors="replace"))  # JSON can hold what UTF-8 cannot
+    print(f"open {output} in a browser")

@@ -1,0 +1,135 @@
+"""What every command shares: exit codes, messages of one sentence, logging, and progress."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import Any, TypeVar
+
+import coloredlogs
+import tyro
+
+from alphazero.errors import InputError, Terminated
+
+Config = TypeVar("Config")
+
+# tyro's messages, one line each, and how we say it
+_SAYINGS = (
+    (r"Error parsing (\S+): invalid literal for int\(\) with base 10: (.*)", r"\1 takes a whole number, not \2"),
+    (r"Error parsing (\S+): could not convert string to float: (.*)", r"\1 takes a number, not \2"),
+    (r"Error parsing (\S+): no type matching (\S+) could be instantiated from \[(.*?)\]\..*", r"\1 takes \2, not \3"),
+    (r"Missing value for argument '(\S+)'\..*", r"\1 needs a value"),
+    (r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*?),?\)\.", r"\2 must be one of \3, not \1"),
+    (r"Missing from \S+ (.*)", r"missing: \1"),
+)
+
+
+_PATIENCE = 3.0
+"""Seconds that threads have to end when the process was asked to."""
+
+
+def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = None) -> int:
+    """Runs `main(argv)` (default: the command line) and returns the exit code.
+
+    0: done; 2: the user's mistake, said in one line on stderr; 130: interrupted. A bug of ours shows its traceback.
+    SIGTERM raises Terminated, with exit code 143, so that what was begun is ended as after Ctrl-C.
+    """
+    coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
+    try:
+        with _ending_in_order():
+            main(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except InputError as error:
+        print("error: " + " ".join(str(error).split()), file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever reads our output has left, as `head` does
+        return 1
+    return 0
+
+
+@contextlib.contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """In here SIGTERM unwinds: programs that were started are ended, folders of the moment removed.
+
+    Then the interpreter would wait for threads that are in compiled code; not for long.
+    """
+    code = 0
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal code
+        code = 128 + number
+        raise Terminated(code)
+
+    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if code:
+            leaving = threading.Timer(_PATIENCE, os._exit, (code,))
+            leaving.daemon = True
+            leaving.start()
+
+
+def parse(config_class: type[Config], argv: Sequence[str], default: Config | None = None) -> Config:
+    """The settings on a command line; raises InputError, or SystemExit(0) after `--help`.
+
+    `default`, if given, holds the settings that the command line does not name.
+    """
+    defaults: dict[str, Any] = {} if default is None else {"default": default}
+    unknown: list[str] = []
+    said = io.StringIO()
+    try:
+        # both, or else tyro frames and colours its message for the terminal
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            config, unknown = tyro.cli(config_class, args=argv, return_unknown_args=True, **defaults)
+        if not unknown:
+            return config
+    except SystemExit as leaving:
+        if not leaving.code:
+            tyro.cli(config_class, args=argv, **defaults)  # the help, for the terminal now
+            raise
+    flags = _flags(config_class, defaults)
+    for word in argv:
+        flag = word.partition("=")[0].replace("_", "-")
+        if word in unknown or (word.startswith("--") and flag not in flags):
+            closest = difflib.get_close_matches(flag, flags, n=1)
+            hint = f"did you mean {closest[0]}?" if closest else "see --help"
+            raise InputError(f"unknown {'option' if word.startswith('-') else 'argument'} {word!r}; {hint}")
+    raise InputError(f"{_sentence(said.getvalue())} (see --help)")
+
+
+def _flags(config_class: type[Config], defaults: dict[str, Any]) -> set[str]:
+    """Every option that `--help` shows."""
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        tyro.cli(config_class, args=["--help"], **defaults)
+    return set(re.findall(r"--[\w.:-]*\w", shown.getvalue()))
+
+
+def _sentence(message: str) -> str:
+    """What a message of tyro says between its title and its hints, in our words where we have some.
+
+    It is laid out as title, rule, text, rule, hints.
+    """
+    paragraphs = re.split(r"^ *-+ *$", message, flags=re.MULTILINE)
+    text = " ".join((paragraphs[1] if len(paragraphs) > 1 else message).split())
+    text = text.replace("{None}|", "").replace(" (required)", "")
+    for pattern, saying in _SAYINGS:
+        if match := re.fullmatch(pattern, text):
+            return match.expand(saying)
+    return text

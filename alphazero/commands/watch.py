@@ -1,0 +1,92 @@
+"""A match of two contestants, shown while it goes on."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+
+from alphazero.game import Game
+from alphazero.game.kernels import Kernels
+from alphazero.game.record import GameRecord
+from alphazero.game.spec import AreBalanced
+from alphazero.matches.arena import MatchResult, get_ready, play_match
+from alphazero.matches.sprt import Sprt
+from alphazero.players.human import HumanLeft
+from alphazero.players.player import Player
+from alphazero.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+
+def play_alone(
+    game: Game,
+    first: Player,
+    second: Player,
+    num_games: int,
+    seed: int,
+    test: Sprt | None = None,
+    are_balanced: AreBalanced | None = None,
+) -> MatchResult:
+    """A match with a progress bar, which ends when `test`, if there is one, has its verdict."""
+    kernels = Kernels(game)
+
+    def show(result: MatchResult) -> None:
+        # before games end, their progress is at least the share of the plies that they can have
+        fraction = max(result.num_games, sum(result.moves) / game.max_plies) / num_games
+        progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games, score {result.score:.1%}")
+
+    for player in (first, second):
+        get_ready(kernels, player)
+    if are_balanced is not None:
+        logger.info("choosing balanced openings (a minute if there are thousands of games)")
+    with Progress(f"{first.name} - {second.name}") as progress:
+        return play_match(
+            kernels, first, second, num_games, seed, on_progress=show, are_balanced=are_balanced,
+            decided=(lambda result: test.verdict(result.pairs) is not None) if test else None,
+        )  # fmt: skip
+
+
+def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:
+    """Games one after the other from the start position; says how each ended. Who leaves keeps those that are over."""
+    so_far = MatchResult((), (), (), (0, 0), (0.0, 0.0))
+
+    def show(result: MatchResult) -> None:
+        nonlocal so_far
+        if result.num_games > so_far.num_games:
+            so_far = result
+            winner = {1: f"{first.name} wins", -1: f"{second.name} wins", 0: "a draw"}[result.outcomes[-1]]
+            print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
+
+    try:
+        return play_match(Kernels(game), first, second, num_games, seed, opening_plies=0, on_progress=show)
+    except HumanLeft:
+        print("You have left the match.")
+        return so_far
+
+
+def list_games(records: Sequence[GameRecord]) -> None:
+    """A line for each: its number, its result, who played, and its first moves."""
+    print(f"{len(records)} games; step through one by adding its number")
+    for i, record in enumerate(records):
+        moves = " ".join((*record.opening, *record.moves))
+        print(f"{i:>5}  {record.result:<7}  {' - '.join(record.contestants)}  {moves:.80}")
+
+
+def step_through(record: GameRecord, game: Game) -> None:
+    """Position after position; asks before each where somebody is at the terminal. Raises IllegalAction."""
+    positions, words = record.positions(game), ("", *record.opening, *record.moves)
+    asks, shown = sys.stdin.isatty(), 0
+    while shown < len(positions):
+        who = "" if shown == 0 else "opening: " if shown <= len(record.opening) else ""
+        if shown > len(record.opening):
+            who = f"{record.contestants[positions[shown - 1].to_play]} plays "
+        print(f"\n{shown} of {len(positions) - 1}  {who}{words[shown]}\n\n{positions[shown]}")
+        try:
+            answer = input("\nEnter: next, b: back, q: quit  ").strip().lower() if asks else ""
+        except EOFError:
+            answer = "q"
+        if answer.startswith("q"):
+            return
+        shown = max(0, shown - 1) if answer.startswith("b") else shown + 1
+    print(f"\n{' - '.join(record.contestants)}: {record.result}" + (record.forfeit and f" ({record.forfeit})"))

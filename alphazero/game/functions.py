@@ -1,0 +1,154 @@
+"""The rules of a game as scalar functions of one position, and what can be done with them without numba.
+
+A game author writes plain functions (or numba ones); `plain` gives the version that Python runs, and
+`fingerprint` a name for what the functions compute, by which compiled code is kept on disk.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import types
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from alphazero.game.game import Rules
+
+
+def _compiled(function: types.FunctionType) -> Callable[..., Any]:
+    """A function that kernels call.
+
+    Code that is loaded from disk is linked by name, so that the name must say all that went into the code: two games
+    made by one factory, compiled by two programs, would else call each other's rules.
+    """
+    function.__qualname__ = f"{function.__name__}_{fingerprint(function)}"
+    return njit(nogil=True)(function)
+
+
+def bound(template: Callable[..., Any], names: dict[str, Any]) -> types.FunctionType:
+    """A copy of the template whose global names lead to one game's functions."""
+    scope = template.__globals__ | names  # type: ignore[attr-defined]
+    return types.FunctionType(template.__code__, scope, template.__name__)
+
+
+def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The plain Python version of a compiled function, with everything it calls made plain too."""
+    return rebuilt(function, lambda source: source, {})
+
+
+def rebuilt(value: Any, compiled: Callable[[types.FunctionType], Any], made: dict[Callable[..., Any], Any]) -> Any:
+    """What `compiled` makes of a function's plain Python version, in which all that it calls is rebuilt likewise.
+
+    `made`, by source, takes the place of what would be rebuilt, and keeps what was. Anything but a function, or a tuple
+    that may hold some, stays as it is.
+    """
+    if type(value) is tuple:
+        return tuple(rebuilt(item, compiled, made) for item in value)
+    source = getattr(value, "py_func", value)
+    if not isinstance(source, types.FunctionType):
+        return value
+    if source in made:
+        return made[source]
+    # its own globals and closure, so that the names of compiled helpers lead to the plain ones
+    scope = dict(source.__globals__)
+    cells = tuple(types.CellType() for _ in source.__closure__ or ())
+    copy = types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__, cells or None)
+    copy.__kwdefaults__ = source.__kwdefaults__
+    made[source] = copy  # before what it calls, which may be itself
+    for cell, original in zip(cells, source.__closure__ or (), strict=True):
+        cell.cell_contents = rebuilt(original.cell_contents, compiled, made)
+    for name in _names(source.__code__):
+        if name in scope:
+            scope[name] = rebuilt(scope[name], compiled, made)
+    made[source] = compiled(copy)
+    for name, member in scope.items():
+        if member is copy:  # it calls itself
+            scope[name] = made[source]
+    return made[source]
+
+
+def _names(code: types.CodeType) -> list[str]:
+    names = list(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names += _names(constant)
+    return names
+
+
+def fingerprint(*functions: Callable[..., Any] | None) -> str:
+    """A name for what the functions compute: their code and that of all they call, with every constant used.
+
+    numba's own cache looks at one source file's date alone, so it misses a changed helper or constant in
+    another file, and takes two games made from one factory for the same.
+    """
+    digest = hashlib.sha256()
+    seen: dict[int, int] = {}
+    for function in functions:
+        _digest_value(digest, function, seen)
+    return digest.hexdigest()[:20]
+
+
+def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
+    source = getattr(value, "py_func", value)
+    if isinstance(source, types.FunctionType):
+        if id(source) in seen:
+            digest.update(b"again%d" % seen[id(source)])
+            return
+        seen[id(source)] = len(seen)
+        # what numba keeps leads back to the module by its name, under which another program may not find it
+        digest.update(f"{source.__module__}".encode())
+        _digest_code(digest, source.__code__)
+        for name in _names(source.__code__):
+            if name in source.__globals__:
+                digest.update(name.encode())
+                value = source.__globals__[name]
+                _digest_value(digest, value, seen)
+                if isinstance(value, types.ModuleType):
+                    _digest_attributes(digest, value, _names(source.__code__), seen)
+        for cell in source.__closure__ or ():
+            _digest_value(digest, cell.cell_contents, seen)
+        _digest_value(digest, (source.__defaults__, sorted((source.__kwdefaults__ or {}).items())), seen)
+    elif isinstance(value, np.ndarray):
+        digest.update(repr((value.dtype.str, value.shape)).encode() + value.tobytes())
+    elif isinstance(value, tuple | list):
+        digest.update(b"(%d" % len(value))
+        for item in value:
+            _digest_value(digest, item, seen)
+    elif isinstance(value, enum.EnumMeta):
+        digest.update(repr(list(value.__members__.items())).encode())
+    elif isinstance(value, types.ModuleType | type) or callable(value):
+        digest.update(getattr(value, "__name__", repr(type(value))).encode())
+    else:
+        digest.update(f"{type(value).__name__}:{value!r}".encode())
+
+
+def _digest_attributes(digest: Any, module: types.ModuleType, names: list[str], seen: dict[int, int]) -> None:
+    """What a function may reach as `module.name`: other compiled functions and constants."""
+    for name in names:
+        value = getattr(module, name, None)
+        if hasattr(value, "py_func") or isinstance(
+            value, int | float | tuple | np.generic | np.ndarray | enum.EnumMeta
+        ):
+            digest.update(name.encode())
+            _digest_value(digest, value, seen)
+        elif isinstance(value, types.ModuleType) and value is not module:
+            _digest_attributes(digest, value, [other for other in names if other != name], seen)
+
+
+def _digest_code(digest: Any, code: types.CodeType) -> None:
+    digest.update(code.co_code + repr(code.co_names).encode() + repr(code.co_varnames).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _digest_code(digest, constant)
+        else:
+            digest.update(f"{type(constant).__name__}:{constant!r}".encode())
+
+
+def rule_functions(rules: Rules) -> dict[str, Callable[..., Any] | None]:
+    """The rules by name, in the order of their declaration."""
+    return {field.name: getattr(rules, field.name) for field in fields(rules)}

@@ -1,0 +1,223 @@
+"""What a game fills in, and `Position`, the checked and immutable face of it for people.
+
+Write the rules once as scalar functions (see `Rules`), name them in a `Game`, and every engine of the
+framework can run them. The search never pays for the checks that `Position` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from alphazero.errors import GameError, IllegalAction
+from alphazero.game.functions import plain
+
+__all__ = ["Game", "Position", "Rules"]
+
+
+class Game:
+    """A two-player, deterministic, zero-sum game with perfect information.
+
+    Laws, checked for every game by tests/test_game_contract.py:
+    - a position is over, or has a legal action; a game ends within `max_plies`;
+    - `terminal_value` is -1, 0 or +1 for the player to move in the terminal position;
+    - `step` depends on the state and the action alone, and other states stay as they are;
+    - a symmetry of the observation permutes the legal actions and keeps who has won.
+    """
+
+    name: ClassVar[str]
+    """The name on the command line and in every checkpoint."""
+    num_actions: int
+    """A: actions are 0 ... A-1; a forced pass is an action of its own."""
+    state_words: int
+    """K: words of a state."""
+    max_plies: int
+    """No game is longer."""
+    observation_shape: tuple[int, int, int]
+    """(P, H, W): planes, rows, columns of what the network sees."""
+    rules: Rules
+    compiled: ClassVar[bool] = True
+    """False: numba need not try to compile the rules; they run as plain Python."""
+
+    @cached_property
+    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
+        """`(cells int64[S, H*W], actions int64[S, A])`; row 0 is the identity.
+
+        Symmetry s maps an observation to `planes[..., cells[s]]` (cells flattened row by row) and a policy
+        to `policy[actions[s]]`. Override for games that have more than the identity.
+        """
+        _, height, width = self.observation_shape
+        return np.arange(height * width)[None], np.arange(self.num_actions)[None]
+
+    def render(self, state: np.ndarray, to_play: int) -> str:
+        """The board as text; `to_play` (0 or 1) tells whose view `state` is."""
+        return f"player {to_play + 1} to move: " + " ".join(f"{int(word):x}" for word in state)
+
+    def format_action(self, action: int, state: np.ndarray) -> str:
+        """The action in the notation of the game."""
+        return str(action)
+
+    def parse_action(self, text: str, state: np.ndarray) -> int:
+        """The action that `text` means; raises ValueError if it means none (legality is not checked)."""
+        return int(text)
+
+    def start(self) -> Position:
+        """The start position."""
+        state = np.zeros(self.state_words, np.uint64)
+        with np.errstate(over="ignore"):
+            self.plain_rules.init(state)
+        return Position(self, state, self.mover(state, 0), ())
+
+    def position(self, actions: Sequence[int]) -> Position:
+        """The position after a sequence of actions; raises IllegalAction."""
+        position = self.start()
+        for action in actions:
+            position = position.play(action)
+        return position
+
+    def position_from_text(self, text: str) -> Position:
+        """The position after actions in the game's notation, separated by spaces or commas."""
+        position = self.start()
+        for word in text.replace(",", " ").split():
+            position = position.play(position.parse(word))
+        return position
+
+    @cached_property
+    def plain_rules(self) -> Rules:
+        """The rules as plain Python functions."""
+        from dataclasses import replace
+
+        from alphazero.game.functions import rule_functions
+
+        made = {name: plain(rule) for name, rule in rule_functions(self.rules).items() if rule is not None}
+        return replace(self.rules, **made)
+
+    def mover(self, state: np.ndarray, alternating: int) -> int:
+        """Who moves at `state`: the rules' own answer, or `alternating` where players take turns."""
+        if self.plain_rules.to_play is None:
+            return alternating
+        with np.errstate(over="ignore"):
+            return int(self.plain_rules.to_play(state))
+
+
+class Position:
+    """One position of a game: immutable, with its history and every rule checked."""
+
+    def __init__(self, game: Game, state: np.ndarray, to_play: int, actions: tuple[int, ...]):
+        self.game = game
+        self.state = state
+        """`uint64[K]`, read-only."""
+        self.to_play = to_play
+        """0 or 1: the player to move."""
+        self.actions = actions
+        """The actions that led here from the start position."""
+        state.setflags(write=False)
+
+    @property
+    def ply(self) -> int:
+        """Actions played so far."""
+        return len(self.actions)
+
+    @cached_property
+    def terminal(self) -> bool:
+        """The game is over."""
+        with np.errstate(over="ignore"):
+            return bool(self.game.plain_rules.is_terminal(self.state))
+
+    @cached_property
+    def outcome(self) -> int:
+        """+1 if the first player has won, -1 if the second, 0 for a draw; GameError if the game is not over."""
+        if not self.terminal:
+            raise GameError("the game is not over, so it has no outcome")
+        with np.errstate(over="ignore"):
+            value = int(self.game.plain_rules.terminal_value(self.state))
+        return value if self.to_play == 0 else -value
+
+    @cached_property
+    def legal_mask(self) -> np.ndarray:
+        """`bool[A]`, true = allowed; all false when the game is over."""
+        mask = np.zeros(self.game.num_actions, bool)
+        if not self.terminal:
+            with np.errstate(over="ignore"):
+                self.game.plain_rules.legal(self.state, mask)
+        mask.setflags(write=False)
+        return mask
+
+    @property
+    def legal_actions(self) -> list[int]:
+        """The allowed actions, ascending."""
+        return [int(action) for action in np.flatnonzero(self.legal_mask)]
+
+    @cached_property
+    def observation(self) -> np.ndarray:
+        """`float32[P, H, W]`: what the network sees."""
+        planes = np.zeros(self.game.observation_shape, np.float32)
+        with np.errstate(over="ignore"):
+            self.game.plain_rules.observe(self.state, planes)
+        planes.setflags(write=False)
+        return planes
+
+    def play(self, action: int) -> Position:
+        """The position after `action`; raises IllegalAction naming the legal ones."""
+        if self.terminal:
+            raise IllegalAction("the game is over: no action can be played")
+        if not 0 <= action < self.game.num_actions or not self.legal_mask[action]:
+            raise IllegalAction(
+                f"{self.format(action) if 0 <= action < self.game.num_actions else action} is not legal here "
+                f"(legal: {', '.join(self.format(legal) for legal in self.legal_actions)})"
+            )
+        state = self.state.copy()
+        with np.errstate(over="ignore"):
+            self.game.plain_rules.step(state, action)
+        return Position(self.game, state, self.game.mover(state, 1 - self.to_play), (*self.actions, int(action)))
+
+    def parse(self, text: str) -> int:
+        """The legal action that `text` means; raises IllegalAction naming the legal ones."""
+        try:
+            action = self.game.parse_action(text.strip(), self.state)
+        except (ValueError, IndexError):
+            action = -1
+        if action not in self.legal_actions:
+            legal = ", ".join(self.format(allowed) for allowed in self.legal_actions) or "none, the game is over"
+            raise IllegalAction(f"{text.strip()!r} is not a legal action here (legal: {legal})")
+        return action
+
+    def format(self, action: int) -> str:
+        """`action` in the game's notation."""
+        return self.game.format_action(action, self.state)
+
+    def __str__(self) -> str:
+        return self.game.render(self.state, self.to_play)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Scalar functions of one `state` (`uint64[K]`, seen by the player to move); no Python objects inside.
+
+    They are compiled for CPU threads and CUDA alike, so they may use numbers, tuples, module constants
+    and other such functions, and nothing else. Words stay `np.uint64`.
+    """
+
+    init: Callable[..., None]
+    """`init(state)` writes the start position."""
+    legal: Callable[..., None]
+    """`legal(state, legal_mask)` writes all A entries of `bool[A]`; at least one is true unless the game is over."""
+    step: Callable[..., None]
+    """`step(state, action)` plays a legal action in place; the state is then seen by whoever moves next."""
+    is_terminal: Callable[..., bool]
+    """`is_terminal(state)`: the game is over."""
+    terminal_value: Callable[..., float]
+    """`terminal_value(state)`: -1, 0 or +1 for the player to move there; asked of terminal states only."""
+    observe: Callable[..., None]
+    """`observe(state, planes)` fills `float32[P, H, W]`, which comes all zero; the mover's view."""
+    to_play: Callable[..., int] | None = None
+    """`to_play(state)`: 0 or 1. Needed only if a player can move twice in a row; else players alternate."""
+    transform: Callable[..., None] | None = None
+    """`transform(state, symmetry)` applies the game's symmetry of that index in place; lets mirrored positions
+    share cache entries and samples."""
+    heuristic: Callable[..., float] | None = None
+    """`heuristic(state)`: a guess in (-1, 1) for the player to move, used by the `minimax` baseline alone."""

@@ -1,0 +1,332 @@
+"""From scalar rules to batch kernels: the same functions under a loop.
+
+The templates below call the rules by their names (`step`, `legal`, ...). `Kernels.bind` gives them the functions of
+one game and compiles the result, kept on disk under the fingerprint of all that went into it. A kernel is serial and
+lets go of Python's lock, so that threads run many of them side by side, each on its own positions.
+Where numba cannot compile a game's rules, the same templates run them as plain Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from alphazero.game import Game
+from alphazero.game.functions import _compiled, bound, fingerprint, plain, rebuilt, rule_functions
+
+logger = logging.getLogger(__name__)
+
+# Names that the templates use and `Kernels.bind` replaces by one game's own.
+init: Any
+legal: Any
+step: Any
+is_terminal: Any
+terminal_value: Any
+wins_by: Any
+to_canonical: Any
+observe: Any
+transform: Any
+to_play: Any
+mover: Any
+NUM_SYMMETRIES: int
+
+
+def _init_states(states):
+    """Writes the start position into every row of `uint64[n, K]`."""
+    for i in range(len(states)):
+        init(states[i])
+
+
+def _describe(states, legal_masks, terminal, values):
+    """Legal actions `bool[n, A]`, over or not `bool[n]`, and the mover's result `float32[n]` of every state."""
+    for i in range(len(states)):
+        legal_masks[i] = False
+        values[i] = 0.0
+        terminal[i] = is_terminal(states[i])
+        if terminal[i]:
+            values[i] = terminal_value(states[i])
+        else:
+            legal(states[i], legal_masks[i])
+
+
+def _play(states, to_play, actions):
+    """Plays `actions[i]` in place in row i; -1 leaves the row alone. `to_play int8[n]` is kept up to date."""
+    for i in range(len(states)):
+        if actions[i] >= 0:
+            step(states[i], actions[i])
+            to_play[i] = mover(states[i], 1 - to_play[i])
+
+
+def _find_movers(states, to_play):
+    """Writes who moves into `to_play int8[n]`, which comes with the player to assume where players alternate."""
+    for i in range(len(states)):
+        to_play[i] = mover(states[i], to_play[i])
+
+
+def _advance(states, to_play, parents, actions, children, terminal, values, leaf_states, leaf_masks):
+    """Plays one action per pair (parent, child) of rows and describes the result; returns how many need a network.
+
+    `states uint64[R, K]`, `to_play int8[R]`: all nodes of all trees; `parents`, `actions`, `children int[n]`: rows,
+    -1 = skip. Writes `terminal bool[n]`, `values float32[n]` (the mover's result where terminal), and packs the states
+    and legal masks of the others, in order, into `leaf_states uint64[n, K]`, `leaf_masks bool[n, A]`.
+    """
+    count = 0
+    for i in range(len(parents)):
+        parent, child = parents[i], children[i]
+        if parent < 0:
+            continue
+        state = states[child]
+        state[:] = states[parent]
+        step(state, actions[i])
+        to_play[child] = mover(state, 1 - to_play[parent])
+        terminal[i] = is_terminal(state)
+        if terminal[i]:
+            values[i] = terminal_value(state)
+        else:
+            leaf_states[count] = state
+            legal(state, leaf_masks[count])
+            count += 1
+    return count
+
+
+def _wins_by(state, action, after):
+    """The action ends the game at once, won for who plays it; `after uint64[K]` is scratch space."""
+    for word in range(len(state)):
+        after[word] = state[word]
+    step(after, action)
+    if not is_terminal(after):
+        return False
+    player = mover(state, 0)
+    result = terminal_value(after)
+    return result > 0.0 if mover(after, 1 - player) == player else result < 0.0
+
+
+def _find_wins(states, legal_masks, scratch, wins):
+    """Writes `wins bool[n, A]`: the legal actions that win at once in `states uint64[n, K]`, none of them terminal."""
+    for i in range(len(states)):
+        for action in range(legal_masks.shape[1]):
+            wins[i, action] = legal_masks[i, action] and wins_by(states[i], action, scratch)
+
+
+def _observe_states(states, planes):
+    """Writes the observations `float32[n, P, H, W]` of `uint64[n, K]`."""
+    planes[:] = 0.0
+    for i in range(len(states)):
+        observe(states[i], planes[i])
+
+
+def _to_canonical(state, image, canonical):
+    """Writes the smallest of the state's mirror images to `canonical uint64[K]`; returns by which symmetry it is one.
+
+    `image uint64[K]` is scratch space.
+    """
+    chosen = 0
+    for word in range(len(state)):
+        canonical[word] = state[word]
+    for symmetry in range(1, NUM_SYMMETRIES):
+        for word in range(len(state)):
+            image[word] = state[word]
+        transform(image, symmetry)
+        for word in range(len(state)):
+            if image[word] != canonical[word]:
+                if image[word] < canonical[word]:
+                    chosen = symmetry
+                    for other in range(len(state)):
+                        canonical[other] = image[other]
+                break
+    return chosen
+
+
+def _keep(state, image, canonical):
+    """As `_to_canonical`, in a game without mirror images."""
+    for word in range(len(state)):
+        canonical[word] = state[word]
+    return 0
+
+
+def _canonicalize(states, symmetries):
+    """Turns every state into the smallest of its mirror images; `symmetries int64[n]` says by which symmetry."""
+    image, canonical = np.empty(states.shape[1], states.dtype), np.empty(states.shape[1], states.dtype)
+    for i in range(len(states)):
+        symmetries[i] = to_canonical(states[i], image, canonical)
+        for word in range(len(image)):
+            states[i, word] = canonical[word]
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compiles a function that knows no game; kept on disk under the fingerprint of all that it calls, in any file.
+
+    The arrays belong to the caller, so kernels need not count references to them, which costs more than the search
+    itself (2.5 times slower); numba's own name for that is `_nrt`. Division by zero gives inf or nan without a branch.
+    """
+    function.__qualname__ += f"_{fingerprint(function)}"
+    return njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
+
+
+class Kernels:
+    """The batch kernels of one game; every one is compiled, or found on disk, when it is first called."""
+
+    def __init__(self, game: Game):
+        self.game = game
+        rules = {name: rule for name, rule in rule_functions(game.rules).items() if rule is not None}
+        self.scope: dict[str, Any] = {"heuristic": _no_heuristic, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules}
+        self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
+        self._made: dict[Callable[..., Any], Any] = {}
+        """What the kernels call, compiled, by source."""
+
+    def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
+        """The template with this game's rules; `helpers` are templates that it calls, by name less the underscore."""
+        scope = dict(self.scope)
+        for helper in helpers:
+            function = bound(helper, scope)
+            scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = function
+        function = bound(template, scope)
+        if not self.game.compiled:
+            return Kernel(self.game.name, function)
+        made = rebuilt(
+            function, lambda part: part if part.__code__ is function.__code__ else _compiled(part), self._made
+        )
+        # numba keeps compiled code under the function's name: make it say all that went into it
+        made.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
+        return Kernel(self.game.name, njit(nogil=True, cache=True)(made))
+
+    @functools.cached_property
+    def init_states(self) -> Kernel:
+        return self.bind(_init_states)
+
+    @functools.cached_property
+    def describe(self) -> Kernel:
+        return self.bind(_describe)
+
+    @functools.cached_property
+    def play(self) -> Kernel:
+        return self.bind(_play)
+
+    @functools.cached_property
+    def find_movers(self) -> Kernel:
+        return self.bind(_find_movers)
+
+    @functools.cached_property
+    def advance(self) -> Kernel:
+        return self.bind(_advance)
+
+    @functools.cached_property
+    def observe(self) -> Kernel:
+        return self.bind(_observe_states)
+
+    @functools.cached_property
+    def find_wins(self) -> Kernel:
+        return self.bind(_find_wins, _wins_by)
+
+    @functools.cached_property
+    def canonicalize(self) -> Kernel | None:
+        """None if the game has no `transform`, or nothing to transform."""
+        if self.game.rules.transform is None or len(self.game.symmetries[1]) == 1:
+            return None
+        return self.bind(_canonicalize, _to_canonical)
+
+    def canonical(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What networks are asked about instead of `uint64[n, K]`: the smallest of each state's mirror images.
+
+        And `int64[n]`: by which symmetry s it is one, so that its action a is the state's own `symmetries[1][s, a]`.
+        States come back as they are where the game has no `transform`.
+        """
+        states, symmetries = states.copy(), np.zeros(len(states), np.int64)
+        if self.canonicalize is not None:
+            self.canonicalize(states, symmetries)
+        return states, symmetries
+
+    def start_states(self, count: int) -> np.ndarray:
+        """`uint64[count, K]`: the start position, `count` times."""
+        states = np.zeros((count, self.game.state_words), np.uint64)
+        self.init_states(states)
+        return states
+
+    def observations(self, states: np.ndarray) -> np.ndarray:
+        """`float32[n, P, H, W]` of `uint64[n, K]`."""
+        planes = np.empty((len(states), *self.game.observation_shape), np.float32)
+        self.observe(states, planes)
+        return planes
+
+    def winning_actions(self, states: np.ndarray, legal_masks: np.ndarray) -> np.ndarray:
+        """`bool[n, A]`: what wins at once in `states uint64[n, K]`, `legal_masks bool[n, A]`."""
+        wins = np.empty(legal_masks.shape, bool)
+        self.find_wins(states, legal_masks, np.empty(states.shape[1], states.dtype), wins)
+        return wins
+
+    def describe_all(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`(legal_masks bool[n, A], terminal bool[n], values float32[n])` of `uint64[n, K]`."""
+        masks = np.empty((len(states), self.game.num_actions), bool)
+        terminal, values = np.empty(len(states), bool), np.empty(len(states), np.float32)
+        self.describe(states, masks, terminal, values)
+        return masks, terminal, values
+
+
+class Kernel:
+    """One template bound to one game: compiled, or plain Python from the first call that numba cannot compile."""
+
+    def __init__(self, game_name: str, function: Callable[..., Any]):
+        self._game_name = game_name
+        self._run: Callable[..., Any] | None = None
+        self.compiled = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._run is None:
+            self._run = self._compile(arguments)
+        return self._run(*arguments)
+
+    def _compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Compiles before anything runs, so that an error of numba is never taken for one of the rules."""
+        dispatcher: Any = self.compiled
+        if not hasattr(dispatcher, "compile"):  # a Python game, or numba is switched off (NUMBA_DISABLE_JIT)
+            return self.plain
+        try:
+            dispatcher.compile(tuple(dispatcher.typeof_pyval(argument) for argument in arguments))
+        except OSError:  # the disk's fault, not the rules'
+            raise
+        except Exception as error:  # not all that numba raises is a NumbaError
+            _say_slow(self._game_name, error)
+            return self.plain
+        return self.compiled
+
+    @property
+    def is_compiled(self) -> bool:
+        """It has run, and not as plain Python."""
+        return self._run is not None and self._run is self.compiled
+
+    @functools.cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The same kernel run by Python: slow, and the yardstick of the compiled one."""
+        return np.errstate(over="ignore")(plain(self.compiled))
+
+
+_said: set[str] = set()
+
+
+def _say_slow(game_name: str, error: Exception) -> None:
+    if game_name not in _said:
+        _said.add(game_name)
+        # numba puts a line about itself before the reason for each function on the way
+        reason = " ".join(line for line in str(error).split("\n") if not line.startswith("Failed in "))
+        logger.warning(
+            "numba cannot compile the rules of %s; they run as plain Python, slower: %s",
+            game_name,
+            " ".join(reason.split())[:300],
+        )
+
+
+def _ask_rules(state, alternating):
+    return to_play(state)
+
+
+def _alternate(state, alternating):
+    return alternating
+
+
+def _no_heuristic(state):
+    return 0.0

@@ -1,0 +1,524 @@
+"""Does a game keep the laws of `Game`? Plays random games by its rules and checks every law at every position.
+
+The rules run as plain Python first, where numpy finds each index that is out of range; only rules that pass are
+compiled, and compared with it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import GameError, LawBroken
+from alphazero.game import Game
+from alphazero.game.kernels import Kernels
+
+SLOW = 300.0
+"""Plies a second by plain Python below which a game is called slow: then even a small search takes seconds."""
+CHECKED_WITH_SYMMETRIES = 200
+"""Positions that are compared with all their images, at most."""
+SECONDS = 30.0
+"""No more games are begun after so long."""
+STUCK = 20.0
+"""Seconds after which a rule that has not come back is taken for an endless loop."""
+FOLLOWED = 5
+"""Games that are played again in each of their mirror images."""
+
+
+@dataclass
+class Findings:
+    """What the games have shown."""
+
+    num_games: int = 0
+    num_positions: int = 0
+    lengths: list[int] = field(default_factory=list)
+    """Plies of each game."""
+    branching: list[int] = field(default_factory=list)
+    """Legal actions of each position that is not over."""
+    outcomes: Counter[int] = field(default_factory=Counter)
+    """Games by their outcome for the first player."""
+    last_mover_won: list[bool] = field(default_factory=list)
+    """For every game that was won: by the player of its last ply."""
+    plies_per_second: float = 0.0
+    """By plain Python, checks left out."""
+    compiled_per_second: float | None = None
+    """Positions described, observed and played a second on one core; None where numba cannot compile the rules."""
+    warnings: list[str] = field(default_factory=list)
+    """What no law forbids, but is hardly meant."""
+    end: str = ""
+    """A position in which a game was won, with its winner."""
+    example: str = ""
+    """The first game: its actions and how it ended."""
+    moved_again: int = 0
+    """Plies after which the same player moved."""
+    never_legal: int = 0
+    """Actions that no position allowed."""
+
+
+def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
+    """Plays `num_games` random games; raises LawBroken, which names the law and shows the position."""
+    rng = np.random.default_rng(seed)
+    findings = Findings()
+    check = _Check(game)
+    check.declaration()
+    visited: list[tuple[np.ndarray, int]] = []
+    lines: list[list[int]] = []
+    seen = np.zeros(game.num_actions, bool)
+    begin = time.monotonic()
+    with check.watched():
+        while findings.num_games < num_games and (time.monotonic() < begin + SECONDS or findings.num_games < 2):
+            visited += check.play_one(rng, findings, seen)
+            lines.append(check.line)
+        check.line = []
+        if set(findings.outcomes) and not {player for _, player in visited} >= {0, 1}:
+            raise check.fail("`to_play` must give both players their turns; one of them never moved")
+        findings.never_legal = int((~seen).sum())
+        check.symmetries(visited, rng)
+        check.images(lines[:FOLLOWED], findings)
+        check.line = []
+    _advise(findings)
+    _compare_compiled(game, check, visited, findings)
+    return findings
+
+
+class _Check:
+    """The laws of one game, by plain Python."""
+
+    def __init__(self, game: Game):
+        self.game, self.rules = game, game.plain_rules
+        self.busy = 0.0
+        """Seconds spent in the rules."""
+        self.deadline = time.monotonic() + SECONDS
+        """What takes long and can be left out is left out from then on."""
+        self.line: list[int] = []
+        """The actions that led to the position that is being checked."""
+        self._asked: float | None = None
+        """Since when a rule has been at work; None between rules."""
+        self._stuck = False
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Interrupts a rule that does not come back, so that an endless loop gets its sentence, too."""
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.5):
+                since = self._asked
+                if since is not None and time.perf_counter() - since > STUCK:
+                    self._stuck = True
+                    _thread.interrupt_main()
+                    return
+
+        if threading.current_thread() is not threading.main_thread():  # only the main thread can be interrupted
+            yield
+            return
+        # a program in the background may ignore interrupts
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            done.set()
+            signal.signal(signal.SIGINT, before)
+
+    def fail(self, law: str, state: np.ndarray | None = None, player: int = 0, note: str = "") -> LawBroken:
+        """The error that says which law is broken, and where."""
+        drawing = "" if state is None else self._draw(state, player)
+        name = getattr(self.game, "name", type(self.game).__name__)
+        return LawBroken(f"{name}: {law}{f' ({note})' if note else ''}", drawing)
+
+    def _draw(self, state: np.ndarray, player: int) -> str:
+        try:
+            drawn = self.game.render(state.copy(), player)
+        except Exception:  # the drawing may be what is wrong; the words are not
+            drawn = " ".join(f"{int(word):x}" for word in state)
+        played = f"after {self.write(self.line)}\n" if self.line else ""
+        return f"{played}player {player + 1} to move:\n{drawn}"
+
+    def write(self, line: list[int]) -> str:
+        """The actions from the start position on, in the game's notation as far as that works."""
+        words, state = [], np.zeros(self.game.state_words, np.uint64)
+        try:
+            with np.errstate(all="ignore"):
+                self.rules.init(state)
+                for action in line:
+                    words.append(str(self.game.format_action(action, state.copy())))
+                    self.rules.step(state, action)
+        except Exception:  # the notation, or the rules, may be what is wrong; the numbers are not
+            return " ".join(str(action) for action in line)
+        return " ".join(words)
+
+    def ask(self, name: str, state: np.ndarray, player: int, *arguments: Any) -> Any:
+        """Calls a rule on `state`, which it must leave alone unless it is `step`, `init` or `transform`."""
+        before = state.copy()
+        begin = self._asked = time.perf_counter()
+        try:
+            with np.errstate(all="ignore"):
+                value = getattr(self.rules, name)(state, *arguments)
+        except GameError as error:  # a wrapped game says itself what is wrong
+            raise LawBroken(str(error), self._draw(before, player)) from error
+        except KeyboardInterrupt:
+            if not self._stuck:  # it was the user
+                raise
+            law = f"`{name}` has not come back for {STUCK:.0f} s: does a loop in it end?"
+            raise self.fail(law, before, player) from None
+        except Exception as error:
+            raise self.fail(_raised(name, error, self.game), before, player) from error
+        finally:
+            self._asked = None
+        self.busy += time.perf_counter() - begin
+        if name in WRITERS and value is not None:
+            law = f"`{name}` must write into the array that it is given and return nothing"
+            raise self.fail(law, before, player, f"it returned {value!r:.60}")
+        if name not in ("step", "init", "transform") and not np.array_equal(before, state):
+            raise self.fail(f"`{name}` must leave the state alone, but changed it", before, player)
+        return value
+
+    def declaration(self) -> None:
+        """The sizes that the class declares."""
+        game = self.game
+        shape = getattr(game, "observation_shape", None)
+        sizes = [getattr(game, name, None) for name in ("num_actions", "state_words", "max_plies")]
+        if not isinstance(getattr(game, "name", None), str) or not game.name:
+            raise self.fail('the class must have a `name`, the word for it on the command line, as name = "my_game"')
+        if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+            raise self.fail(
+                "`num_actions`, `state_words` and `max_plies` must be whole numbers above 0", note=str(sizes)
+            )
+        if not (isinstance(shape, tuple) and len(shape) == 3 and all(int(size) > 0 for size in shape)):
+            raise self.fail("`observation_shape` must be three whole numbers: planes, rows, columns", note=str(shape))
+
+    def start(self) -> tuple[np.ndarray, int]:
+        """The start position, the same whatever was in memory before."""
+        states = [np.full(self.game.state_words, filling, np.uint64) for filling in (0, 0x5A5A5A5A)]
+        for state in states:
+            self.ask("init", state, 0)
+        if not np.array_equal(states[0], states[1]):
+            raise self.fail("`init` must write every word of the state", states[0])
+        return states[0], self.mover(states[0], 0)
+
+    def mover(self, state: np.ndarray, alternating: int) -> int:
+        if self.rules.to_play is None:
+            return alternating
+        player = self.ask("to_play", state, alternating)
+        if player not in (0, 1):
+            raise self.fail(f"`to_play` must give 0 or 1, not {player!r}", state, alternating)
+        return int(player)
+
+    def legal(self, state: np.ndarray, player: int) -> np.ndarray:
+        """`bool[A]`, the same whatever was in it before."""
+        masks = [np.full(self.game.num_actions, filling) for filling in (False, True)]
+        for mask in masks:
+            self.ask("legal", state, player, mask)
+        if not np.array_equal(masks[0], masks[1]):
+            action = int(np.flatnonzero(masks[0] != masks[1])[0])
+            raise self.fail(f"`legal` must write every entry of the mask, but left entry {action} alone", state, player)
+        if not masks[0].any():
+            law = "a position that is not over must have a legal action"
+            raise self.fail(law, state, player, "end the game there, or make passing an action")
+        return masks[0]
+
+    def observation(self, state: np.ndarray, player: int) -> np.ndarray:
+        planes = np.zeros(self.game.observation_shape, np.float32)
+        self.ask("observe", state, player, planes)
+        if not np.isfinite(planes).all():
+            plane, row, column = (int(i) for i in np.argwhere(~np.isfinite(planes))[0])
+            law = f"`observe` must write finite numbers; plane {plane}, row {row}, column {column} is none"
+            raise self.fail(law, state, player)
+        return planes
+
+    def value(self, state: np.ndarray, player: int) -> float:
+        value = self.ask("terminal_value", state, player)
+        if value not in (-1, 0, 1):
+            raise self.fail(
+                f"`terminal_value` must give -1, 0 or 1 for the player to move, not {value!r}", state, player
+            )
+        return float(value)
+
+    def is_terminal(self, state: np.ndarray, player: int) -> bool:
+        terminal = [bool(self.ask("is_terminal", state, player)) for _ in range(2)]
+        if terminal[0] != terminal[1]:
+            raise self.fail("`is_terminal` must say the same each time of the same position", state, player)
+        return terminal[0]
+
+    def step(self, state: np.ndarray, player: int, action: int) -> np.ndarray:
+        """The state after an action, the same each time."""
+        children = [state.copy() for _ in range(2)]
+        for child in children:
+            self.ask("step", child, player, action)
+        if not np.array_equal(children[0], children[1]):
+            raise self.fail(
+                f"`step` must do the same each time; action {self.format(action, state)} did not", state, player
+            )
+        if np.array_equal(children[0], state) and self.mover(children[0], 1 - player) == player:
+            raise self.fail(
+                f"`legal` allows {self.format(action, state)}, but `step` leaves the position as it is", state, player
+            )
+        return children[0]
+
+    def format(self, action: int, state: np.ndarray) -> str:
+        try:
+            return f"{self.game.format_action(action, state.copy())} ({action})"
+        except Exception:  # as in `fail`
+            return str(action)
+
+    def notation(self, state: np.ndarray, player: int, mask: np.ndarray) -> None:
+        """Every legal action can be drawn, written and read."""
+        texts: dict[str, int] = {}
+        try:
+            self.game.render(state.copy(), player)
+        except Exception as error:
+            raise self.fail(f"`render` raised {type(error).__name__}: {error}", state, player) from error
+        for action in (int(action) for action in np.flatnonzero(mask)):
+            try:
+                text = self.game.format_action(action, state.copy())
+                read = self.game.parse_action(text, state.copy())
+            except Exception as error:
+                law = f"`format_action` and `parse_action` must understand each other; action {action} raised"
+                raise self.fail(f"{law} {type(error).__name__}: {error}", state, player) from error
+            if read != action or text in texts:
+                other = texts.get(text, read)
+                law = f"`format_action` and `parse_action` must understand each other; {text!r} is {action} and {other}"
+                raise self.fail(law, state, player)
+            texts[text] = action
+
+    def play_one(self, rng: np.random.Generator, findings: Findings, seen: np.ndarray) -> list[tuple[np.ndarray, int]]:
+        """One random game; returns its positions with their movers, and marks in `seen bool[A]` what was legal."""
+        game = self.game
+        self.line = []
+        state, player = self.start()
+        visited = [(state, player)]
+        begin = self.busy
+        for ply in range(game.max_plies + 1):
+            terminal = self.is_terminal(state, player)
+            self.observation(state, player)
+            if terminal:
+                value = self.value(state, player)
+                mover_before = visited[-2][1] if ply else player
+                if value:
+                    winner = player if value > 0 else 1 - player
+                    findings.last_mover_won.append(winner == mover_before)
+                    findings.end = f"{game.render(state.copy(), player)}\nplayer {winner + 1} has won"
+                    ended = f"player {winner + 1} has won"
+                else:
+                    ended = "draw"
+                findings.example = findings.example or (
+                    f"{self.write(self.line)}\n{game.render(state.copy(), player)}\n{ended}"
+                )
+                findings.outcomes[int(value if player == 0 else -value)] += 1
+                findings.lengths.append(ply)
+                findings.num_games += 1
+                findings.num_positions += len(visited)
+                findings.plies_per_second = max(findings.plies_per_second, ply / max(1e-9, self.busy - begin))
+                return visited
+            mask = self.legal(state, player)
+            if findings.num_games < 10 and time.monotonic() < self.deadline:
+                self.notation(state, player, mask)
+            findings.branching.append(int(mask.sum()))
+            seen |= mask
+            action = int(rng.choice(np.flatnonzero(mask)))
+            state = self.step(state, player, action)
+            self.line = [*self.line, action]
+            before, player = player, self.mover(state, 1 - player)
+            findings.moved_again += before == player
+            visited.append((state, player))
+        raise self.fail(f"a game must end within `max_plies` = {game.max_plies}", state, player)
+
+    def symmetries(self, visited: list[tuple[np.ndarray, int]], rng: np.random.Generator) -> None:
+        """The declared permutations, and `transform`, at some of the positions."""
+        game = self.game
+        _, height, width = game.observation_shape
+        try:
+            cells, actions = (np.asarray(part) for part in game.symmetries)
+        except (TypeError, ValueError) as error:
+            law = "`symmetries` must be two arrays"
+            law += f": rows of {height * width} cells, and rows of {game.num_actions} actions"
+            raise self.fail(law) from error
+        for part, size, what in ((cells, height * width, "cells"), (actions, game.num_actions, "actions")):
+            if part.ndim != 2 or part.shape[1] != size or len(part) != len(cells):
+                raise self.fail(
+                    f"`symmetries` must give a row of {size} {what} for each symmetry", note=str(part.shape)
+                )
+            if not np.array_equal(np.sort(part, axis=1), np.tile(np.arange(size), (len(part), 1))):
+                raise self.fail(f"`symmetries` must give permutations of the {what}")
+            if not np.array_equal(part[0], np.arange(size)):
+                raise self.fail("the first of the `symmetries` must be the identity")
+        if game.rules.transform is None:
+            return
+        rows = rng.permutation(len(visited))[:CHECKED_WITH_SYMMETRIES]
+        for state, player in (visited[row] for row in rows):
+            planes = self.observation(state, player).reshape(-1, height * width)
+            terminal = self.is_terminal(state, player)
+            for symmetry in range(len(cells)):
+                image = state.copy()
+                self.ask("transform", image, player, symmetry)
+                law = f"`transform` by symmetry {symmetry} must"
+                if symmetry == 0 and not np.array_equal(image, state):
+                    raise self.fail(f"{law} leave the position as it is", state, player)
+                if not np.array_equal(
+                    self.observation(image, player).reshape(planes.shape), planes[:, cells[symmetry]]
+                ):
+                    raise self.fail(f"{law} permute the observation as `symmetries` says", state, player)
+                if self.is_terminal(image, player) != terminal or self.mover(image, player) != player:
+                    raise self.fail(f"{law} not change whether the game is over, nor who moves", state, player)
+                if terminal:
+                    if self.value(image, player) != self.value(state, player):
+                        raise self.fail(f"{law} not change who has won", state, player)
+                elif not np.array_equal(self.legal(image, player), self.legal(state, player)[actions[symmetry]]):
+                    raise self.fail(f"{law} permute the legal actions as `symmetries` says", state, player)
+
+    def images(self, lines: list[list[int]], findings: Findings) -> None:
+        """Plays some of the games again in their mirror images: the images must be games just like them."""
+        cells, actions = (np.asarray(part) for part in self.game.symmetries)
+        for symmetry in range(1, len(cells)):
+            state, player = self.start()
+            image = state.copy()
+            if self.rules.transform is not None:
+                self.ask("transform", image, player, symmetry)
+            elif not self._alike(state, image, player, cells[symmetry], actions[symmetry]):
+                findings.warnings.append(
+                    f"symmetry {symmetry} changes the start position, so it could not be checked; write `transform`"
+                )
+                continue
+            for line in lines:
+                self.line = line
+                self._follow(line, symmetry, (state, image), player, (cells[symmetry], actions[symmetry]))
+                if time.monotonic() > self.deadline:
+                    return
+
+    def _follow(
+        self,
+        line: list[int],
+        symmetry: int,
+        starts: tuple[np.ndarray, np.ndarray],
+        player: int,
+        permutations: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Plays `line` from one start and its image by a symmetry from the other, and compares at every ply."""
+        state, image = starts
+        to_image = np.argsort(permutations[1])
+        for ply, action in enumerate(line):
+            state, image = state.copy(), image.copy()
+            self.ask("step", state, player, action)
+            self.ask("step", image, player, int(to_image[action]))
+            player, other = self.mover(state, 1 - player), self.mover(image, 1 - player)
+            if other != player or not self._alike(state, image, player, *permutations):
+                self.line = line[: ply + 1]
+                law = f"symmetry {symmetry} must turn a game into a game that goes just like it"
+                drawing = f"{self._draw(state, player)}\nbut by `symmetries` its mirror image is\n"
+                with np.errstate(all="ignore"):
+                    drawing += self.game.render(image.copy(), other)
+                raise LawBroken(f"{self.game.name}: {law}", drawing)
+
+    def _alike(self, state: np.ndarray, image: np.ndarray, player: int, cells: np.ndarray, actions: np.ndarray) -> bool:
+        """`image` is what a symmetry makes of `state`, as far as observation, legal actions and result show."""
+        planes, turned = (self.observation(each, player).reshape(-1, len(cells)) for each in (state, image))
+        if not np.array_equal(turned, planes[:, cells]):
+            return False
+        over = self.is_terminal(state, player)
+        if self.is_terminal(image, player) != over:
+            return False
+        if over:
+            return self.value(image, player) == self.value(state, player)
+        return np.array_equal(self.legal(image, player), self.legal(state, player)[actions])
+
+
+WRITERS = ("init", "legal", "step", "observe", "transform")
+"""The rules that write into an array."""
+
+
+def _raised(name: str, error: Exception, game: Game) -> str:
+    """The law that a rule has broken which raised `error`, with the line where, and what often is the reason."""
+    if isinstance(error, IndexError):
+        sizes = {
+            "legal": f"`num_actions` is {game.num_actions}",
+            "observe": f"`observation_shape` is {game.observation_shape}",
+        }
+        return f"`{name}` reaches beyond an array: {error} ({sizes.get(name, f'`state_words` is {game.state_words}')})"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if len(frames) > 1 else ""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    hint = " (a word has 64 bits: a larger board takes several words)" if isinstance(error, OverflowError) else ""
+    return f"`{name}` raised {reason}{where}{hint}"
+
+
+def _advise(findings: Findings) -> None:
+    won = findings.last_mover_won
+    if len(won) >= 20 and not any(won):
+        findings.warnings.append(
+            f"in none of {len(won)} won games had the winner made the last ply. Does `terminal_value` speak for the "
+            f"player to move? As it stands:\n{findings.end}"
+        )
+    if findings.plies_per_second < SLOW:
+        findings.warnings.append(
+            f"the rules are slow: {findings.plies_per_second:.0f} plies a second; a search needs thousands"
+        )
+    if len(findings.outcomes) == 1 and findings.num_games >= 20:
+        findings.warnings.append(
+            f"all {findings.num_games} random games ended alike: there may be nothing to learn. Does `step` leave the "
+            "state as whoever moves next sees it, own and opponent's pieces exchanged?"
+        )
+
+
+def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
+    """What the compiled rules say of the same positions, and how fast."""
+    if not game.compiled:
+        return
+    kernels = Kernels(game)
+    states, to_play = np.array([state for state, _ in visited]), np.array([player for _, player in visited], np.int8)
+    masks, terminal, values = kernels.describe_all(states)
+    planes = kernels.observations(states)
+    law = "the compiled rules must do what plain Python does, but"
+    for i, (state, player) in enumerate(visited):
+        if terminal[i] != check.is_terminal(state, player):
+            raise check.fail(f"{law} `is_terminal` differs", state, player)
+        if terminal[i] and values[i] != check.value(state, player):
+            raise check.fail(f"{law} `terminal_value` differs", state, player)
+        if not terminal[i] and not np.array_equal(masks[i], check.legal(state, player)):
+            raise check.fail(f"{law} `legal` differs", state, player)
+        if not np.array_equal(planes[i], check.observation(state, player)):
+            raise check.fail(f"{law} `observe` differs", state, player)
+    rows = np.flatnonzero(~terminal)
+    actions = np.where(masks[rows], np.random.default_rng(0).random(masks[rows].shape), -1.0).argmax(axis=1)
+    children, movers = states[rows].copy(), to_play[rows].copy()
+    kernels.play(children, movers, actions)
+    for i, row in enumerate(rows):
+        state, player = visited[row]
+        if not np.array_equal(children[i], check.step(state, player, int(actions[i]))):
+            raise check.fail(f"{law} `step` differs at action {check.format(int(actions[i]), state)}", state, player)
+        if movers[i] != check.mover(children[i], 1 - player):
+            raise check.fail(f"{law} `to_play` differs", children[i], int(movers[i]))
+    if all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
+        findings.compiled_per_second = _speed(kernels, states[rows], to_play[rows], actions)
+    else:
+        findings.warnings.append(
+            "numba cannot compile the rules; they run as plain Python, slower (the reason is above)"
+        )
+
+
+def _speed(kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: np.ndarray) -> float:
+    """Positions a second: described, observed and played on; the best of five."""
+
+    def once() -> None:
+        kernels.describe_all(states)
+        kernels.observations(states)
+        kernels.play(states.copy(), to_play.copy(), actions)
+
+    return len(states) / min(_seconds(once) for _ in range(5))
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    begin = time.perf_counter()
+    work()
+    return max(1e-9, time.perf_counter() - begin)

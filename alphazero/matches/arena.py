@@ -1,0 +1,292 @@
+"""Matches: many games between two players, side by side, with paired openings and both colours.
+
+Games 2i and 2i + 1 start from the same random opening with the players swapped, so that neither the opening nor the
+right to begin favours anyone. Openings are distinct positions as long as the game has them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.game import Position
+from alphazero.game.kernels import Kernels
+from alphazero.game.spec import AreBalanced
+from alphazero.matches.intervals import score_interval
+from alphazero.matches.openings import choose_openings, draw_openings
+from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
+
+logger = logging.getLogger(__name__)
+
+SIDE_BY_SIDE = 256
+"""Games in progress at once."""
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """What the finished games of a match brought; every sequence is in the order of the games' numbers."""
+
+    games: tuple[int, ...]
+    """Numbers of the finished games; the first contestant plays first in the even ones."""
+    actions: tuple[tuple[int, ...], ...]
+    """All actions of each game, its opening included."""
+    outcomes: tuple[int, ...]
+    """+1 if the first contestant won, -1 if the second, 0 for a draw."""
+    moves: tuple[int, int]
+    """Actions that each contestant has chosen, in unfinished games too."""
+    seconds: tuple[float, float]
+    """Time that each contestant took for them."""
+    game_seconds: tuple[tuple[float, float], ...] = ()
+    """For each game, the share of that time that it took."""
+    opening_plies: int = 0
+    """Plies of every game that were drawn before the contestants took over."""
+    forfeits: tuple[str, ...] = ()
+    """For each game, why the loser gave it up before its end; "" for one that was played out."""
+
+    @property
+    def num_games(self) -> int:
+        """Games finished."""
+        return len(self.outcomes)
+
+    @property
+    def wins(self) -> int:
+        """Games won by the first contestant."""
+        return self.outcomes.count(1)
+
+    @property
+    def draws(self) -> int:
+        return self.outcomes.count(0)
+
+    @property
+    def losses(self) -> int:
+        """Games won by the second contestant."""
+        return self.outcomes.count(-1)
+
+    @property
+    def points(self) -> float:
+        """Points of the first contestant; a draw is half a point."""
+        return self.wins + self.draws / 2
+
+    @property
+    def score(self) -> float:
+        """Points per game of the first contestant, in [0, 1]; 0.5 before any game is finished."""
+        return self.points / self.num_games if self.num_games else 0.5
+
+    @property
+    def score_interval(self) -> tuple[float, float]:
+        """95% interval on the score."""
+        return score_interval(self.wins, self.draws, self.losses)
+
+    @property
+    def pairs(self) -> tuple[int, int, int, int, int]:
+        """Pairs of games from one opening that brought the first contestant 0, 1/2, 1, 3/2 and 2 points.
+
+        In the order of their numbers, up to the first that is not finished: short games must not count more than long
+        ones while a match goes on.
+        """
+        outcomes, counts = dict(zip(self.games, self.outcomes, strict=True)), [0] * 5
+        for game in range(0, len(self.games) - 1, 2):
+            if game not in outcomes or game + 1 not in outcomes:
+                break
+            counts[2 + outcomes[game] + outcomes[game + 1]] += 1
+        return tuple(counts)  # type: ignore[return-value]
+
+    @property
+    def distinct_games(self) -> int:
+        """Different sequences of actions among the games."""
+        return len(set(self.actions))
+
+    @property
+    def ms_per_move(self) -> tuple[float, float]:
+        """Milliseconds that each contestant took for an action, on average over its batches."""
+        first, second = (1000 * t / max(1, n) for t, n in zip(self.seconds, self.moves, strict=True))
+        return first, second
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a run and a card keep of the match, seen by the first contestant."""
+        return {
+            "games": self.num_games, "distinct_games": self.distinct_games,
+            "wins": self.wins, "draws": self.draws, "losses": self.losses,
+            "score": self.score, "score_interval": list(self.score_interval),
+        }  # fmt: skip
+
+
+def play_match(
+    kernels: Kernels,
+    first: Player,
+    second: Player,
+    num_games: int,
+    seed: int,
+    opening_plies: int | None = None,
+    on_progress: Callable[[MatchResult], None] | None = None,
+    decided: Callable[[MatchResult], bool] | None = None,
+    numbers: Sequence[int] | None = None,
+    are_balanced: AreBalanced | None = None,
+) -> MatchResult:
+    """Plays `num_games` games; the same seed and players give the same match.
+
+    `opening_plies`: random plies before the players take over; None asks `choose_openings`. `on_progress` is
+    called with the result so far after every ply. `decided(result so far)` ends the match when it answers true: the
+    games in progress are dropped. A score from such a match is unbiased only if `decided` looks at what is certain.
+    `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `are_balanced`:
+    what openings have to be, as `find_filter` says.
+    """
+    if num_games < 1:
+        raise InvalidSetting(f"a match takes at least 1 game, not {num_games}")
+    num_pairs = (num_games + 1) // 2
+    if opening_plies is None:
+        openings = choose_openings(kernels.game, num_pairs, seed, are_balanced)
+    else:
+        openings = draw_openings(kernels.game, num_pairs, opening_plies, seed, are_balanced)
+    if not openings:
+        what = "ends the game" if are_balanced is None else "is over or not balanced"
+        raise InvalidSetting(f"every opening of {opening_plies} plies {what}: choose fewer opening plies")
+    match = _Match(kernels, (first, second), range(num_games) if numbers is None else numbers, openings)
+    while match.seat_waiting_games():
+        match.play_one_ply()
+        result = match.result() if on_progress or decided else None
+        if on_progress and result:
+            on_progress(result)
+        if decided and result and result.num_games and decided(result):
+            break
+    return match.result()
+
+
+def get_ready(kernels: Kernels, player: Player) -> None:
+    """Lets the player compile what it needs: that is no thinking, and none of its moves should take the time."""
+    if not player.one_at_a_time:
+        player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bool]:
+    """A `decided` that stops once it is certain whether the score of all `num_games` reaches `threshold`.
+
+    The score so far then lies on the same side of the threshold: being at least it is the verdict.
+    """
+
+    def decided(result: MatchResult) -> bool:
+        worst = result.points / num_games
+        best = (result.points + num_games - result.num_games) / num_games
+        return worst >= threshold or best < threshold
+
+    return decided
+
+
+class _Match:
+    """The games in progress, one per row, and what came of the finished ones."""
+
+    def __init__(
+        self, kernels: Kernels, players: tuple[Player, Player], numbers: Sequence[int], openings: list[Position]
+    ):
+        self._kernels, self._players, self._openings = kernels, players, openings
+        self._waiting: Iterator[int] = iter(numbers)
+        alone = any(player.one_at_a_time for player in players)
+        rows = 1 if alone else min(len(numbers), SIDE_BY_SIDE)
+        self._games = np.full(rows, -1, np.int64)  # -1: no game
+        self._states = kernels.start_states(rows)
+        self._to_play = np.zeros(rows, np.int8)
+        self._actions: list[list[int]] = [[] for _ in range(rows)]
+        self._finished: dict[int, tuple[tuple[int, ...], int, str]] = {}
+        self._moves, self._seconds = [0, 0], [0.0, 0.0]
+        self._game_seconds = np.zeros((max(numbers, default=-1) + 1, 2))
+        for player, opponent in (players, players[::-1]):
+            if isinstance(player, FollowingPlayer):
+                player.meet(opponent)
+
+    def seat_waiting_games(self) -> bool:
+        """Gives free rows to the games that wait; false when there is nothing left to play."""
+        for row in np.flatnonzero(self._games < 0):
+            game = next(self._waiting, None)
+            if game is None:
+                break
+            opening = self._openings[game // 2 % len(self._openings)]
+            self._games[row] = game
+            self._states[row], self._to_play[row] = opening.state, opening.to_play
+            self._actions[row] = list(opening.actions)
+        return bool((self._games >= 0).any())
+
+    def play_one_ply(self) -> None:
+        """One action in every game, chosen by the player to move there."""
+        actions = np.full(len(self._games), -1, np.int64)
+        movers = self._contestants_to_move()
+        for index in (0, 1):
+            rows = np.flatnonzero((self._games >= 0) & (movers == index))
+            if len(rows):
+                actions[rows] = self._ask(index, rows)
+        self._kernels.play(self._states, self._to_play, actions)
+        for row in np.flatnonzero(actions >= 0):
+            self._actions[row].append(int(actions[row]))
+        self._collect()
+
+    def _contestants_to_move(self) -> np.ndarray:
+        """`int64[rows]`: 0 where the first contestant is to move, 1 where the second is."""
+        return self._to_play ^ (self._games & 1)
+
+    def _ask(self, index: int, rows: np.ndarray) -> np.ndarray:
+        """`int64[n]`: what the player chooses; -1 where the game does not go on from here."""
+        player, states, games = self._players[index], self._states[rows], self._games[rows]
+        plies = np.array([len(self._actions[row]) for row in rows], np.int64)
+        begin = time.perf_counter()
+        if isinstance(player, FollowingPlayer):
+            action = self._ask_follower(player, index, int(rows[0]))
+            if action is None:
+                return np.array([-1])
+            actions = np.array([action])
+        else:
+            actions = np.asarray(player.select_actions(states.copy(), games, plies), np.int64)
+        taken = time.perf_counter() - begin
+        self._seconds[index] += taken
+        self._game_seconds[games, index] += taken / len(rows)
+        self._moves[index] += len(rows)
+        legal_masks, _, _ = self._kernels.describe_all(states)
+        allowed = (actions >= 0) & (actions < legal_masks.shape[1])
+        allowed[allowed] = legal_masks[allowed, actions[allowed]]
+        if not allowed.all():
+            wrong = int(np.flatnonzero(~allowed)[0])
+            history = self._actions[rows[wrong]]
+            raise IllegalAction(f"{player.name} chose {actions[wrong]} after {history}, which is not a legal action")
+        return actions
+
+    def _ask_follower(self, player: FollowingPlayer, index: int, row: int) -> int | None:
+        """The action, or None if the game has been forfeited or taken back instead."""
+        game, history = int(self._games[row]), tuple(self._actions[row])
+        position = Position(self._kernels.game, self._states[row].copy(), int(self._to_play[row]), history)
+        try:
+            return player.choose(position, game)
+        except Forfeit as error:
+            logger.warning("%s loses game %d: %s", player.name, game, error)
+            self._finished[game] = history, -1 if index == 0 else 1, f"{player.name}: {error}"
+            self._games[row] = -1
+        except TakeBack as back:
+            earlier = self._kernels.game.position(history[: back.ply])
+            self._states[row], self._to_play[row] = earlier.state, earlier.to_play
+            self._actions[row] = list(earlier.actions)
+        return None
+
+    def _collect(self) -> None:
+        """Takes the games that are over out of their rows."""
+        _, terminal, values = self._kernels.describe_all(self._states)
+        movers = self._contestants_to_move()
+        for row in np.flatnonzero(terminal & (self._games >= 0)):
+            outcome = int(values[row]) * (1 if movers[row] == 0 else -1)
+            self._finished[int(self._games[row])] = tuple(self._actions[row]), outcome, ""
+            self._games[row] = -1
+
+    def result(self) -> MatchResult:
+        finished = sorted(self._finished.items())
+        return MatchResult(
+            games=tuple(game for game, _ in finished),
+            actions=tuple(actions for _, (actions, _, _) in finished),
+            outcomes=tuple(outcome for _, (_, outcome, _) in finished),
+            moves=(self._moves[0], self._moves[1]),
+            seconds=(self._seconds[0], self._seconds[1]),
+            game_seconds=tuple((float(a), float(b)) for a, b in (self._game_seconds[game] for game, _ in finished)),
+            opening_plies=self._openings[0].ply,
+            forfeits=tuple(reason for _, (_, _, reason) in finished),
+        )

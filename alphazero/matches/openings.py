@@ -1,0 +1,95 @@
+"""How the games of a match begin: with random plies, each opening played twice with the players swapped.
+
+`random`: any position that is not over. `balanced`: only those that the game's own knowledge calls so, from which
+neither player wins if both are perfect; random plies mostly lead to positions that one of them wins by force, and two
+games from there say little of who is stronger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.game import Game, Position
+from alphazero.game.randomness import OPENING, make_key, uniform
+from alphazero.game.spec import AreBalanced, LoadedGame
+
+KINDS = ("random", "balanced")
+AT_ONCE = 64
+"""Positions of which it is asked together whether they are balanced."""
+
+
+def find_filter(kind: str, loaded: LoadedGame) -> AreBalanced | None:
+    """What an opening of this kind must be, None if anything will do; raises InputError where nobody can tell."""
+    if kind not in KINDS:
+        raise UnknownName("kind of openings", kind, KINDS)
+    if kind == "random":
+        return None
+    if loaded.make_balance is None:
+        raise InvalidSetting(f"nothing tells which openings of {loaded.game.name} are balanced: let them be random")
+    return loaded.make_balance(loaded.game)
+
+
+def choose_openings(game: Game, num_pairs: int, seed: int, are_balanced: AreBalanced | None = None) -> list[Position]:
+    """Openings of the fewest plies, at least 2, that give every pair of games one of its own.
+
+    Players without randomness repeat a game whose opening repeats. In a game too small for that, the most that there
+    are of one length; raises InvalidSetting if none is balanced.
+    """
+    most = list[Position]()
+    for plies in (*range(2, game.max_plies), 1, 0):
+        found = draw_openings(game, num_pairs, plies, seed, are_balanced)
+        if len(found) > len(most):
+            most = found
+        if len(found) == num_pairs:
+            break
+    if not most:
+        raise InvalidSetting(f"{game.name} has no balanced opening: let them be random")
+    return most
+
+
+def draw_openings(
+    game: Game, num_openings: int, plies: int, seed: int, are_balanced: AreBalanced | None = None
+) -> list[Position]:
+    """Positions after random legal plies, none of them terminal, all different; fewer if the game has no more."""
+    drawn, openings = _draw_all(game, plies, seed), list[Position]()
+    if are_balanced is None:
+        return list(islice(drawn, num_openings))
+    while len(openings) < num_openings and (piece := list(islice(drawn, AT_ONCE))):
+        fits = are_balanced(np.array([position.state for position in piece]))
+        openings += [position for position, fit in zip(piece, fits, strict=True) if fit]
+    return openings[:num_openings]
+
+
+def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
+    """All positions of so many plies that are not terminal, in random order.
+
+    Every draw takes its actions at random among those that may still lead to a new one.
+    """
+    start = game.start()
+    spent: set[tuple[int, bytes]] = set()  # places with no new opening behind them
+    dead_ends: dict[tuple[int, bytes], set[int]] = {}  # the actions that lead to those
+    while _place(start) not in spent:
+        position, draw = start, len(spent)
+        while position.ply < plies and not position.terminal:
+            avoided = dead_ends.setdefault(_place(position), set())
+            choices = [action for action in position.legal_actions if action not in avoided]
+            if not choices:
+                break
+            key = np.uint64(make_key(seed, draw, position.ply, OPENING))
+            action = choices[int(uniform(key, len(choices)) * len(choices))]
+            child = position.play(action)
+            if _place(child) in spent:
+                avoided.add(action)
+            else:
+                position = child
+        spent.add(_place(position))
+        if position.ply == plies and not position.terminal:
+            yield position
+
+
+def _place(position: Position) -> tuple[int, bytes]:
+    return position.ply, position.state.tobytes()

@@ -1,0 +1,110 @@
+"""What a match of two contestants comes to, as text and JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alphazero.game import Game
+from alphazero.game.record import GameRecord, words_of
+from alphazero.matches.arena import MatchResult
+from alphazero.matches.intervals import elo_difference, superiority
+from alphazero.matches.sprt import Sprt
+
+
+def records_of(
+    result: MatchResult, game: Game, loaded_as: str, contestants: tuple[str, str], seed: int
+) -> list[GameRecord]:
+    """The games of a match, in the order of their numbers."""
+    found = []
+    for number, actions, outcome, seconds, forfeit in zip(
+        result.games, result.actions, result.outcomes, result.game_seconds, result.forfeits, strict=True
+    ):
+        words = words_of(game, actions)
+        swapped = number % 2 == 1
+        for_first_player = -outcome if swapped else outcome
+        found.append(
+            GameRecord(
+                game=loaded_as,
+                number=number,
+                contestants=contestants[::-1] if swapped else contestants,
+                opening=tuple(words[: result.opening_plies]),
+                moves=tuple(words[result.opening_plies :]),
+                result={1: "1-0", 0: "1/2-1/2", -1: "0-1"}[for_first_player],
+                seconds=seconds[::-1] if swapped else seconds,
+                seed=seed,
+                forfeit=forfeit,
+            )
+        )
+    return found
+
+
+def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None) -> str:
+    """The report of a match, seen by the first contestant."""
+    low, high = result.score_interval
+    elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
+    ms_first, ms_second = result.ms_per_move
+    num_forfeits = sum(map(bool, result.forfeits))
+    return (
+        f"{game_name}: {contestants[0]} against {contestants[1]}, {result.num_games} games\n"
+        f"wins            {result.wins}\n"
+        f"draws           {result.draws}\n"
+        f"losses          {result.losses}\n"
+        f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
+        f"Elo difference  {elo:+.0f} ({elo_low:+.0f} to {elo_high:+.0f})\n"
+        f"superiority     {superiority(result.wins, result.losses):.1%} likely that the first is the stronger\n"
+        f"distinct games  {result.distinct_games}\n"
+        f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
+        + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
+    ) + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")
+
+
+def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
+    """What the test says of the first contestant."""
+    ratio, (low, high) = test.log_likelihood_ratio(result.pairs), test.bounds
+    verdict = {
+        "H1": f"H1 accepted: {name} is stronger by {test.elo1:g} points or more",
+        "H0": f"H0 accepted: {name} is stronger by {test.elo0:g} points at most",
+        None: "not decided: give it more --games",
+    }[test.verdict(result.pairs)]
+    return f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, {sum(result.pairs)} pairs)"
+
+
+def as_json(contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None) -> dict[str, Any]:
+    """What `--json` writes."""
+    low, high = result.score_interval
+    sides = (
+        (result.wins, result.losses, result.score, [low, high]),
+        (result.losses, result.wins, 1 - result.score, [1 - high, 1 - low]),
+    )
+    return {
+        "contestants": [
+            {
+                "name": name,
+                "wins": wins,
+                "draws": result.draws,
+                "losses": losses,
+                "score": score,
+                "score_interval": interval,
+                "superiority": superiority(wins, losses),
+                "ms_per_move": ms_per_move,
+            }
+            for name, (wins, losses, score, interval), ms_per_move in zip(
+                contestants, sides, result.ms_per_move, strict=True
+            )
+        ],
+        "games": result.num_games,
+        "distinct_games": result.distinct_games,
+        **({} if test is None else {"sprt": test_as_json(test, result)}),
+    }
+
+
+def test_as_json(test: Sprt, result: MatchResult) -> dict[str, Any]:
+    """The test's verdict, `H0`, `H1` or null, and what it rests on."""
+    return {
+        "elo0": test.elo0,
+        "elo1": test.elo1,
+        "verdict": test.verdict(result.pairs),
+        "log_likelihood_ratio": test.log_likelihood_ratio(result.pairs),
+        "bounds": list(test.bounds),
+        "pairs": list(result.pairs),
+    }

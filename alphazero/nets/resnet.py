@@ -1,0 +1,152 @@
+"""The residual network of AlphaZero (Silver et al. 2018) for any observation shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game
+from alphazero.nets.torch_net import TorchNet
+
+
+@dataclass(frozen=True)
+class NetConfig:
+    """Sizes of the network."""
+
+    blocks: int = 4
+    """Residual blocks of two 3x3 convolutions each."""
+    channels: int = 32
+    """Channels of the trunk."""
+    bottleneck: int = 0
+    """Channels of the blocks' 3x3 convolutions, between 1x1 convolutions; 0: the trunk's, without those."""
+    head_channels: int = 16
+    """Channels of each head's 1x1 convolution."""
+    value_hidden: int = 64
+    """Units of the value head's hidden layer."""
+    lines: int = 0
+    """Channels of a layer beside the first one that sees whole lines of squares; multiples of 16 are fastest."""
+    line_length: int = 4
+    """Squares of those lines."""
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            low = 0 if name in ("bottleneck", "lines") else 1
+            if not low <= value <= 4096:
+                raise InvalidSetting(f"net setting {name} must lie between {low} and 4096, not {value}")
+
+
+def convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
+    """A convolution that keeps height and width, and its batch norm."""
+    return nn.Sequential(nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs))
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions beside a shortcut: `[n, C, H, W]` to the same."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.first = convolution(channels, channels, 3)
+        self.second = convolution(channels, channels, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x + self.second(torch.relu(self.first(x))))
+
+
+class Bottleneck(nn.Module):
+    """Two 3x3 convolutions of fewer channels, between 1x1 convolutions, beside a shortcut: `[n, C, H, W]` to the same.
+
+    After He et al. 2016, who have one 3x3 convolution there.
+    """
+
+    def __init__(self, channels: int, inner: int):
+        super().__init__()
+        self.down = convolution(channels, inner, 1)
+        self.first = convolution(inner, inner, 3)
+        self.second = convolution(inner, inner, 3)
+        self.up = convolution(inner, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.relu(self.second(torch.relu(self.first(torch.relu(self.down(x))))))
+        return torch.relu(x + self.up(y))
+
+
+class Lines(nn.Module):
+    """What lines of squares tell each square on them, `[n, P, H, W]` to `[n, C, H, W]`.
+
+    All that fit on the board: along rows, columns, and diagonals of both directions, which share weights.
+    """
+
+    def __init__(self, planes: int, channels: int, lines: int, length: int):
+        super().__init__()
+        self.rows, self.columns = nn.Conv2d(planes, lines, (1, length)), nn.Conv2d(planes, lines, (length, 1))
+        self.diagonals = nn.Parameter(torch.randn(lines, planes, length) / (length * planes) ** 0.5)
+        self.to_rows = nn.ConvTranspose2d(lines, channels, (1, length))
+        self.to_columns = nn.ConvTranspose2d(lines, channels, (length, 1))
+        self.to_diagonals = nn.Parameter(torch.randn(lines, channels, length) / (length * lines) ** 0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen = torch.relu(nn.functional.conv2d(x, _both_ways(self.diagonals)))
+        y = nn.functional.conv_transpose2d(seen, _both_ways(self.to_diagonals))
+        return y + self.to_rows(torch.relu(self.rows(x))) + self.to_columns(torch.relu(self.columns(x)))
+
+
+def _both_ways(weights: Tensor) -> Tensor:
+    """Filters that have the weights `[n, p, L]` on one diagonal, and on the other: `[2 n, p, L, L]`."""
+    filters = torch.diag_embed(weights)
+    return torch.cat([filters, filters.flip(-1)])
+
+
+class ResNet(nn.Module):
+    """`[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1) for the player to move."""
+
+    def __init__(self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig):
+        super().__init__()
+        planes, height, width = observation_shape
+        cells = height * width
+        if config.lines and config.line_length > min(height, width):
+            raise InvalidSetting(
+                f"net setting line_length must be at most {min(height, width)} on this board, not {config.line_length}"
+            )
+        self.stem = convolution(planes, config.channels, 3)
+        self.lines = Lines(planes, config.channels, config.lines, config.line_length) if config.lines else None
+        self.blocks = nn.Sequential(
+            *(
+                Bottleneck(config.channels, config.bottleneck) if config.bottleneck else Block(config.channels)
+                for _ in range(config.blocks)
+            )
+        )
+        self.policy_head = convolution(config.channels, config.head_channels, 1)
+        self.policy: nn.Module = nn.Linear(config.head_channels * cells, num_actions)
+        self.value_head = convolution(config.channels, config.head_channels, 1)
+        self.value_hidden = nn.Linear(config.head_channels * cells, config.value_hidden)
+        self.value = nn.Linear(config.value_hidden, 1)
+        # an untrained network has no opinion: equal priors, value 0
+        for parameter in (*self.policy.parameters(), *self.value.parameters()):
+            nn.init.zeros_(parameter)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Policy logits `[n, A]` of the trunk's `[n, C, H, W]`."""
+        return self.policy(torch.relu(self.policy_head(x)).flatten(1))
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        x = self.stem(observations)
+        if self.lines is not None:
+            x = x + self.lines(observations)
+        x = self.blocks(torch.relu(x))
+        policy = self.logits(x)
+        hidden = torch.relu(self.value_hidden(torch.relu(self.value_head(x)).flatten(1)))
+        return policy, torch.tanh(self.value(hidden)).squeeze(1)
+
+
+def make_net(game: Game, settings: Mapping[str, Any], network: type[ResNet] = ResNet) -> TorchNet:
+    """A fresh network; `settings` are the fields of NetConfig. Initial weights come from torch's global generator."""
+    try:
+        config = NetConfig(**settings)
+    except TypeError as error:
+        raise InvalidSetting(f"unknown network setting for {game.name}: {error}") from error
+    return TorchNet(game, network(game.observation_shape, game.num_actions, config), asdict(config))

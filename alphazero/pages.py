@@ -1,0 +1,94 @@
+"""Pages for the browser that need nothing but themselves: tables, and pictures as part of the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alphazero.errors import InputError, InvalidSetting
+from alphazero.storage.files import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+h1, h2 { font-weight: 600 } h2 { margin-top: 2.5rem }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem }
+img { width: 100% } table { border-collapse: collapse } td, th { padding: .15rem 1rem .15rem 0; text-align: left }
+td { border-top: 1px solid #ddd; font-variant-numeric: tabular-nums } .warning { color: #a40 }
+"""
+
+
+def make_page(title: str, parts: Sequence[str]) -> str:
+    """A page of HTML, `parts` being HTML already."""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body>\n</html>\n"
+    )
+
+
+def make_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """HTML of a table of words."""
+    heads = "".join(f"<th>{escape(word)}</th>" for word in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{heads}</tr>{body}</table>"
+
+
+def embed(title: str, figure: Figure) -> str:
+    """HTML of a picture, which is in it as SVG."""
+    source = base64.b64encode(as_svg(figure)).decode()
+    return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{source}">'
+
+
+ENDINGS = (".png", ".svg", ".pdf")
+
+
+def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
+    """An empty picture, sizes in inches; raises InputError if matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("a picture needs matplotlib: pip install matplotlib") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def has_matplotlib() -> bool:
+    """Whether pictures can be drawn."""
+    try:
+        new_figure()
+    except InputError:
+        return False
+    return True
+
+
+def check_picture_file(option: str, path: Path) -> None:
+    """Raises InputError if no picture can be drawn into `path`, as long as nothing has been computed for it yet."""
+    if path.suffix not in ENDINGS:
+        raise InvalidSetting(f"{option} takes a file that ends in {', '.join(ENDINGS)}, not {str(path)!r:.200}")
+    new_figure()
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Writes the picture, atomically."""
+    if path.suffix == ".svg":
+        atomic_write(path, as_svg(figure))
+        return
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:])
+    atomic_write(path, content.getvalue())
+
+
+def as_svg(figure: Figure) -> bytes:
+    """The picture as SVG: the same picture is the same bytes."""
+    from matplotlib import rc_context
+
+    content = io.BytesIO()
+    with rc_context({"svg.hashsalt": "alphazero"}):  # else its ids are random
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    return content.getvalue()

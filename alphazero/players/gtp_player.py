@@ -1,0 +1,244 @@
+"""A program that speaks the Go Text Protocol as a player: `gtp:"gnugo --mode gtp"`.
+
+https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Commands go out without ids, for not all engines
+know them; ids in answers are passed over. The engine hears only what it does not know yet; whenever a game does not go
+on from what it knows, it is told the whole of it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import re
+import shlex
+import subprocess
+import threading
+import weakref
+from collections import deque
+from typing import IO
+
+from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.game import Game, Position
+from alphazero.game.gtp_words import COLOURS, GtpWords
+from alphazero.players.child_program import end_program, start_program
+from alphazero.players.player import FollowingPlayer, Forfeit
+
+TIMEOUT = 60.0
+"""Seconds to wait for an answer unless told otherwise."""
+NEEDED = ("boardsize", "clear_board", "genmove", "play", "quit")
+MAX_LINE, MAX_LINES = 1 << 16, 1 << 14
+"""Characters of a line and lines of an answer; more is garbage."""
+GRACE = 1.0
+"""Seconds that an engine has to leave by itself."""
+
+
+class EngineFault(Exception):
+    """The engine did not answer as it should; `str(error)` says how, after the engine's name."""
+
+
+class Refusal(EngineFault):
+    """It answered that it cannot or will not do what it was told."""
+
+
+class Engine:
+    """One process and the talk with it; `log` keeps every line of it, commands behind `> `, if it is given."""
+
+    def __init__(self, command: list[str], timeout: float, log: list[str] | None = None):
+        self._timeout, self._log = timeout, log
+        try:
+            self._process = start_program(command, subprocess.PIPE)
+        except (OSError, ValueError) as error:
+            raise EngineFault(f"cannot be started: {getattr(error, 'strerror', None) or error}") from error
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._complaints: deque[str] = deque(maxlen=1)
+        # the threads do not know this object, so that it can be collected while they wait
+        ears = (_listen, self._process.stdout, self._lines), (_overhear, self._process.stderr, self._complaints)
+        for work, *arguments in ears:
+            threading.Thread(target=work, args=arguments, daemon=True).start()
+        self.close = weakref.finalize(self, _end, self._process)
+        """Ends the engine and its children; at the end of the program by itself."""
+
+    def ask(self, command: str) -> str:
+        """The answer without its sign; raises EngineFault when there is none, or it is a refusal."""
+        self._note(f"> {command}")
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(command + "\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError):
+            pass  # it is gone; what it has said last will tell
+        sign, text = self._answer(command)
+        if sign == "?":
+            raise Refusal(f"refused {command!r}: {text or 'it gave no reason'}")
+        return text
+
+    def _answer(self, command: str) -> tuple[str, str]:
+        """The sign and the text of an answer, which an empty line ends."""
+        lines: list[str] = []
+        while True:
+            line = self._next_line(command)
+            if line or lines:
+                self._note(line)
+            if not line and lines:
+                break
+            if line:
+                lines.append(line)
+            if lines and lines[0][0] not in "=?":
+                raise EngineFault(
+                    f"answered {lines[0]!r:.80} to {command!r}, which is not GTP: it must begin with = or ?"
+                )
+            if len(lines) > MAX_LINES:
+                raise EngineFault(f"gave an answer without end to {command!r}")
+        first = re.sub(r"^[=?]\d*\s*", "", lines[0])
+        return lines[0][0], "\n".join([first, *lines[1:]]).strip()
+
+    def _next_line(self, command: str) -> str:
+        try:
+            line = self._lines.get(timeout=self._timeout)
+        except queue.Empty:
+            raise EngineFault(f"has not answered {command!r} for {self._timeout:g} s") from None
+        if line is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE)
+            code = self._process.poll()
+            how = "closed its output" if code is None else f"ended (exit code {code})"
+            said = f", saying {self._complaints[0]!r:.200}" if self._complaints else ""
+            raise EngineFault(f"{how}{said} without an answer to {command!r}")
+        # control characters mean nothing in the protocol, but for tabs, which are spaces
+        return re.sub(r"[\x00-\x1f\x7f]", "", line.replace("\t", " ")).rstrip()
+
+    def _note(self, line: str) -> None:
+        if self._log is not None:
+            self._log.append(line)
+
+
+def _listen(pipe: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
+    """Puts every line into the queue, and None behind the last; closes the ears to an engine that talks on and on."""
+    with pipe, contextlib.suppress(ValueError, OSError):
+        while (line := pipe.readline(MAX_LINE)) and lines.qsize() < 4 * MAX_LINES:
+            lines.put(line)
+    lines.put(None)
+
+
+def _overhear(pipe: IO[str], complaints: deque[str]) -> None:
+    with pipe, contextlib.suppress(ValueError, OSError):
+        while line := pipe.readline(MAX_LINE):
+            if line.strip():
+                complaints.append(line.strip())
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Asks the engine to leave, then ends all that is left of it and its children."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError, ValueError):
+        process.stdin.write("quit\n")
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE)
+    end_program(process)
+
+
+class GtpPlayer(FollowingPlayer):
+    """Follows a game by an engine. Where the engine fails or plays what is illegal, it forfeits the game.
+
+    It is started anew for the next one then. Raises InvalidSetting if it does not start or cannot play such a game.
+    """
+
+    def __init__(
+        self, game: Game, words: GtpWords, command: str, timeout: float = TIMEOUT, log: list[str] | None = None
+    ):
+        super().__init__(game)
+        self.name = f"gtp:{command}"
+        self._words, self._timeout, self._log = words, timeout, log
+        try:
+            self._command = shlex.split(command)
+        except ValueError as error:
+            raise InvalidSetting(f"{command!r:.200} is no command line: {error}") from None
+        if not self._command:
+            raise InvalidSetting('gtp takes the command line of an engine, as in gtp:"gnugo --mode gtp"')
+        self._engine: Engine | None = None
+        self._known: tuple[int, ...] | None = None
+        """The actions on the engine's board; None: it is not set up."""
+        self._hears_of_passes = True
+        try:
+            self._start()
+        except EngineFault as fault:
+            self._stop()
+            raise InvalidSetting(f"the engine {command!r:.200} {fault}") from None
+
+    def choose(self, position: Position, game: int) -> int:
+        try:
+            vertex = self._ask_move(position)
+        except EngineFault as fault:
+            self._stop()
+            raise Forfeit(str(fault)) from fault
+        if vertex.lower() == "resign":
+            self._known = None
+            raise Forfeit("resigns")
+        try:
+            action = self._words.action(position, vertex)
+        except IllegalAction:
+            self._known = None  # it may have played that on its own board
+            legal = ", ".join(self._words.vertex(position, action) for action in position.legal_actions)
+            raise Forfeit(f"played {vertex!r:.80}, which is not legal (legal: {legal})") from None
+        self._known = (*position.actions, action)
+        return action
+
+    def _ask_move(self, position: Position) -> str:
+        engine = self._engine or self._start()
+        known = self._known
+        if known is None or position.actions[: len(known)] != known:
+            for command in self._set_up:
+                engine.ask(command)
+            known = ()
+        earlier = self._game.position(known)
+        for action in position.actions[len(known) :]:
+            self._tell(engine, earlier, action)
+            earlier = earlier.play(action)
+        return engine.ask(f"genmove {COLOURS[position.to_play]}")
+
+    def _tell(self, engine: Engine, position: Position, action: int) -> None:
+        """Says what was played. Some engines take a forced pass for granted, and refuse to hear of it."""
+        vertex = self._words.vertex(position, action)
+        forced = vertex == "pass" and len(position.legal_actions) == 1
+        if forced and not self._hears_of_passes:
+            return
+        try:
+            engine.ask(f"play {COLOURS[position.to_play]} {vertex}")
+        except Refusal:
+            if not forced:
+                raise
+            self._hears_of_passes = False
+
+    def _start(self) -> Engine:
+        """A fresh process that is ready to play the game; raises EngineFault."""
+        self._engine, self._known = Engine(self._command, self._timeout, self._log), None
+        commands = self._engine.ask("list_commands").split()
+        missing = [command for command in NEEDED if command not in commands]
+        if missing:
+            raise EngineFault(f"does not know {', '.join(missing)}, without which it cannot play")
+        if "set_game" in commands:
+            self._choose_game(self._engine, "list_games" in commands)
+        size = [f"boardsize {self._words.rows}"]
+        if self._words.rows != self._words.columns:
+            rectangle = f"rectangular_boardsize {self._words.columns} {self._words.rows}"
+            size = [rectangle] if "rectangular_boardsize" in commands else []
+        komi = [] if self._words.komi is None or "komi" not in commands else [f"komi {self._words.komi:g}"]
+        self._set_up = [*size, "clear_board", *komi]
+        for command in self._set_up:
+            self._engine.ask(command)
+        self._known = ()
+        return self._engine
+
+    def _choose_game(self, engine: Engine, lists: bool) -> None:
+        names = engine.ask("list_games").split("\n") if lists else [self._words.name]
+        found = [name for name in map(str.strip, names) if name.lower() == self._words.name.lower()]
+        if not found:
+            raise EngineFault(f"does not play {self._words.name}, but {', '.join(names)}")
+        engine.ask(f"set_game {found[0]}")
+
+    def _stop(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = self._known = None

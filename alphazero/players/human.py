@@ -1,0 +1,171 @@
+"""Someone at the terminal, who moves in the game's notation and may ask for help."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from textwrap import indent
+
+from alphazero.errors import InputError
+from alphazero.game import Game, Position
+from alphazero.game.record import GameRecord, words_of, write_records
+from alphazero.game.spec import Truth
+from alphazero.players.net_players import SearchPlayer
+from alphazero.players.player import FollowingPlayer, Player, TakeBack
+from alphazero.storage.files import check_output_file
+
+COMMANDS = {
+    "undo": "take back your last move and what was played since",
+    "hint": "what a search thinks of the best moves: visits, value from -1 to 1, what may follow",
+    "eval": "what every move leads to, by the game's solver",
+    "save FILE": "write the game so far, for pit.py --replay",
+    "quit": "leave the match",
+    "help": "this list",
+}
+LINES, MOVES = 3, 8
+"""Moves that a hint shows, and how far it follows them."""
+
+
+class HumanLeft(Exception):
+    """The human has left the match."""
+
+
+class HumanPlayer(FollowingPlayer):
+    """Asks until it gets a legal move; `quit` or the end of the input raises HumanLeft.
+
+    `adviser` gives hints unless the opponent can, `truth` is the game's solver if it has one, and `seed` goes into
+    saved games.
+    """
+
+    name = "human"
+
+    def __init__(self, game: Game, adviser: SearchPlayer, truth: Truth | None, seed: int):
+        super().__init__(game)
+        self._adviser, self._truth, self._seed = adviser, truth, seed
+        self._opponent = "?"
+
+    def meet(self, opponent: Player) -> None:
+        self._opponent = opponent.name
+        if isinstance(opponent, SearchPlayer):
+            self._adviser = opponent
+
+    def choose(self, position: Position, game: int) -> int:
+        self._show(position)
+        while True:
+            try:
+                text = input(f"Player {position.to_play + 1}: ").strip()
+            except EOFError:
+                raise HumanLeft from None
+            word, _, rest = text.partition(" ")
+            command = getattr(self, f"_{word.lower()}", None) if word.lower() in _WORDS else None
+            try:
+                if command is None:
+                    return position.parse(text)
+                command(position, game, rest.strip())
+            except InputError as error:
+                print(error)
+
+    def _show(self, position: Position) -> None:
+        """The board, the last move marked on it, and what was played since one's own last move."""
+        history = self._history(position)
+        own = [ply for ply, earlier in enumerate(history[:-1]) if earlier.to_play == position.to_play]
+        since = range(own[-1] + 1 if own else 0, position.ply)
+        words = words_of(self._game, position.actions)
+        if since:
+            print(f"\nPlayer {2 - position.to_play} plays {', '.join(words[ply] for ply in since)}")
+        before, after = (indent(str(shown), " ") for shown in (history[max(0, position.ply - 1)], position))
+        print(f"\n{mark_changes(before, after, self._empty_cell(), sys.stdout.isatty())}\n")
+        legal = ", ".join(position.format(action) for action in position.legal_actions)
+        print(f"Your actions: {legal}, or help")
+
+    def _history(self, position: Position) -> list[Position]:
+        """All positions from the start to this one."""
+        history = [self._game.start()]
+        for action in position.actions:
+            history.append(history[-1].play(action))
+        return history
+
+    def _empty_cell(self) -> str:
+        """The character that fills most of the board at the start."""
+        return Counter("".join(str(self._game.start()).split())).most_common(1)[0][0]
+
+    def _undo(self, position: Position, game: int, rest: str) -> None:
+        for ply, earlier in reversed(list(enumerate(self._history(position)[:-1]))):
+            if earlier.to_play == position.to_play:
+                raise TakeBack(ply)
+        print("There is no move of yours to take back.")
+
+    def _hint(self, position: Position, game: int, rest: str) -> None:
+        lines = self._adviser.analysis().run(position)
+        visits = sum(line.visits for line in lines)
+        print(f"{self._adviser.name}, {visits} simulations:")
+        for line in lines[:LINES]:
+            moves = words_of(self._game, (*position.actions, *line.moves[:MOVES]))[position.ply :]
+            print(f"  {moves[0]:<6} {line.visits:>6} visits  value {line.value:+.2f}  {' '.join(moves)}")
+
+    def _eval(self, position: Position, game: int, rest: str) -> None:
+        if self._truth is None:
+            print(f"{self._game.name} has no solver; hint asks a search.")
+            return
+        found = self._truth(position)
+        if not found:
+            print("This position is too far from the end to be solved; hint asks a search.")
+        for action, words in found.items():
+            print(f"  {position.format(action):<6} {words}")
+
+    def _save(self, position: Position, game: int, rest: str) -> None:
+        if not rest:
+            print("save takes the name of a file, as in save game.jsonl")
+            return
+        check_output_file("save", Path(rest))
+        first_is_human = self._game.start().to_play == position.to_play
+        names = (self.name, self._opponent)
+        words = tuple(words_of(self._game, position.actions))
+        record = GameRecord(
+            self._game.name, game, names if first_is_human else names[::-1], (), words, "*", (0.0, 0.0), self._seed
+        )
+        write_records(Path(rest), [record])
+        print(f"The game so far is in {rest}; python pit.py --replay {rest} 0 steps through it.")
+
+    def _quit(self, position: Position, game: int, rest: str) -> None:
+        raise HumanLeft
+
+    def _help(self, position: Position, game: int, rest: str) -> None:
+        print("Type a move as it is listed above, or one of these:")
+        for command, meaning in COMMANDS.items():
+            print(f"  {command:<10} {meaning}")
+
+
+_WORDS = {command.split()[0] for command in COMMANDS}
+
+
+def mark_changes(before: str, after: str, empty: str, terminal: bool) -> str:
+    """The drawing `after` with the cells marked that were `empty` in `before`, or with all changes if there are none.
+
+    On a terminal they are shown in reverse, elsewhere in brackets if there is room. Drawings of different shapes cannot
+    be compared.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    if [len(line) for line in old] != [len(line) for line in new]:
+        return after
+    changes = [
+        [was != now and now != " " for was, now in zip(*lines, strict=True)] for lines in zip(old, new, strict=True)
+    ]
+    filled = [
+        [change and was == empty for change, was in zip(marks, line, strict=True)]
+        for marks, line in zip(changes, old, strict=True)
+    ]
+    marked = filled if any(map(any, filled)) else changes
+    return "\n".join(_mark_line(line, marks, terminal) for line, marks in zip(new, marked, strict=True))
+
+
+def _mark_line(line: str, marks: list[bool], terminal: bool) -> str:
+    runs = [match.span() for match in re.finditer("x+", "".join("x" if mark else "." for mark in marks))]
+    for start, end in reversed(runs):
+        if terminal:
+            line = f"{line[:start]}\033[7m{line[start:end]}\033[0m{line[end:]}"
+        elif line[start - 1 : start] == " " and line[end : end + 1] in ("", " "):
+            line = f"{line[: start - 1]}[{line[start:end]}]{line[end + 1 :]}"
+    return line

@@ -1,0 +1,186 @@
+"""The players with a network or playouts: a policy alone, and a search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.players.player import BEST, Assessment, Chooser, Player, Temperature
+from alphazero.search.analysis import Analysis
+from alphazero.search.cuda_search import CudaSearch, as_many_as_fit, make_evaluators, make_search
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
+
+CACHE_SIZE = 1 << 16
+"""Answers of a network that each thread of a player remembers."""
+MAX_TREES = 256
+"""Trees that one search player grows at once."""
+MAX_EDGES = 1 << 25
+"""Edges of all its trees together: about 0.7 GB."""
+
+
+class PolicyPlayer(Player):
+    """A network without a search: the action of highest prior, or one drawn at a temperature.
+
+    Positions are split over as many threads as there are `evaluates`; `use_threads` as for SearchPlayer.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kernels: Kernels,
+        evaluators: Sequence[Evaluate],
+        seed: int,
+        temperature: Temperature = BEST,
+        use_threads: Callable[[int], None] | None = None,
+    ):
+        self.name, self._kernels, self._evaluates = name, kernels, evaluators
+        self._chooser, self._temperature = Chooser(kernels, seed), temperature
+        self._pool = _make_pool(len(evaluators), use_threads)
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        return self.assess(states, games, plies).actions
+
+    def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
+        legal_masks, _, _ = self._kernels.describe_all(states)
+        threads = min(len(self._evaluates), math.ceil(len(states) / 64))
+        pieces = np.array_split(np.arange(len(states)), threads)
+        answers = list(
+            self._pool.map(lambda evaluate, piece: evaluate(states[piece], legal_masks[piece]), self._evaluates, pieces)
+        )
+        priors, values = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+        weights = np.where(legal_masks, np.maximum(priors, 1e-9), 0.0)  # a legal action beats an illegal one at 0
+        best = self._chooser.best(weights, games, plies)
+        actions = self._chooser.at_temperature(self._temperature, weights, best, games, plies)
+        return Assessment(actions, weights / weights.sum(axis=1, keepdims=True), values)
+
+
+class SearchPlayer(Player):
+    """Monte Carlo tree search over a network's answers, or over random playouts.
+
+    At temperature 0 it plays the most visited action (proven losses aside, proven wins first), ties at random; above it
+    draws by the visits. Positions are split over as many threads as there are `evaluates`, each with its own;
+    `use_threads(1)` is called in each, so that a network stays on its thread.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kernels: Kernels,
+        evaluators: Sequence[Evaluate | DeviceEvaluate],
+        config: SearchConfig,
+        seed: int,
+        temperature: Temperature = BEST,
+        use_threads: Callable[[int], None] | None = None,
+    ):
+        self.name, self._kernels, self._evaluates = name, kernels, evaluators
+        self._config = replace(config, reuse_subtree=False)  # nothing is kept between calls
+        self._seed, self._chooser = seed, Chooser(kernels, seed)
+        self._temperature = temperature
+        self._pool = _make_pool(len(evaluators), use_threads)
+        self._searches: list[Search | CudaSearch] = []
+        self._num_trees = 0
+        edges = config.num_simulations * kernels.game.num_actions
+        self._most_trees = max(1, min(MAX_TREES, MAX_EDGES // edges) // len(evaluators))
+        self._interrupted = False
+
+    @property
+    def num_simulations(self) -> int:
+        """Simulations per ply."""
+        return self._config.num_simulations
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        return self.assess(states, games, plies).actions
+
+    def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
+        size = self._make_room(len(states))
+        pieces = [slice(start, start + size) for start in range(0, len(states), size)]
+        actions, values = np.empty(len(states), np.int64), np.empty(len(states), np.float32)
+        policy = np.empty((len(states), self._kernels.game.num_actions), np.float32)
+
+        def work(thread: int) -> None:
+            for piece in pieces[thread :: len(self._searches)]:
+                result = self._searches[thread].run(states[piece], games[piece], plies[piece])
+                actions[piece] = self._choose(result, games[piece], plies[piece])
+                policy[piece], values[piece] = result.policy, result.values
+
+        try:
+            list(self._pool.map(work, range(len(self._searches))))
+        except (KeyboardInterrupt, SystemExit):
+            self._interrupted = True  # Ctrl-C reaches this thread alone, and Python waits for the others when it exits
+            raise
+        return Assessment(actions, policy, values)
+
+    def analysis(self, num_simulations: int | None = None) -> Analysis:
+        """What the player's search thinks of single positions, with its own number of simulations or another."""
+        config = replace(self._config, num_simulations=num_simulations or self.num_simulations)
+        return Analysis(self._kernels, config, self._evaluates[0])
+
+    def choose_after(self, analysis: Analysis, game: int, ply: int) -> int:
+        """What it plays at a position that was analysed: the best line's action, or one drawn at its temperature."""
+        best, policy = np.array([analysis.lines()[0].action]), analysis.result().policy
+        at = np.array([game]), np.array([ply])
+        return int(self._chooser.at_temperature(self._temperature, policy, best, *at)[0])
+
+    def _make_room(self, num_positions: int) -> int:
+        """How many positions a thread searches at once; its trees are made when first needed."""
+        threads = len(self._evaluates)
+        size = min(self._most_trees, math.ceil(num_positions / threads))
+        if size > self._num_trees:
+            self._searches, self._num_trees = as_many_as_fit(self._make_searches, size)
+            if self._num_trees < size:
+                size = self._most_trees = self._num_trees
+        return size
+
+    def _make_searches(self, num_trees: int) -> list[Search | CudaSearch]:
+        return [
+            make_search(self._kernels, self._config, self._interruptible(evaluate), num_trees, self._seed)
+            for evaluate in self._evaluates
+        ]
+
+    def _interruptible(self, evaluate: Evaluate | DeviceEvaluate) -> Evaluate | DeviceEvaluate:
+        if isinstance(evaluate, DeviceEvaluate):  # a search on the GPU is short
+            return evaluate
+
+        def ask(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if self._interrupted:
+                raise KeyboardInterrupt
+            return evaluate(states, legal_masks)
+
+        return ask
+
+    def _choose(self, result: SearchResult, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        best = result.actions  # the winner of sequential halving
+        if self._config.gumbel_actions == 0:
+            best = self._chooser.best(result.policy, games, plies)
+        return self._chooser.at_temperature(self._temperature, result.policy, best, games, plies)
+
+
+def make_net_player(
+    name: str,
+    kernels: Kernels,
+    net: NeuralNet,
+    config: SearchConfig | None,
+    *,
+    seed: int,
+    threads: int,
+    temperature: Temperature = BEST,
+) -> PolicyPlayer | SearchPlayer:
+    """A player by a network: with the search of `config`, or by its policy alone if that is None."""
+    if config is None:
+        policies = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
+        return PolicyPlayer(name, kernels, policies, seed, temperature, net.use_threads)
+    evaluators = make_evaluators(kernels, net, threads, CACHE_SIZE)
+    return SearchPlayer(name, kernels, evaluators, config, seed, temperature, net.use_threads)
+
+
+def _make_pool(threads: int, use_threads: Callable[[int], None] | None) -> ThreadPoolExecutor:
+    """Threads on each of which `use_threads(1)` has been called."""
+    return ThreadPoolExecutor(threads, initializer=partial(use_threads, 1) if use_threads else None)

@@ -1,0 +1,152 @@
+"""Players: positions in, actions out.
+
+A player keeps nothing between calls, and its randomness is a function of (seed, game, ply) alone. So a match with the
+same seed is the same match, whatever else is in the batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game, Position
+from alphazero.game.kernels import Kernels
+from alphazero.game.randomness import MOVE, TIE, make_key, uniform
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a player thinks of n positions, as far as it can say."""
+
+    actions: np.ndarray
+    """`int64[n]`: what it plays."""
+    policy: np.ndarray | None = None
+    """`float[n, A]`: the share of each action, rows sum to 1."""
+    values: np.ndarray | None = None
+    """`float[n]` in [-1, 1], for the player to move."""
+
+
+class Player(ABC):
+    """Chooses an action for every position of a batch."""
+
+    name: str
+    one_at_a_time: bool = False
+    """The player follows one game only: the arena plays the games one after the other."""
+
+    @abstractmethod
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        """Legal actions `int64[n]` for `states uint64[n, K]`, none of them terminal, n at least 1.
+
+        `games`, `plies int64[n]`: the number of the game in its match and the actions played in it so far.
+        """
+
+    def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
+        """The actions that `select_actions` gives, and what they rest on."""
+        return Assessment(self.select_actions(states, games, plies))
+
+
+class FollowingPlayer(Player):
+    """Follows one game from move to move: it is asked with all that was played before."""
+
+    one_at_a_time = True
+
+    def __init__(self, game: Game):
+        self._game = game
+
+    @abstractmethod
+    def choose(self, position: Position, game: int) -> int:
+        """A legal action at `position`, which knows its history, in the game of that number.
+
+        Raises Forfeit to lose the game, or TakeBack to have it go on from an earlier position.
+        """
+
+    def meet(self, opponent: Player) -> None:
+        """Told before a match whom it is against, for those who want to know."""
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        """Of start positions alone: of others the history is not known; raises InvalidSetting."""
+        if plies.any():
+            raise InvalidSetting(f"{self.name} follows whole games, and cannot be asked about single positions")
+        return np.array([self.choose(self._game.start(), int(game)) for game in games])
+
+
+class Forfeit(Exception):
+    """A following player loses the game that it was asked about; `str(error)` says why."""
+
+
+class TakeBack(Exception):
+    """A following player wants its game to go on from the position after the first `ply` actions."""
+
+    def __init__(self, ply: int):
+        super().__init__(f"back to ply {ply}")
+        self.ply = ply
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """How a player draws: an action's chance is in proportion to its weight^(1/T), and T = 0 takes the best."""
+
+    temperature: float = 0.0
+    """T at first."""
+    temperature_plies: int = 1 << 30
+    """Plies of a game, its opening's among them, after which T is the next one."""
+    final_temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        for value in (self.temperature, self.final_temperature):
+            if not 0.0 <= value <= 100.0:
+                raise InvalidSetting(f"the temperature must lie between 0 and 100, not {value}")
+        if self.temperature_plies < 0:
+            raise InvalidSetting(f"temperature_plies must be 0 or more, not {self.temperature_plies}")
+
+    def at(self, plies: np.ndarray) -> np.ndarray:
+        """T, `float64[n]`, after so many plies, `int64[n]`."""
+        return np.where(plies < self.temperature_plies, self.temperature, self.final_temperature)
+
+
+BEST = Temperature()
+
+
+def _draw(weights, seed, games, plies, purpose, actions):
+    """Writes `actions int64[n]`, each drawn by its `weights float64[n, A]` with the key (seed, game, ply, purpose)."""
+    for i in range(len(weights)):
+        left = uniform(make_key(seed, games[i], plies[i], purpose), 0) * weights[i].sum()
+        for action in range(weights.shape[1]):
+            if weights[i, action] > 0.0:
+                actions[i] = action
+                left -= weights[i, action]
+                if left < 0.0:
+                    break
+
+
+class Chooser:
+    """Draws actions for one seed."""
+
+    def __init__(self, kernels: Kernels, seed: int):
+        self._kernel, self._seed = kernels.bind(_draw), seed
+
+    def by_weight(self, weights: np.ndarray, games: np.ndarray, plies: np.ndarray, purpose: int = MOVE) -> np.ndarray:
+        """`int64[n]` with probabilities in proportion to `weights [n, A]`."""
+        actions = np.empty(len(weights), np.int64)
+        self._kernel(weights.astype(np.float64), self._seed, games, plies, purpose, actions)
+        return actions
+
+    def at_temperature(
+        self, temperature: Temperature, weights: np.ndarray, best: np.ndarray, games: np.ndarray, plies: np.ndarray
+    ) -> np.ndarray:
+        """`int64[n]`: drawn by `weights [n, A]` where the temperature is above 0, else `best int64[n]`."""
+        temperatures = temperature.at(plies)
+        rows = np.flatnonzero(temperatures > 0)
+        actions = best.copy()
+        if len(rows):
+            weights = weights[rows].astype(np.float64)
+            sharpened = (weights / weights.max(axis=1, keepdims=True)) ** (1 / temperatures[rows, None])
+            actions[rows] = self.by_weight(sharpened, games[rows], plies[rows])
+        return actions
+
+    def best(self, scores: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        """`int64[n]` of the highest score in `[n, A]`; equally good ones are equally likely."""
+        return self.by_weight(scores == scores.max(axis=1, keepdims=True), games, plies, TIE)

@@ -1,0 +1,51 @@
+"""How far a piece of work has come, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from types import TracebackType
+
+from tqdm import tqdm
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Progress:
+    """A bar with a note and the time left on a terminal; elsewhere a plain line every ten seconds; both on stderr."""
+
+    def __init__(self, title: str):
+        self._title, self._begin = title, time.monotonic()
+        self._next_line = self._begin + _SECONDS_BETWEEN_LINES
+        self._on_terminal = sys.stderr.isatty()
+        layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+        self._bar = tqdm(
+            total=1.0, desc=title, bar_format=layout, smoothing=0, leave=False, disable=not self._on_terminal
+        )
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+    def show(self, fraction: float, note: str) -> None:
+        """`fraction` in [0, 1] of the work is done."""
+        if self._on_terminal:
+            self._bar.set_postfix_str(note, refresh=False)
+            self._bar.update(fraction - self._bar.n)
+        elif time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
+            left = ""
+            if fraction > 0:
+                seconds = (time.monotonic() - self._begin) * (1 - fraction) / fraction
+                left = f", about {tqdm.format_interval(seconds)} left"
+            print(f"{self._title}: {note}{left}", file=sys.stderr, flush=True)
+
+
+def count_cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,161 @@
+"""The end of a simulation in one tree: the leaf is opened, and its value counted up to the root."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alphazero.search.tree import ILLEGAL, ONE, ROOT, SURE, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
+
+TINY, HUGE = np.float32(1e-30), np.float32(1e30)
+
+
+@inlined
+def expand(tree, b, node, legal_mask, prior, value, exponent):
+    """Opens a node: `prior float32[A]` (weights, any sum) is kept to the legal actions and made to sum to 1.
+
+    They are then raised to `exponent` (float64), and made to sum to 1 again.
+    """
+    total, allowed, unit = ZERO, 0, ONE
+    for action in range(len(prior)):
+        if legal_mask[action]:
+            total += prior[action]
+            allowed += 1
+    if not TINY < total < HUGE:  # their sum, or one over it, may be no float32: count in other units
+        unit = HUGE if total < HUGE else TINY
+        total = ZERO
+        for action in range(len(prior)):
+            if legal_mask[action]:
+                total += rounded_product(prior[action], unit)
+    scale = ONE / total if total > ZERO else ZERO
+    for action in range(len(prior)):
+        if not legal_mask[action]:
+            tree.prior[b, node, action] = ILLEGAL
+        elif total > ZERO:
+            tree.prior[b, node, action] = prior[action] * unit * scale
+        else:
+            tree.prior[b, node, action] = ONE / np.float32(allowed)
+        tree.visits[b, node, action] = 0
+        tree.q[b, node, action] = ZERO
+        tree.child[b, node, action] = UNVISITED
+        tree.action_proven[b, node, action] = UNPROVEN
+    if exponent != 1.0:
+        raised = 0.0
+        for action in range(len(prior)):
+            if legal_mask[action]:
+                raised += float(tree.prior[b, node, action]) ** exponent
+        for action in range(len(prior)):
+            if legal_mask[action]:
+                tree.prior[b, node, action] = np.float32(float(tree.prior[b, node, action]) ** exponent / raised)
+    tree.raw_value[b, node] = tree.node_value[b, node] = value
+    tree.node_visits[b, node] = ONE
+    tree.visited_prior[b, node] = ZERO
+    tree.proven[b, node] = UNPROVEN
+
+
+@inlined
+def settle(tree, b, node):
+    """The exact value of a node for the player to move if its actions decide it, else UNPROVEN."""
+    best = np.int8(-1)
+    for action in range(tree.prior.shape[2]):
+        if tree.prior[b, node, action] >= ZERO:
+            known = tree.action_proven[b, node, action]
+            if known == 1:
+                return known
+            if known == UNPROVEN:
+                best = UNPROVEN
+            elif best != UNPROVEN and known > best:
+                best = known
+    return best
+
+
+@inlined
+def add_visit(tree, b, node, action, value):
+    """Counts one more visit of an action, with `value` for the player who chooses it."""
+    visits = tree.visits[b, node, action]
+    if visits == 0:
+        prior = tree.root_prior[b, action] if node == ROOT else tree.prior[b, node, action]
+        tree.visited_prior[b, node] += prior
+    tree.visits[b, node, action] = visits + 1
+    tree.node_visits[b, node] += ONE
+    tree.node_value[b, node] += value
+    if tree.action_proven[b, node, action] == UNPROVEN:
+        tree.q[b, node, action] += (value - tree.q[b, node, action]) / np.float32(visits + 1)
+
+
+@inlined
+def change_visit(tree, b, node, action, change):
+    """Adds `change` to the value of a visit that was counted already."""
+    tree.node_value[b, node] += change
+    if tree.action_proven[b, node, action] == UNPROVEN:
+        tree.q[b, node, action] += change / np.float32(tree.visits[b, node, action])
+
+
+@inlined
+def backup(tree, b, leaf, value, virtual, prove):
+    """Counts `value`, for the player to move at `leaf`, for every action on the way to the root.
+
+    The one place that changes signs: from child to parent where `to_play` differs. A proven child may prove its
+    parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008).
+    """
+    node = leaf
+    exact = prove and tree.proven[b, leaf] != UNPROVEN
+    while node != ROOT:
+        parent, action = tree.parent[b, node], tree.action[b, node]
+        if tree.to_play[b, parent] != tree.to_play[b, node]:
+            value = -value
+        if virtual:
+            change_visit(tree, b, parent, action, value + ONE)
+        else:
+            add_visit(tree, b, parent, action, value)
+        if exact:
+            tree.action_proven[b, parent, action] = np.int8(value)
+            tree.q[b, parent, action] = SURE * value
+            known = settle(tree, b, parent)
+            exact = known != UNPROVEN
+            if exact:
+                tree.proven[b, parent] = known
+                value = np.float32(known)
+        node = parent
+
+
+@inlined
+def undo(tree, b, node):
+    """Takes back the visits of a walk that ended at a pending node."""
+    while node != ROOT:
+        parent, action = tree.parent[b, node], tree.action[b, node]
+        visits = tree.visits[b, parent, action] - 1  # the pending walk itself is still counted, so at least 1
+        tree.visits[b, parent, action] = visits
+        tree.node_visits[b, parent] -= ONE
+        tree.node_value[b, parent] += ONE
+        if tree.action_proven[b, parent, action] == UNPROVEN:
+            tree.q[b, parent, action] += (tree.q[b, parent, action] + ONE) / np.float32(visits)
+        node = parent
+
+
+@inlined
+def finish_walk(
+    tree, b, leaf, is_new, is_over, result, j, legal_masks, priors, values, exponent, virtual, prove,
+):  # fmt: skip
+    """Ends a walk in tree `b`: opens the leaf and backs its value up; returns how many evaluations it took, 0 or 1.
+
+    `leaf` as `walk` wrote it; a leaf that `is_new` is either over with `result` for its mover, or evaluated:
+    row j of `legal_masks bool[m, A]`, `priors float32[m, A]` (to be raised to `exponent`), `values float32[m]`.
+    """
+    if leaf == -1:
+        return 0
+    if leaf < 0:
+        undo(tree, b, -2 - leaf)
+        return 0
+    evaluated = 0
+    if not is_new:
+        value = np.float32(tree.proven[b, leaf])
+    elif is_over:
+        value = result
+        tree.proven[b, leaf] = np.int8(value)
+    else:
+        value = values[j]
+        expand(tree, b, leaf, legal_masks[j], priors[j], value, exponent)
+        evaluated = 1
+    backup(tree, b, leaf, value, virtual, prove)
+    tree.remaining[b] -= 1
+    return evaluated

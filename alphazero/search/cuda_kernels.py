@@ -1,0 +1,276 @@
+"""The search's kernels on a GPU: one thread a tree, or a leaf, and in it the same functions as on the processor.
+
+A kernel works on two bundles of arrays, the trees and the `SearchBuffers` of a step. They stay where they are from the
+first launch to the last, as a captured graph needs.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda
+
+from alphazero.game.functions import bound, rebuilt
+from alphazero.game.kernels import Kernels, _keep, _to_canonical, _wins_by
+from alphazero.search.backup import expand, finish_walk
+from alphazero.search.cuda_memory import SIMULATED
+from alphazero.search.roots import move_root, prepare_root, read_root
+from alphazero.search.selection import walk
+from alphazero.search.tree import PENDING, ROOT, Memory, Tree, rounded_product
+
+BLOCK = 32
+"""Threads a block: one warp, so that few trees are spread over many multiprocessors."""
+
+# Names that `CudaKernels` replaces by one game's own.
+legal: Any
+step: Any
+is_terminal: Any
+terminal_value: Any
+observe: Any
+mover: Any
+describe: Any
+wins_by: Any
+to_canonical: Any
+take_answer: Any
+
+
+class SearchBuffers(NamedTuple):
+    """What the kernels of a search pass on to each other and to the network: B trees, L leaves of each a step."""
+
+    parents: Any  # int64[B * L]: row of the parent in the trees' nodes, or -1
+    actions: Any  # int64[B * L]
+    children: Any  # int64[B * L]: row of the new node, or -1
+    leaves: Any  # int64[B * L]: as `selection.walk` writes them
+    terminal: Any  # bool[B * L]
+    results: Any  # float32[B * L]: the mover's result where terminal
+    legal_masks: Any  # bool[B * L, A]
+    # the network is asked about canonical images, S being the game's symmetries
+    symmetries: Any  # int64[B * L]
+    permutations: Any  # int64[S, A]
+    canonical: Any  # uint64[B * L, K]
+    planes: Any  # float32[B * L, P, H, W]
+    asked_masks: Any  # bool[B * L, A]
+    answers: Any  # float32[B * L, A]
+    priors: Any  # float32[B * L, A]: what the answers say of the position itself
+    values: Any  # float32[B * L]
+    after: Any  # uint64[B * L, K]: scratch space
+    scratch: Any  # float32[B, A]
+    new_index: Any  # int32[B, N]
+    # a search begins in trees[:n]
+    trees: Any  # int64[B]
+    root_states: Any  # uint64[B, K]
+    root_to_play: Any  # int8[B]
+    root_actions: Any  # int64[B]: played since the last search, or -1
+    games: Any  # int64[B]
+    plies: Any  # int64[B]
+    # what the searches in trees[:n] have found
+    visit_counts: Any  # int32[B, A]
+    policies: Any  # float32[B, A]
+    qs: Any  # float32[B, A]
+    root_values: Any  # float32[B]
+    best: Any  # int64[B]
+
+
+def make_buffers(
+    kernels: Kernels, num_trees: int, num_nodes: int, leaves_per_step: int, memory: Memory
+) -> SearchBuffers:
+    """Room for the steps of `num_trees` trees of `num_nodes` nodes."""
+    game = kernels.game
+    entries, each = num_trees * leaves_per_step, (num_trees, game.num_actions)
+    shapes: dict[str, tuple[tuple[int, ...], Any]] = {
+        "parents": ((entries,), np.int64), "actions": ((entries,), np.int64), "children": ((entries,), np.int64),
+        "leaves": ((entries,), np.int64), "terminal": ((entries,), np.bool_), "results": ((entries,), np.float32),
+        "legal_masks": ((entries, game.num_actions), np.bool_),
+        "symmetries": ((entries,), np.int64), "permutations": (game.symmetries[1].shape, np.int64),
+        "canonical": ((entries, game.state_words), np.uint64),
+        "planes": ((entries, *game.observation_shape), np.float32),
+        "asked_masks": ((entries, game.num_actions), np.bool_), "answers": ((entries, game.num_actions), np.float32),
+        "priors": ((entries, game.num_actions), np.float32), "values": ((entries,), np.float32),
+        "after": ((entries, game.state_words), np.uint64),
+        "scratch": (each, np.float32), "new_index": ((num_trees, num_nodes), np.int32),
+        "trees": ((num_trees,), np.int64), "root_states": ((num_trees, game.state_words), np.uint64),
+        "root_to_play": ((num_trees,), np.int8), "root_actions": ((num_trees,), np.int64),
+        "games": ((num_trees,), np.int64), "plies": ((num_trees,), np.int64),
+        "visit_counts": (each, np.int32), "policies": (each, np.float32), "qs": (each, np.float32),
+        "root_values": ((num_trees,), np.float32), "best": ((num_trees,), np.int64),
+    }  # fmt: skip
+    return SearchBuffers(**{name: memory.zeros(shape, kind) for name, (shape, kind) in shapes.items()})
+
+
+def _select(tree, work, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale):
+    """Thread b walks down tree b."""
+    b = cuda.grid(1)
+    if b < tree.size.shape[0]:
+        walk(
+            tree, b, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale,
+            work.scratch[b], work.parents, work.actions, work.children, work.leaves,
+        )  # fmt: skip
+
+
+def _advance(tree, work):
+    """Thread i plays the action of leaf i and describes the position for the network, unless the game is over."""
+    i = cuda.grid(1)
+    if i < work.parents.shape[0] and work.parents[i] >= 0:
+        num_nodes = tree.proven.shape[1]
+        b = work.parents[i] // num_nodes
+        parent, child = work.parents[i] % num_nodes, work.children[i] % num_nodes
+        for word in range(tree.states.shape[2]):
+            tree.states[b, child, word] = tree.states[b, parent, word]
+        state = tree.states[b, child]
+        step(state, work.actions[i])
+        tree.to_play[b, child] = mover(state, 1 - tree.to_play[b, parent])
+        work.terminal[i] = is_terminal(state)
+        if work.terminal[i]:
+            work.results[i] = terminal_value(state)
+        else:
+            describe(state, i, work)
+
+
+def _describe(state, i, work):
+    """Writes row i of the network's questions."""
+    legal(state, work.legal_masks[i])
+    work.symmetries[i] = to_canonical(state, work.after[i], work.canonical[i])
+    for action in range(work.priors.shape[1]):
+        work.asked_masks[i, action] = work.legal_masks[i, work.permutations[work.symmetries[i], action]]
+    planes = work.planes[i]
+    for plane in range(planes.shape[0]):
+        for row in range(planes.shape[1]):
+            for column in range(planes.shape[2]):
+                planes[plane, row, column] = np.float32(0.0)
+    observe(work.canonical[i], planes)
+
+
+def _take_leaves(tree, work, sees_wins):
+    """Thread i takes the network's answer about leaf i."""
+    i = cuda.grid(1)
+    if i < work.parents.shape[0] and work.parents[i] >= 0 and not work.terminal[i]:
+        num_nodes = tree.proven.shape[1]
+        take_answer(tree.states[work.parents[i] // num_nodes, work.children[i] % num_nodes], i, work, sees_wins)
+
+
+def _take_roots(tree, work, count, sees_wins):
+    """The same of the roots that are to be opened."""
+    i = cuda.grid(1)
+    if i < count and tree.proven[work.trees[i], ROOT] == PENDING:
+        take_answer(tree.states[work.trees[i], ROOT], i, work, sees_wins)
+
+
+def _take_answer(state, i, work, sees_wins):
+    """Turns an answer back; if an action wins at once and `sees_wins`: value 1, and all weight on such actions."""
+    for action in range(work.priors.shape[1]):
+        work.priors[i, work.permutations[work.symmetries[i], action]] = work.answers[i, action]
+    if not sees_wins:
+        return
+    found = False
+    for action in range(work.priors.shape[1]):
+        if work.legal_masks[i, action] and wins_by(state, action, work.after[i]):
+            if not found:
+                for other in range(work.priors.shape[1]):
+                    work.priors[i, other] = np.float32(0.0)
+            found = True
+            work.priors[i, action] = np.float32(1.0)
+    if found:
+        work.values[i] = np.float32(1.0)
+
+
+def _expand_and_backup(tree, work, leaves_per_step, exponent, prove):
+    """Thread b opens the new leaves of tree b and backs their values up."""
+    b = cuda.grid(1)
+    if b < tree.size.shape[0]:
+        for i in range(b * leaves_per_step, (b + 1) * leaves_per_step):
+            finish_walk(
+                tree, b, work.leaves[i], work.parents[i] >= 0, work.terminal[i], work.results[i], i, work.legal_masks,
+                work.priors, work.values, exponent, leaves_per_step > 1, prove,
+            )  # fmt: skip
+
+
+def _move_roots(tree, work, count, num_kept):
+    """Thread i moves the root of tree `trees[i]` and describes it for the network if it is not open.
+
+    One thread for every tree there is: no other tree goes on searching.
+    """
+    i = cuda.grid(1)
+    if i < tree.size.shape[0]:
+        tree.remaining[i] = 0
+    if i < count:
+        b = work.trees[i]
+        move_root(tree, b, work.root_actions[i], work.root_states[i], work.root_to_play[i], num_kept, work.new_index[b])
+        if tree.proven[b, ROOT] == PENDING:
+            describe(tree.states[b, ROOT], i, work)
+
+
+def _prepare_roots(tree, work, count, exponent, budget, seed, temperature, noise_fraction, noise_total, use_gumbel):
+    """Thread i opens the root of tree `trees[i]` if it is not open, and begins its search."""
+    i = cuda.grid(1)
+    if i < count:
+        b = work.trees[i]
+        if tree.proven[b, ROOT] == PENDING:
+            expand(tree, b, ROOT, work.legal_masks[i], work.priors[i], work.values[i], exponent)
+        prepare_root(
+            tree, b, budget, seed, work.games[i], work.plies[i], temperature, noise_fraction, noise_total, use_gumbel
+        )
+
+
+def _read_roots(tree, work, count, use_gumbel, visit_offset, value_scale):
+    """Thread i writes what the search in tree `trees[i]` has found."""
+    i = cuda.grid(1)
+    if i < count:
+        value, best = read_root(
+            tree, work.trees[i], use_gumbel, visit_offset, value_scale, work.visit_counts[i], work.policies[i],
+            work.qs[i],
+        )  # fmt: skip
+        work.root_values[i] = value
+        work.best[i] = best
+
+
+class CudaKernels:
+    """The search's kernels for one game; each is called as `kernel(threads, stream, tree, work, ...)`.
+
+    They are compiled when they are first called, for the device that is current then.
+    """
+
+    def __init__(self, kernels: Kernels):
+        made: dict[Callable[..., Any], Any] = {} if SIMULATED else {rounded_product.py_func: _rounded_product()}
+        scope = dict(kernels.scope)
+        scope["wins_by"] = bound(_wins_by, scope)
+        has_images = kernels.canonicalize is not None
+        scope["to_canonical"] = bound(_to_canonical if has_images else _keep, scope)
+        scope["describe"] = bound(_describe, scope)
+        scope["take_answer"] = bound(_take_answer, scope)
+
+        def kernel(template: Callable[..., Any]) -> Callable[..., None]:
+            source = bound(template, scope)
+            compiled = cuda.jit(rebuilt(source, lambda part: _on_device(part, source), made))
+
+            def launch(threads: int, stream: Any, tree: Tree, work: SearchBuffers, *settings: Any) -> None:
+                compiled[max(1, -(-threads // BLOCK)), BLOCK, stream](tree, work, *settings)
+
+            return launch
+
+        self.select = kernel(_select)
+        self.advance = kernel(_advance)
+        self.take_leaves = kernel(_take_leaves)
+        self.take_roots = kernel(_take_roots)
+        self.expand_and_backup = kernel(_expand_and_backup)
+        self.move_roots = kernel(_move_roots)
+        self.prepare_roots = kernel(_prepare_roots)
+        self.read_roots = kernel(_read_roots)
+
+
+def _on_device(function: types.FunctionType, kernel: types.FunctionType) -> Any:
+    """The functions that a kernel calls are compiled for the device, each on its own; the simulator runs Python's."""
+    return function if SIMULATED or function.__code__ is kernel.__code__ else cuda.jit(device=True)(function)
+
+
+def _rounded_product() -> Any:
+    """The product that is never fused with a sum (`tree.rounded_product`)."""
+    from numba.cuda import libdevice
+
+    @cuda.jit(device=True)
+    def product(a, b):
+        return libdevice.fmul_rn(a, b)
+
+    return product

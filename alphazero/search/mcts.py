@@ -1,0 +1,226 @@
+"""Batched Monte Carlo tree search: grows B trees by one simulation per step; all their leaves share one evaluation.
+
+`evaluate(states uint64[m, K], legal_masks bool[m, A]) -> (priors float32[m, A], values float32[m])` is any function: a
+network behind its cache, random playouts, or a planted one in a test. Priors are weights of any sum, values are for
+the player to move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting
+from alphazero.game.kernels import Kernels
+from alphazero.search import cpu_kernels as tree_kernels
+from alphazero.search.tree import PENDING, make_tree
+
+Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How a search spends its simulations; each part can be turned off."""
+
+    num_simulations: int = 200
+    """Simulations per ply."""
+    c_puct: float = 1.5
+    """Weight of the prior against the values found (Silver et al. 2018)."""
+    fpu_reduction: float = 0.2
+    """First-play urgency: how far below its parent's value an unvisited action starts (Wu 2019)."""
+    prior_temperature: float = 1.0
+    """Exponent 1/T on all priors (as in Lc0), but for those that sequential halving takes at the root: above 1 looks
+    wider, since networks are surer of themselves than they are right."""
+    noise_fraction: float = 0.25
+    """Share of Dirichlet noise in the root's priors; 0 turns it off (Silver et al. 2018). Sequential halving has Gumbel
+    noise instead, which 0 turns off; any other value is the same there."""
+    noise_total: float = 10.0
+    """Concentration of the Dirichlet noise, shared among the legal actions (Wu 2019)."""
+    root_temperature: float = 1.0
+    """A further exponent 1/T on the root's priors; above 1 flattens them (Wu 2019)."""
+    gumbel_actions: int = 0
+    """Actions that sequential halving considers at the root; 0 = PUCT with noise instead (Danihelka et al. 2022)."""
+    gumbel_visit_offset: float = 50.0
+    """c_visit of Danihelka et al. 2022."""
+    gumbel_value_scale: float = 1.0
+    """c_scale of Danihelka et al. 2022."""
+    reuse_subtree: bool = False
+    """Keep what was found below the action played, on top of the new simulations (not with sequential halving, which
+    counts visits from zero). Off: the evaluator remembers the network's answers anyway, and a fresh search asks it for
+    fewer new ones."""
+    prove: bool = True
+    """Back up exact values of finished games (MCTS-Solver, Winands et al. 2008)."""
+    leaves_per_step: int = 1
+    """Leaves of one tree in flight at once, kept apart by virtual loss; above 1 only where few trees must be fast."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("num_simulations", 1, 1_000_000),
+            ("c_puct", 0.0, 1000.0),
+            ("fpu_reduction", -2.0, 2.0),
+            ("prior_temperature", 0.1, 10.0),
+            ("noise_fraction", 0.0, 1.0),
+            ("noise_total", 1e-3, 1e6),
+            ("root_temperature", 0.1, 10.0),
+            ("gumbel_actions", 0, 100_000),
+            ("gumbel_visit_offset", 0.0, 1e6),
+            ("gumbel_value_scale", 0.0, 1e3),
+            ("leaves_per_step", 1, 4096),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise InvalidSetting(f"search setting {name} must lie between {low:g} and {high:g}, not {value}")
+
+    @property
+    def keeps_subtree(self) -> bool:
+        """What was found below the action played is kept."""
+        return self.reuse_subtree and self.gumbel_actions == 0
+
+    @property
+    def num_nodes(self) -> int:
+        """Room of a tree: the root, a search's nodes, and as many again where a subtree is kept."""
+        return 1 + self.num_simulations * (2 if self.keeps_subtree else 1)
+
+    @property
+    def walk_settings(self) -> tuple[np.float32, np.float32, int, np.float32, np.float32]:
+        """What `selection.walk` takes from `c_puct` to `value_scale`."""
+        return (
+            np.float32(self.c_puct), np.float32(self.fpu_reduction), self.gumbel_actions,
+            np.float32(self.gumbel_visit_offset), np.float32(self.gumbel_value_scale),
+        )  # fmt: skip
+
+    @property
+    def prior_exponents(self) -> tuple[float, float]:
+        """What `backup.expand` takes as `exponent`: at a root, and below it."""
+        exponent = 1.0 / self.prior_temperature
+        return 1.0 if self.gumbel_actions > 0 else exponent, exponent
+
+    @property
+    def root_settings(self) -> tuple[float, np.float32, float, bool]:
+        """What `roots.prepare_root` takes from `temperature` to `use_gumbel`; halving has noise of its own kind."""
+        use_gumbel = self.gumbel_actions > 0
+        noise_fraction = np.float32(0.0 if use_gumbel else self.noise_fraction)
+        return self.root_temperature, noise_fraction, self.noise_total, use_gumbel and self.noise_fraction > 0
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What n searches found; row i belongs to the i-th position asked for."""
+
+    visit_counts: np.ndarray
+    """`int32[n, A]`: N(s, a)."""
+    policy: np.ndarray
+    """`float32[n, A]`: the policy target, sums to 1; 0 on illegal actions."""
+    q: np.ndarray
+    """`float32[n, A]`: Q(s, a) for the player to move; where nothing was visited, the mix of what is known."""
+    values: np.ndarray
+    """`float32[n]`: the position's value for the player to move: exact if it was proven, else the mean of all visits,
+    or with sequential halving the value of `policy`."""
+    actions: np.ndarray
+    """`int64[n]`: the best action: most visited, or the winner of sequential halving."""
+
+
+class Search:
+    """`num_trees` trees and the steps that grow them. One object belongs to one thread.
+
+    Results depend on the position, the evaluations and (seed, game, ply) alone, never on the other trees.
+    """
+
+    def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):
+        self.kernels, self.config, self.seed = kernels, config, seed
+        self.evaluate = evaluate
+        game = kernels.game
+        self.tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
+        entries = num_trees * config.leaves_per_step
+        self._parents, self._actions, self._children = (np.full(entries, -1, np.int64) for _ in range(3))
+        self._leaves = np.full(entries, -1, np.int64)
+        self._terminal, self._results = np.zeros(entries, bool), np.zeros(entries, np.float32)
+        self._leaf_states = np.zeros((entries, game.state_words), np.uint64)
+        self._leaf_masks = np.zeros((entries, game.num_actions), bool)
+        self._q = np.zeros(game.num_actions, np.float32)
+        self._new_index = np.zeros(config.num_nodes, np.int32)
+        self._rows = self.tree.states.reshape(-1, game.state_words), self.tree.to_play.reshape(-1)
+        self._settings = (*config.walk_settings, self._q)
+        _, self._exponent = config.prior_exponents
+
+    def start(
+        self,
+        trees: np.ndarray,
+        states: np.ndarray,
+        games: np.ndarray,
+        plies: np.ndarray,
+        actions: np.ndarray | None = None,
+        budgets: np.ndarray | None = None,
+    ) -> None:
+        """Begins a search in `trees int64[n]` from `states uint64[n, K]`, none of them terminal.
+
+        `actions int64[n]`, where not -1, are those played since the tree's last search: what it found below is kept.
+        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to the configured simulations.
+        """
+        config, tree, count = self.config, self.tree, len(trees)
+        to_play = np.zeros(count, np.int8)
+        self.kernels.find_movers(states, to_play)
+        if actions is None or not config.keeps_subtree:
+            actions = np.full(count, -1, np.int64)
+        if budgets is None:
+            budgets = np.full(count, config.num_simulations, np.int32)
+        elif budgets.max(initial=0) > config.num_simulations:
+            raise ValueError(f"a budget of {budgets.max()} simulations exceeds the room for {config.num_simulations}")
+        num_kept = tree.proven.shape[1] - config.num_simulations
+        tree_kernels.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
+        pending = trees[tree.proven[trees, 0] == PENDING]
+        if len(pending):
+            roots = tree.states[pending, 0]
+            masks, _, _ = self.kernels.describe_all(roots)
+            tree_kernels.open_roots(tree, pending, masks, *self.evaluate(roots, masks), config.prior_exponents[0])
+        tree_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, *config.root_settings)
+
+    def step(self) -> None:
+        """One simulation (`leaves_per_step` of them) in every tree that has any left."""
+        leaves = self.config.leaves_per_step
+        tree_kernels.select(
+            self.tree, leaves, *self._settings, self._parents, self._actions, self._children, self._leaves
+        )
+        count = self.kernels.advance(
+            *self._rows, self._parents, self._actions, self._children,
+            self._terminal, self._results, self._leaf_states, self._leaf_masks,
+        )  # fmt: skip
+        masks = self._leaf_masks[:count]
+        priors, values = self.evaluate(self._leaf_states[:count], masks)
+        tree_kernels.expand_and_backup(
+            self.tree, leaves, self.config.prove, self._parents, self._leaves,
+            self._terminal, self._results, masks, priors, values, self._exponent,
+        )  # fmt: skip
+
+    def finished(self) -> np.ndarray:
+        """`int64[m]`: the trees whose budget is spent."""
+        return np.flatnonzero(self.tree.remaining == 0)
+
+    def read(self, trees: np.ndarray) -> SearchResult:
+        """What the searches in `trees int64[n]` have found so far."""
+        count, num_actions = len(trees), self.kernels.game.num_actions
+        result = SearchResult(
+            np.empty((count, num_actions), np.int32),
+            np.empty((count, num_actions), np.float32),
+            np.empty((count, num_actions), np.float32),
+            np.empty(count, np.float32),
+            np.empty(count, np.int64),
+        )
+        tree_kernels.read_roots(
+            self.tree, trees, self.config.gumbel_actions > 0, *self._settings[3:5],
+            result.visit_counts, result.policy, result.q, result.values, result.actions,
+        )  # fmt: skip
+        return result
+
+    def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
+        """Searches n <= `num_trees` positions from scratch to the end of their budgets."""
+        if len(states) > len(self.tree.size):
+            raise ValueError(f"{len(states)} positions do not fit into {len(self.tree.size)} trees")
+        trees = np.arange(len(states))
+        self.tree.remaining[:] = 0
+        self.start(trees, states, games, plies)
+        while self.tree.remaining.any():
+            self.step()
+        return self.read(trees)

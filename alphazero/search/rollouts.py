@@ -1,0 +1,65 @@
+"""Random playouts: games played at random from a position to the end.
+
+Templates as in `alphazero.game.kernels`: they call the rules by name and are bound to a game by `Kernels.bind`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alphazero.game.kernels import Kernels
+from alphazero.game.randomness import ROLLOUT, combine, make_key, uniform
+
+# Names that `Kernels.bind` replaces by one game's own.
+legal: Any
+step: Any
+is_terminal: Any
+terminal_value: Any
+mover: Any
+play_at_random: Any
+
+
+def _play_at_random(state, mark, legal_mask):
+    """Plays a legal action, all equally likely if `mark` is uniform in (0, 1); `legal_mask bool[A]`: scratch space."""
+    legal(state, legal_mask)
+    choice = int(mark * legal_mask.sum())
+    for action in range(len(legal_mask)):
+        if legal_mask[action]:
+            if choice == 0:
+                step(state, action)
+                break
+            choice -= 1
+
+
+def _roll_out(states, seed, legal_mask, values):
+    """Plays random games to the end; `values float32[n]` are the results for the movers at `states`.
+
+    The games depend on (seed, state) alone. `legal_mask bool[A]` is scratch space.
+    """
+    for i in range(len(states)):
+        key = make_key(seed, 0, 0, ROLLOUT)
+        for word in states[i]:
+            key = combine(key, word)
+        state = states[i].copy()
+        player = first = mover(state, 0)
+        ply = 0
+        while not is_terminal(state):
+            play_at_random(state, uniform(key, ply), legal_mask)
+            player = mover(state, 1 - player)
+            ply += 1
+        value = terminal_value(state)
+        values[i] = value if player == first else -value
+
+
+def playouts(kernels: Kernels, seed: int):
+    """An `evaluate` for the search: equal priors, and the result of one random game as the value."""
+    kernel = kernels.bind(_roll_out, _play_at_random)
+
+    def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values = np.empty(len(states), np.float32)
+        kernel(states, seed, np.empty(kernels.game.num_actions, bool), values)
+        return legal_masks.astype(np.float32), values
+
+    return evaluate

@@ -1,0 +1,214 @@
+"""The root of one tree: where a search begins, its noise, and what was found."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from alphazero.game.randomness import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
+from alphazero.search.selection import complete_q, gumbel_score
+from alphazero.search.tree import ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
+
+TIE_BREAK = 1e-3
+"""Logits that differ by more are no tie."""
+
+
+@inlined
+def copy_node(tree, b, source, target):
+    """Copies a node's row, its links to children left out."""
+    for word in range(tree.states.shape[2]):
+        tree.states[b, target, word] = tree.states[b, source, word]
+    tree.to_play[b, target] = tree.to_play[b, source]
+    tree.proven[b, target] = tree.proven[b, source]
+    tree.raw_value[b, target] = tree.raw_value[b, source]
+    tree.node_visits[b, target] = tree.node_visits[b, source]
+    tree.node_value[b, target] = tree.node_value[b, source]
+    tree.visited_prior[b, target] = tree.visited_prior[b, source]
+    tree.action[b, target] = tree.action[b, source]
+    for action in range(tree.prior.shape[2]):
+        tree.prior[b, target, action] = tree.prior[b, source, action]
+        tree.visits[b, target, action] = tree.visits[b, source, action]
+        tree.q[b, target, action] = tree.q[b, source, action]
+        tree.action_proven[b, target, action] = tree.action_proven[b, source, action]
+        tree.child[b, target, action] = UNVISITED
+
+
+@inlined
+def move_root(tree, b, action, state, to_play, num_kept, new_index):
+    """Makes the root's child by `action` the new root of tree `b`; keeps at most `num_kept` of its nodes.
+
+    With action -1, or where no such child was opened, the tree is emptied: its root is `state uint64[K]`, `to_play`,
+    pending. A node always comes after its parent, so that one pass in place does it; where room is short the youngest
+    nodes go, and are opened again when a walk comes by. `new_index int32[N]` is scratch space.
+    """
+    root = tree.child[b, ROOT, action] if action >= 0 and tree.size[b] > 0 else UNVISITED
+    if root == UNVISITED:
+        tree.size[b] = 1
+        for word in range(len(state)):
+            tree.states[b, ROOT, word] = state[word]
+        tree.to_play[b, ROOT] = to_play
+        tree.proven[b, ROOT] = PENDING
+        return
+    for node in range(root):
+        new_index[node] = UNVISITED
+    new_index[root] = ROOT
+    copy_node(tree, b, root, ROOT)
+    kept = 1
+    for node in range(root + 1, tree.size[b]):
+        parent = new_index[tree.parent[b, node]]
+        new_index[node] = UNVISITED
+        if parent != UNVISITED and kept < num_kept:
+            copy_node(tree, b, node, kept)
+            tree.parent[b, kept] = parent
+            tree.child[b, parent, tree.action[b, kept]] = kept
+            new_index[node] = kept
+            kept += 1
+    tree.size[b] = kept
+
+
+@inlined
+def prepare_root(tree, b, budget, seed, game, ply, temperature, noise_fraction, noise_total, use_gumbel):
+    """Sets the simulations of the next search in tree `b` and shapes the root's priors for it.
+
+    P(s, a)^(1 / temperature), made to sum to 1, then mixed with Dirichlet noise by `noise_fraction` (float32);
+    the noise's concentration is `noise_total` over the number of legal actions (as in KataGo, Wu 2019).
+    Sequential halving without Gumbel variates breaks its ties at random.
+    """
+    tree.budget[b] = tree.remaining[b] = budget
+    prior, target = tree.prior[b, ROOT], tree.root_prior[b]
+    allowed, total, noise_sum = 0, 0.0, 0.0
+    tree.visited_prior[b, ROOT] = ZERO
+    noise_key = make_key(seed, game, ply, ROOT_NOISE)
+    gumbel_key = make_key(seed, game, ply, ROOT_GUMBEL)
+    for action in range(len(prior)):
+        if prior[action] >= ZERO:
+            allowed += 1
+            total += float(prior[action]) ** (1.0 / temperature)
+    concentration = noise_total / allowed
+    for action in range(len(prior)):
+        target[action] = ILLEGAL
+        if prior[action] >= ZERO:
+            target[action] = np.float32(float(prior[action]) ** (1.0 / temperature) / total)
+    if noise_fraction > ZERO:
+        noise = tree.root_gumbel[b]  # serves as scratch space here
+        for action in range(len(prior)):
+            if prior[action] >= ZERO:
+                noise[action] = np.float32(gamma(combine(noise_key, action), concentration))
+                noise_sum += float(noise[action])
+        if noise_sum == 0.0:  # so small a concentration puts everything on one action, too little for float32
+            chosen = int(uniform(noise_key, len(prior)) * allowed)
+            for action in range(len(prior)):
+                if prior[action] >= ZERO:
+                    noise[action] = ONE if chosen == 0 else ZERO
+                    chosen -= 1
+            noise_sum = 1.0
+        for action in range(len(prior)):
+            if prior[action] >= ZERO:
+                share = noise[action] / np.float32(noise_sum)
+                kept = rounded_product(ONE - noise_fraction, target[action])
+                target[action] = kept + rounded_product(noise_fraction, share)
+    for action in range(len(prior)):
+        draw = gumbel(gumbel_key, action) if use_gumbel else TIE_BREAK * uniform(gumbel_key, action)
+        tree.root_gumbel[b, action] = np.float32(draw)
+    for action in range(len(prior)):
+        if tree.visits[b, ROOT, action] > 0:
+            tree.visited_prior[b, ROOT] += target[action]
+
+
+@inlined
+def mark_candidates(prior, proven, marks):
+    """Writes 1 into `marks float32[A]` for every action worth playing, else 0.
+
+    Proven losses are not, unless all actions are lost; where an action is proven to win, only such ones are.
+    """
+    best = -1
+    for action in range(len(prior)):
+        if prior[action] >= ZERO:
+            # an open action may turn out to be anything but a sure win: rank it with the draws
+            best = max(best, 0 if proven[action] == UNPROVEN else proven[action])
+    for action in range(len(prior)):
+        known = 0 if proven[action] == UNPROVEN else proven[action]
+        worthy = known == 1 if best == 1 else known != -1 or best == -1
+        marks[action] = ONE if prior[action] >= ZERO and worthy else ZERO
+
+
+@inlined
+def visit_policy(prior, visits, policy):
+    """Turns the marks in `policy` into visits over their sum; returns the most visited action, ties by prior."""
+    best, best_score, total = -1, np.float32(-np.inf), 0
+    for action in range(len(prior)):
+        if policy[action] > ZERO:
+            total += visits[action]
+            score = np.float32(visits[action]) + prior[action]
+            if score > best_score:
+                best, best_score = action, score
+    for action in range(len(prior)):
+        if total > 0:
+            policy[action] = policy[action] * np.float32(visits[action]) / np.float32(total)
+        else:
+            policy[action] = ONE if action == best else ZERO  # nothing worth playing was visited
+    return best
+
+
+@inlined
+def gumbel_policy(prior, visits, q, noise, visit_offset, value_scale, policy):
+    """Turns the marks in `policy` into the improved policy softmax(logits + sigma(q)) (Danihelka et al. 2022, eq. 11).
+
+    Returns the winner of sequential halving: of the most visited marked actions that of highest gumbel + logit + sigma.
+    """
+    most_visits, most_visits_marked = 0, 0
+    for action in range(len(prior)):
+        most_visits = max(most_visits, visits[action])
+        if policy[action] > ZERO:
+            most_visits_marked = max(most_visits_marked, visits[action])
+    best, best_score, peak, total = -1, np.float32(-np.inf), np.float32(-np.inf), 0.0
+    for action in range(len(prior)):
+        if policy[action] > ZERO:
+            score = gumbel_score(prior[action], ZERO, q[action], most_visits, visit_offset, value_scale)
+            peak = max(peak, score)
+            if visits[action] == most_visits_marked and score + noise[action] > best_score:
+                best, best_score = action, score + noise[action]
+    for action in range(len(prior)):
+        if policy[action] > ZERO:
+            score = gumbel_score(prior[action], ZERO, q[action], most_visits, visit_offset, value_scale)
+            policy[action] = np.float32(math.exp(np.float64(score - peak)))
+            total += float(policy[action])
+    for action in range(len(prior)):
+        policy[action] = policy[action] / np.float32(total)
+    return best
+
+
+@inlined
+def improved_value(policy, q):
+    """The value of the improved policy (Danihelka et al. 2022): sum of policy(a) Q(s, a), for the player to move.
+
+    `policy float32[A]` sums to 1, `q float32[A]` is completed; actions without a share may have any q.
+    """
+    value = 0.0
+    for action in range(len(policy)):
+        if policy[action] > ZERO:
+            value += np.float64(policy[action]) * np.float64(q[action])
+    return np.float32(value)
+
+
+@inlined
+def read_root(tree, b, use_gumbel, visit_offset, value_scale, visit_counts, policy, q):
+    """What the search in tree `b` found: returns the root's value for its mover, exact if proven, and the best action.
+
+    Writes `visit_counts int32[A]`, `policy float32[A]` the policy target, `q float32[A]` completed.
+    """
+    prior, visits, proven = tree.prior[b, ROOT], tree.visits[b, ROOT], tree.action_proven[b, ROOT]
+    exact = tree.proven[b, ROOT] != UNPROVEN
+    complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
+    for action in range(len(prior)):
+        visit_counts[action] = visits[action]
+    mark_candidates(prior, proven, policy)
+    value = tree.node_value[b, ROOT] / tree.node_visits[b, ROOT]
+    if use_gumbel:
+        best = gumbel_policy(prior, visits, q, tree.root_gumbel[b], visit_offset, value_scale, policy)
+        # halving visits bad actions as often as good ones at first: the mean of all visits misleads
+        value = improved_value(policy, q)
+    else:
+        best = visit_policy(prior, visits, policy)
+    return np.float32(tree.proven[b, ROOT]) if exact else value, best

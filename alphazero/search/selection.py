@@ -1,0 +1,169 @@
+"""The walk down one tree: which action to look at next."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from alphazero.search.backup import add_visit
+from alphazero.search.tree import ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
+
+
+@inlined
+def puct(q, prior, visits, weight):
+    """Q + U of one action (Silver et al. 2018): q + c P(s, a) sqrt(N(s)) / (1 + N(s, a)).
+
+    `q` is for the player who chooses; `weight` is c sqrt(N(s)), where N(s) counts the node's own evaluation.
+    """
+    return q + prior * weight / np.float32(1 + visits)
+
+
+@inlined
+def choose_by_puct(prior, visits, q, node_visits, node_value, visited_prior, c_puct, fpu_reduction):
+    """The action of highest PUCT score at one node; `prior`, `visits`, `q` are rows `[A]`.
+
+    An unvisited action starts from the node's mean value less `fpu_reduction` x sqrt(prior mass visited) (first-play
+    urgency as in KataGo, Wu 2019).
+    """
+    weight = c_puct * np.float32(math.sqrt(node_visits))
+    unvisited_q = node_value / node_visits - rounded_product(fpu_reduction, np.float32(math.sqrt(visited_prior)))
+    best, best_score = 0, np.float32(-np.inf)
+    for action in range(len(prior)):
+        score = puct(q[action] if visits[action] > 0 else unvisited_q, prior[action], visits[action], weight)
+        if score > best_score:  # never so for an illegal action: its score is -inf, or nan where c_puct is 0
+            best, best_score = action, score
+    return best
+
+
+@inlined
+def complete_q(prior, visits, q, proven, raw_value, completed):
+    """Writes Q(s, a), completed where nothing was visited by v_mix (Danihelka et al. 2022, appendix D, equation 33)."""
+    total, mass, weighted = 0, ZERO, ZERO
+    for action in range(len(prior)):
+        if visits[action] > 0:
+            completed[action] = q[action] if proven[action] == UNPROVEN else np.float32(proven[action])
+            total += visits[action]
+            mass += prior[action]
+            weighted += rounded_product(prior[action], completed[action])
+    mixed = raw_value
+    if mass > ZERO:
+        mixed = (raw_value + np.float32(total) * weighted / mass) / np.float32(1 + total)
+    for action in range(len(prior)):
+        if visits[action] == 0:
+            completed[action] = mixed
+
+
+@inlined
+def sigma(q, most_visits, visit_offset, value_scale):
+    """The weight of a value beside a logit (Danihelka et al. 2022, equation 8); q in [-1, 1] is moved to [0, 1]."""
+    return (visit_offset + np.float32(most_visits)) * value_scale * (q + ONE) / np.float32(2.0)
+
+
+@inlined
+def considered_visits(num_considered, budget, simulation):
+    """Sequential halving: the visits that an action must have to be visited next, at `simulation` of `budget`.
+
+    `num_considered` actions share the first phase equally, the better half of them the next one, and so on, each
+    phase taking an equal part of the budget (Karnin et al. 2013; Danihelka et al. 2022, figure 1).
+    """
+    if num_considered <= 1:
+        return simulation
+    phases = 0
+    while 1 << phases < num_considered:
+        phases += 1
+    first, visits, considered = 0, 0, num_considered
+    while True:
+        rounds = max(1, budget // (phases * considered))
+        if simulation < first + rounds * considered:
+            return visits + (simulation - first) // considered
+        first += rounds * considered
+        visits += rounds
+        considered = max(2, considered // 2)
+
+
+@inlined
+def gumbel_score(prior, noise, q, most_visits, visit_offset, value_scale):
+    """gumbel + logit + sigma(q) of one root action."""
+    logit = np.float32(math.log(max(np.float64(prior), 1e-12)))
+    return noise + logit + sigma(q, most_visits, visit_offset, value_scale)
+
+
+@inlined
+def choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_scale, q):
+    """The root action of sequential halving: the best of gumbel + logit + sigma(q) among those whose turn it is."""
+    prior, visits = tree.root_prior[b], tree.visits[b, ROOT]
+    proven = tree.action_proven[b, ROOT]
+    complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
+    allowed, most_visits = 0, 0
+    for action in range(len(prior)):
+        if proven[action] == 1:
+            return action
+        allowed += prior[action] >= ZERO
+        most_visits = max(most_visits, visits[action])
+    num_considered = min(max_considered, allowed, tree.budget[b])
+    turn = considered_visits(num_considered, tree.budget[b], simulation)
+    best, best_score, best_gap = -1, np.float32(-np.inf), 1 << 30
+    for action in range(len(prior)):
+        if prior[action] >= ZERO:
+            # with several leaves in flight no action may have exactly `turn` visits: take the nearest then
+            gap = abs(visits[action] - turn)
+            noise = tree.root_gumbel[b, action]
+            score = gumbel_score(prior[action], noise, q[action], most_visits, visit_offset, value_scale)
+            if gap < best_gap or (gap == best_gap and score > best_score):
+                best, best_score, best_gap = action, score, gap
+    return best
+
+
+@inlined
+def walk(
+    tree, b, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale, scratch, parents,
+    actions, children, leaves,
+):  # fmt: skip
+    """Walks down tree `b` to the leaves of its next simulations.
+
+    For leaf l, entry i = b * leaves_per_step + l: `leaves[i]` is its node, -1 if the tree's budget is spent,
+    or -2 - node if the walk ran into a node that is still pending. For a new node `parents[i]`, `children[i]` are rows
+    b * N + node and `actions[i]` the action between them; else they are -1. With several leaves a step, each walk
+    leaves a virtual loss behind (Chaslot et al. 2008), so that the next one takes another way.
+    `max_considered` > 0 turns sequential halving on at the root. `scratch float32[A]`.
+    """
+    num_nodes = tree.proven.shape[1]
+    for l in range(leaves_per_step):  # noqa: E741
+        i = b * leaves_per_step + l
+        parents[i] = children[i] = leaves[i] = -1
+        if l >= tree.remaining[b]:
+            continue
+        node = ROOT
+        while True:
+            if node == ROOT and max_considered > 0:
+                simulation = tree.budget[b] - tree.remaining[b] + l
+                action = choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_scale, scratch)
+            else:
+                action = choose_by_puct(
+                    tree.root_prior[b] if node == ROOT else tree.prior[b, node],
+                    tree.visits[b, node],
+                    tree.q[b, node],
+                    tree.node_visits[b, node],
+                    tree.node_value[b, node],
+                    tree.visited_prior[b, node],
+                    c_puct,
+                    fpu_reduction,
+                )
+            if leaves_per_step > 1:
+                add_visit(tree, b, node, action, -ONE)
+            child = tree.child[b, node, action]
+            if child == UNVISITED:
+                child = tree.size[b]
+                tree.size[b] += 1
+                tree.child[b, node, action] = child
+                tree.parent[b, child] = node
+                tree.action[b, child] = action
+                tree.proven[b, child] = PENDING
+                leaves[i] = child
+                parents[i], actions[i], children[i] = b * num_nodes + node, action, b * num_nodes + child
+                break
+            node = child
+            if tree.proven[b, node] != UNPROVEN:
+                leaves[i] = -2 - node if tree.proven[b, node] == PENDING else node
+                break

@@ -1,0 +1,67 @@
+"""Checked dataclasses of settings: from and to plain values, and how two sets of them differ."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar, get_origin, get_type_hints
+
+from alphazero.errors import InvalidSetting
+from alphazero.storage.files import to_json
+
+Config = TypeVar("Config")
+
+
+def check_ranges(settings: Any, what: str, **limits: tuple[float, float]) -> None:
+    """Raises InvalidSetting if a field of `settings` is outside its limits `(lowest, highest)`, both allowed.
+
+    `what` opens the sentence, as in "self-play setting"; `math.inf` is no limit.
+    """
+    for name, (lowest, highest) in limits.items():
+        value = getattr(settings, name)
+        if not lowest <= value <= highest:  # also where it is nan
+            allowed = f"lie between {lowest:,} and {highest:,}" if highest < math.inf else f"be {lowest:,} or more"
+            raise InvalidSetting(f"{what} {name} must {allowed}, not {value}")
+
+
+def config_from_dict(config_class: type[Config], values: Any, where: str) -> Config:
+    """The settings that `asdict` made `values` from; raises InvalidSetting about what does not fit."""
+    if not isinstance(values, dict):
+        raise InvalidSetting(f"{where} must hold settings by name")
+    types = get_type_hints(config_class)
+    unknown = set(values) - {f.name for f in fields(config_class)}  # type: ignore[arg-type]
+    if unknown:
+        raise InvalidSetting(f"{where} holds settings that this version does not know: {', '.join(sorted(unknown))}")
+    chosen: dict[str, Any] = {}
+    for name, value in values.items():
+        if is_dataclass(types[name]):
+            value = config_from_dict(types[name], value, f"{where}, {name}")  # type: ignore[arg-type]
+        elif isinstance(value, list):
+            value = tuple(value)
+        elif not isinstance(value, (int, float) if types[name] is float else get_origin(types[name]) or types[name]):
+            raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {value!r}")
+        chosen[name] = value
+    return config_class(**chosen)
+
+
+def settings_changed(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Lines such as `search.num_simulations: 64 -> 32`, one for each setting that differs."""
+    before, after = flat_settings(json.loads(to_json(dict(saved)))), flat_settings(json.loads(to_json(dict(now))))
+    return [
+        f"{name}: {before.get(name, '(none)')} -> {after.get(name, '(none)')}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+
+
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested settings as `search.num_simulations` and the like, values as JSON."""
+    flat: dict[str, str] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= flat_settings(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = json.dumps(value)
+    return flat

@@ -1,0 +1,140 @@
+"""Weights and their card: `X.safetensors` beside `X.json`, the only format in which nets are kept.
+
+The card is JSON: whatever the caller says about the net, plus
+
+    "format"        1
+    "weights"       {"file", "bytes", "sha256"} of the safetensors file
+    "card_sha256"   SHA-256 of the card without this entry
+
+so that every cut and every flipped bit, in either file, is found. A file that was renamed together with its
+card is still good. Every refusal is a `CheckpointError` of one sentence. Give each generation a new name:
+while one is being overwritten, weights and card do not match.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+
+from alphazero.errors import CheckpointError, StorageError
+from alphazero.storage.files import atomic_write, open_regular, read_sealed_json, sha256_of_open, write_sealed_json
+
+FORMAT = 1
+MAX_HEADER_BYTES = 1 << 20
+"""Some 8,000 tensors; unpacking a header takes many times its bytes."""
+
+_DTYPES = {
+    torch.float64, torch.float32, torch.float16, torch.bfloat16,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+}  # fmt: skip
+_REMEDY = "use another checkpoint or fetch this one again"
+
+
+def save_checkpoint(path: str | Path, tensors: Mapping[str, torch.Tensor], card: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes the weights, then the card; returns the card as written. Refuses NaN and infinity before that."""
+    weights_path, card_path = _pair(path)
+    # Copies, since safetensors refuses tensors that share memory (tied weights) or have gaps.
+    copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+    for name, tensor in copies.items():
+        if problem := _problem(tensor):
+            raise CheckpointError(f"tensor {name!r} {problem}, so {weights_path} was not written")
+    content = safetensors.torch.save(copies)
+    _check_header(content[:8], len(content), weights_path)
+    weights = {"file": weights_path.name, "bytes": len(content), "sha256": atomic_write(weights_path, content)}
+    return write_sealed_json(card_path, {**card, "format": FORMAT, "weights": weights}, "card_sha256")
+
+
+def load_checkpoint(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Weights (on the CPU) and card of a checkpoint, both verified; `path` is either of the two files."""
+    weights_path, _ = _pair(path)
+    card = read_card(path)
+    content = _read_weights(weights_path, card["weights"])
+    try:
+        tensors = safetensors.torch.load(content)
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        reason = f"{str(error)!r:.120}"  # it may quote names out of the file, line breaks and all
+        raise CheckpointError(f"{weights_path} is no safetensors file of ours: {reason}; {_REMEDY}") from error
+    for name, tensor in tensors.items():
+        if problem := _problem(tensor):
+            raise CheckpointError(f"{weights_path}: tensor {name!r:.80} {problem}; {_REMEDY}")
+    return tensors, card
+
+
+def read_card(path: str | Path) -> dict[str, Any]:
+    """The card of a checkpoint, verified; the weights are not looked at."""
+    _, card_path = _pair(path)
+    try:
+        card = read_sealed_json(card_path, "card_sha256")
+    except StorageError as error:
+        raise CheckpointError(f"{error}; {_REMEDY}") from error
+    if card.get("format") != FORMAT:
+        raise CheckpointError(f"{card_path} has format {card.get('format')!r:.20}, not {FORMAT}; update alphazero")
+    match card.get("weights"):
+        case {"file": str(name), "bytes": int(), "sha256": str()} if "/" not in name:
+            return card
+    raise CheckpointError(f"{card_path} does not describe the weights beside it; {_REMEDY}")
+
+
+def check_tensors(
+    tensors: Mapping[str, torch.Tensor], expected: Mapping[str, tuple[int, ...]], path: str | Path
+) -> None:
+    """Refuses tensors whose names or shapes differ from the expected ones; the message names them."""
+    problems = [f"{name!r:.80} is missing" for name in expected if name not in tensors]
+    problems += [f"{name!r:.80} does not belong there" for name in tensors if name not in expected]
+    problems += [
+        f"{name!r:.80} has shape {tuple(tensor.shape)}, not {tuple(expected[name])}"
+        for name, tensor in tensors.items()
+        if name in expected and tuple(tensor.shape) != tuple(expected[name])
+    ]
+    if problems:
+        more = f" and {len(problems) - 6} more" if len(problems) > 6 else ""
+        raise CheckpointError(
+            f"{path} is of another net: {', '.join(problems[:6])}{more}; choose the game and net size of its card"
+        )
+
+
+def _pair(path: str | Path) -> tuple[Path, Path]:
+    """The weights' and the card's path, from either of them."""
+    path = Path(path)
+    if path.suffix not in (".safetensors", ".json"):
+        raise CheckpointError(f"{path} is not the name of a checkpoint; name a .safetensors file")
+    return path.with_suffix(".safetensors"), path.with_suffix(".json")
+
+
+def _read_weights(path: Path, weights: Mapping[str, Any]) -> bytes:
+    """The bytes that the card promises, read into memory only once they are known to be those."""
+    try:
+        with open_regular(path) as file:
+            num_bytes = os.fstat(file.fileno()).st_size
+            if num_bytes != weights["bytes"]:
+                raise CheckpointError(f"{path} has {num_bytes:,} bytes, its card says {weights['bytes']:,}; {_REMEDY}")
+            _check_header(file.read(8), num_bytes, path)
+            file.seek(0)
+            if sha256_of_open(file) != weights["sha256"]:
+                raise CheckpointError(f"{path} is damaged: its SHA-256 is not the one on its card; {_REMEDY}")
+            file.seek(0)
+            return file.readall()
+    except CheckpointError:
+        raise
+    except StorageError as error:
+        raise CheckpointError(f"{error}; {_REMEDY}") from error
+
+
+def _check_header(first_bytes: bytes, num_bytes: int, path: Path) -> None:
+    """A safetensors file begins with the length of its header (8 bytes, little-endian)."""
+    length = int.from_bytes(first_bytes, "little")
+    if length > min(MAX_HEADER_BYTES, num_bytes - 8):
+        raise CheckpointError(f"{path} announces an absurd header of {length:,} bytes; {_REMEDY}")
+
+
+def _problem(tensor: torch.Tensor) -> str:
+    if tensor.dtype not in _DTYPES:
+        return f"has type {tensor.dtype}, which is not allowed"
+    if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+        return "holds a number that is not finite"
+    return ""

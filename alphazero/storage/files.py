@@ -1,0 +1,358 @@
+"""Files that are written whole or not at all, and distrusted when they are read.
+
+Writing: a temporary file in the same folder, flush and fsync, read it back and compare, `os.replace`,
+fsync the folder. A process killed at any moment leaves the old file or the new one, and at worst a
+temporary file that `remove_stray_temporary_files` clears away.
+
+Reading: regular files of bounded size only; nothing is unpickled or evaluated, nothing blocks. Whatever
+is wrong becomes a `StorageError` of one sentence. For Linux and macOS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import stat
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting, StorageError
+
+
+def check_output_file(option: str, path: Path) -> None:
+    """Raises InvalidSetting if no file can be written at `path`."""
+    with contextlib.suppress(OSError):  # as of a name that is too long
+        if path.absolute().parent.is_dir() and not path.is_dir():
+            return
+    raise InvalidSetting(f"{option} takes a file in a folder that exists, not {str(path)!r:.200}")
+
+
+MAX_JSON_BYTES = 1 << 20
+"""Parsing takes up to 25 times the bytes (a list of empty dicts), so this bounds the memory."""
+
+_MAX_ZIP_DIRECTORY_BYTES = 1 << 20
+_NPY_MAGIC = b"\x93NUMPY\x01\x00"
+_NPY_HEADER = re.compile(r"\{'descr': '([<>|][biuf]\d{1,2})', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+_TEMPORARY_NAME = re.compile(r"\..+\.(\d{1,9})\.tmp")
+_ADVICE = {
+    errno.ENOSPC: "free some space or choose another folder",
+    errno.EDQUOT: "free some space or choose another folder",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f) or choose another folder",
+    errno.EACCES: "make the folder writable or choose another one",
+    errno.EPERM: "make the folder writable or choose another one",
+    errno.EROFS: "make the folder writable or choose another one",
+    errno.ENOENT: "its folder is gone: bring it back or choose another one",
+    errno.ENOTDIR: "its folder is not a folder: choose another one",
+}
+
+_times_reached: Counter[str] = Counter()
+
+
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+"""Flags to open a file with; a pipe in its place does not block (where systems have such pipes)."""
+
+
+def fault_point(name: str) -> None:
+    """For tests only: with ALPHAZERO_FAULT=`name:N` the process kills itself the N-th time it comes here."""
+    armed = os.environ.get("ALPHAZERO_FAULT")
+    if armed:
+        _times_reached[name] += 1
+        if armed == f"{name}:{_times_reached[name]}":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def atomic_write(path: str | Path, content: bytes) -> str:
+    """Writes `content` to `path`, whole or not at all; returns its SHA-256 (hex)."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    sha256 = hashlib.sha256(content).hexdigest()
+    half = len(content) // 2
+    fault_point("write.before")
+    try:
+        temporary.unlink(missing_ok=True)
+        with open(temporary, "xb") as file:  # "x": a link lying there is never followed
+            file.write(memoryview(content)[:half])
+            file.flush()
+            fault_point("write.within")
+            file.write(memoryview(content)[half:])
+            file.flush()
+            os.fsync(file.fileno())
+        fault_point("write.after")
+        with open(temporary, "rb", buffering=0) as written:
+            if sha256_of_open(written) != sha256:
+                raise OSError(errno.EIO, "it reads back differently than it was written")
+        fault_point("rename.before")
+        os.replace(temporary, path)
+        fault_point("rename.after")
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(_cannot_write(path, len(content), error)) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    return sha256
+
+
+def append(path: str | Path, content: bytes) -> None:
+    """Adds whole lines to the end of a file, which are on disk when it returns.
+
+    A process killed meanwhile may leave a part of them: call `drop_torn_line` before reading such a file.
+    """
+    path, half = Path(path), len(content) // 2
+    fault_point("append.before")
+    try:
+        is_new = not path.exists()
+        with open(path, "ab") as file:
+            file.write(content[:half])
+            file.flush()
+            fault_point("append.within")
+            file.write(content[half:])
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(_cannot_write(path, len(content), error)) from error
+    fault_point("append.after")
+
+
+def drop_torn_line(path: str | Path) -> None:
+    """Cuts off what stands behind the last line end of a file, which its writer did not live to finish."""
+    path = Path(path)
+    try:
+        with open(path, "r+b") as file:
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                file.truncate(whole)
+                os.fsync(file.fileno())
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageError(_cannot_write(path, 0, error)) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # folders cannot be opened there, nor need they be
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cannot_write(path: Path, num_bytes: int, error: OSError) -> str:
+    try:
+        free = f"{shutil.disk_usage(path.parent).free:,} bytes free"
+    except OSError:
+        free = "free space unknown"
+    advice = _ADVICE.get(error.errno or 0, "check the folder and the disk it is on")
+    return f"cannot write {path}: {error.strerror} ({num_bytes:,} bytes needed, {free}); {advice}"
+
+
+def process_is_alive(pid: int) -> bool:
+    """Whether a process of this machine has that number (always so on Windows, which has no way to ask)."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return pid > 0
+
+
+def remove_stray_temporary_files(folder: str | Path) -> list[str]:
+    """Removes what dead processes left behind; returns the names. Call it before writing to `folder`.
+
+    Files with this process's own number count as left behind: in a container every run has the same one.
+    """
+    removed = []
+    for name in sorted(os.listdir(folder)):
+        match = _TEMPORARY_NAME.fullmatch(name)
+        if match and (int(match[1]) == os.getpid() or not process_is_alive(int(match[1]))):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+                removed.append(name)
+    return removed
+
+
+def file_in(folder: Path, name: object) -> Path:
+    """The file of that name in `folder`; refuses names that lead elsewhere, such as `../x`."""
+    if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name):
+        raise StorageError(f"{name!r:.80} in {folder} is not a plain file name, so it is left alone")
+    return folder / name
+
+
+@contextlib.contextmanager
+def open_regular(path: str | Path) -> Iterator[io.FileIO]:
+    """Opens for reading, never waits; refuses folders, pipes, devices and links leading out of the folder."""
+    path = Path(path)
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent)):
+        raise StorageError(f"{path} is a link that leads out of its folder; put the file itself there")
+    try:
+        # A pipe opened in the ordinary way would wait for its writer, perhaps for ever.
+        with open(os.open(path, _READ), "rb", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise StorageError(f"{path} is not a regular file; name a file")
+            yield file
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise StorageError(f"there is no file {path}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def read_bytes(path: str | Path, max_bytes: int) -> bytes:
+    """The content of a regular file of at most `max_bytes`."""
+    with open_regular(path) as file:
+        num_bytes = os.fstat(file.fileno()).st_size
+        if num_bytes > max_bytes:
+            raise StorageError(f"{path} is too large: {num_bytes:,} bytes, allowed are {max_bytes:,}")
+        return file.readall()
+
+
+def sha256_of(path: str | Path) -> str:
+    """SHA-256 (hex) of a regular file."""
+    with open_regular(path) as file:
+        return sha256_of_open(file)
+
+
+def sha256_of_open(file: io.FileIO) -> str:
+    """SHA-256 (hex) of what an open file still holds, read in pieces of 1 MiB."""
+    digest = hashlib.sha256()
+    while piece := file.read(1 << 20):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def to_json(value: Any, indent: int | None = 1) -> bytes:
+    """The one way we write JSON: sorted keys, ASCII, a newline at the end, no NaN or infinity."""
+    try:
+        text = json.dumps(value, sort_keys=True, indent=indent, allow_nan=False)
+    except ValueError as error:
+        raise StorageError(f"cannot be written as JSON: {error}") from error
+    return f"{text}\n".encode("ascii")
+
+
+def parse_json(content: bytes, where: str) -> Any:
+    """The value of a JSON text; `where` names its origin in the message."""
+    try:
+        return json.loads(content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{where} is not valid JSON: {error}; it is damaged or no file of ours") from error
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a number")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Writes `value` as JSON, atomically."""
+    content = to_json(value)
+    if len(content) > MAX_JSON_BYTES:
+        raise StorageError(f"cannot write {path}: {len(content):,} bytes of JSON, allowed are {MAX_JSON_BYTES:,}")
+    atomic_write(path, content)
+
+
+def read_json(path: str | Path) -> Any:
+    """The value in a JSON file of at most `MAX_JSON_BYTES`."""
+    return parse_json(read_bytes(path, MAX_JSON_BYTES), str(path))
+
+
+def write_sealed_json(path: str | Path, value: Mapping[str, Any], seal: str) -> dict[str, Any]:
+    """Writes `value` and, under the key `seal`, the SHA-256 of the rest; returns it as written."""
+    body = {key: item for key, item in value.items() if key != seal}
+    written: dict[str, Any] = json.loads(to_json(body))  # numbers as keys become text, and sort as such
+    written[seal] = hashlib.sha256(to_json(written)).hexdigest()
+    write_json(path, written)
+    return written
+
+
+def read_sealed_json(path: str | Path, seal: str) -> dict[str, Any]:
+    """Reads what `write_sealed_json` wrote; refuses the file if a single bit of it has changed."""
+    content = read_bytes(path, MAX_JSON_BYTES)
+    value = parse_json(content, str(path))
+    if isinstance(value, dict):
+        body = {key: item for key, item in value.items() if key != seal}
+        with contextlib.suppress(StorageError, RecursionError):
+            # The bytes are compared as well, for JSON has many spellings of one value (1e5 and 1E5).
+            if content == to_json(value) and value.get(seal) == hashlib.sha256(to_json(body)).hexdigest():
+                return value
+    raise StorageError(f"{path} is damaged or was changed by hand: its checksum {seal!r} does not match")
+
+
+def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray]) -> str:
+    """Writes numeric arrays as a compressed npz; equal arrays give equal bytes. Returns the SHA-256 (hex)."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name in sorted(arrays):
+            array = np.asarray(arrays[name], order="C")
+            if array.dtype.kind not in "biuf":
+                raise TypeError(f"array {name!r} must hold numbers or bools, not {array.dtype}")
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:  # dated 1980 by zipfile itself
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    return atomic_write(path, buffer.getvalue())
+
+
+def read_npz(path: str | Path, max_bytes: int) -> dict[str, np.ndarray]:
+    """Reads what `write_npz` wrote, up to `max_bytes` once unpacked; sizes are checked before anything grows."""
+    try:
+        with open_regular(path) as file, _BoundedReader(file) as reader, zipfile.ZipFile(reader) as archive:
+            members = archive.infolist()
+            unpacked = sum(member.file_size for member in members)
+            if unpacked > max_bytes:
+                raise StorageError(f"{path} is too large: {unpacked:,} bytes unpacked, allowed are {max_bytes:,}")
+            if len({member.filename for member in members}) != len(members):
+                raise ValueError("a name occurs twice")
+            return {member.filename.removesuffix(".npy"): _read_member(archive, member) for member in members}
+    except (
+        EOFError, ValueError, TypeError, KeyError, RuntimeError, OverflowError,
+        struct.error, zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
+        raise StorageError(f"{path} is damaged or no file of ours: {error}") from error
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """One array; its header must be the one that `write_npz` writes and agree with the member's size."""
+    if member.compress_type != zipfile.ZIP_DEFLATED or not member.filename.endswith(".npy"):
+        raise ValueError(f"{member.filename!r:.80} is no compressed array")
+    with archive.open(member) as file:
+        magic, length = file.read(len(_NPY_MAGIC)), int.from_bytes(file.read(2), "little")
+        match = _NPY_HEADER.fullmatch(file.read(length).decode("ascii"))
+        if magic != _NPY_MAGIC or not match:
+            raise ValueError(f"{member.filename!r:.80} has no header of ours")
+        shape = tuple(int(size) for size in match[2].split(",") if size.strip())
+        num_bytes = len(_NPY_MAGIC) + 2 + length + math.prod(shape) * np.dtype(match[1]).itemsize
+        if repr(shape) != f"({match[2]})" or num_bytes != member.file_size:
+            raise ValueError(f"{member.filename!r:.80} has {member.file_size:,} bytes, its header says {num_bytes:,}")
+        file.seek(0)
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+class _BoundedReader(io.BufferedReader):
+    """Refuses to read much at once: zipfile takes in a zip's whole directory before we can look at it."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            size = _MAX_ZIP_DIRECTORY_BYTES
+        if size > _MAX_ZIP_DIRECTORY_BYTES:
+            raise zipfile.BadZipFile("its directory is absurdly large")
+        return super().read(size)

@@ -1,0 +1,336 @@
+"""A run folder: what one training run keeps, with its lock, and with one manifest per finished generation.
+
+    lock, lock_holder          held by the process that trains, and who that is; the kernel frees it on kill -9
+    config.json                the settings
+    metrics.jsonl              one line per generation
+    generation_NNNN.*          the nets, .safetensors and .json; never removed, they verify themselves
+    replay_NNNN.*              what a resume needs besides, as are learner_NNNN.* and games_NNNN.*; pruned
+    manifest_NNNN.json         size and SHA-256 of the generation's files, and the run's state
+    never_committed            there until the first manifest is; tells a young run from a lost one
+
+A generation is finished when its manifest is in place, which is written last; so write files, then call
+`append_metrics`, then `commit`. The two newest manifests are points to resume from, and with them all that
+they name is kept; older ones are removed, since the files they name are. Name in `commit` everything that
+a resume reads, also the best generation's net. Readers need no lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from alphazero.errors import CheckpointError, RunFolderError, StorageError
+from alphazero.storage.files import (
+    atomic_write,
+    fault_point,
+    file_in,
+    open_regular,
+    parse_json,
+    read_bytes,
+    read_json,
+    read_sealed_json,
+    remove_stray_temporary_files,
+    sha256_of_open,
+    to_json,
+    write_json,
+    write_sealed_json,
+)
+from alphazero.storage.folder_lock import FolderLock
+
+FORMAT = 1
+MAX_METRICS_BYTES = 64 << 20
+CONFIG, METRICS, NEVER_COMMITTED = "config.json", "metrics.jsonl", "never_committed"
+
+_NUMBERED = {
+    "generation": re.compile(r"generation_(\d{4,9})\.safetensors", re.ASCII),
+    "manifest": re.compile(r"manifest_(\d{4,9})\.json", re.ASCII),
+}
+_PRUNED = re.compile(r"(?:replay|learner|games)_(\d{4,9})(?!\d).*", re.ASCII)
+_FOLDER_AND_GENERATION = re.compile(r"(.+):(\d{1,9})", re.ASCII)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A finished generation: its files (name -> SHA-256) and the run's state after it."""
+
+    generation: int
+    files: dict[str, str]
+    state: dict[str, Any]
+
+
+class RunFolder:
+    """The run folder of the process that trains; made by `create` or `open`, both of which lock it."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.config: dict[str, Any] = {}
+        self._lock = FolderLock(path)
+        for name in remove_stray_temporary_files(path):
+            logger.warning("%s: removed %s, left behind by a process that died while writing it", path, name)
+
+    @classmethod
+    def create(cls, path: str | Path, config: Mapping[str, Any]) -> RunFolder:
+        """A new run; refuses a folder that already holds one, unless that ended before generation 0."""
+        path = Path(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunFolderError(f"cannot make the run folder {path}: {error.strerror}; choose another one") from error
+        run = cls(path)
+        try:
+            begun = (path / CONFIG).exists() or _generations(path, "generation")
+            if _generations(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
+                raise RunFolderError(f"{path} already holds a run; add --resume to go on, or choose another folder")
+            atomic_write(path / NEVER_COMMITTED, b"")
+            write_json(path / CONFIG, dict(config))  # last: this is what makes the folder a run
+            run.config = read_json(path / CONFIG)
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """A run to go on with; its settings are in `config`."""
+        path = Path(path)
+        _check_run_folder(path)
+        run = cls(path)
+        try:
+            run.config = _as_dict(read_json(path / CONFIG), path / CONFIG)
+            run._prune()  # a process that died in `commit` may have left that undone
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def close(self) -> None:
+        """Frees the lock; a second call does nothing."""
+        self._lock.release()
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def commit(self, generation: int, files: Mapping[str, str], state: Mapping[str, Any]) -> None:
+        """Finishes a generation; `files` maps the names of files already written here to their SHA-256."""
+        self._check_lock()
+        entries = {}
+        for name, sha256 in files.items():
+            num_bytes, found = _measure(file_in(self.path, name))
+            if found != sha256:
+                raise StorageError(f"{self.path / name} changed after it was written; generation {generation} is lost")
+            entries[name] = {"bytes": num_bytes, "sha256": sha256}
+        manifest = {"format": FORMAT, "generation": generation, "files": entries, "state": dict(state)}
+        fault_point("manifest.before")
+        write_sealed_json(self.path / f"manifest_{generation:04d}.json", manifest, "manifest_sha256")
+        fault_point("manifest.after")
+        self._prune()
+
+    def newest_valid(self) -> Manifest | None:
+        """The newest generation of which every file verifies; None if the run never finished one.
+
+        Damage is passed over with a warning. If nothing verifies, that is a `CheckpointError`: a run
+        never starts again from nothing by itself.
+        """
+        return _newest_valid(self.path, "")
+
+    def append_metrics(self, line: Mapping[str, Any]) -> None:
+        """Adds a line to `metrics.jsonl`; `line["generation"]` is its number."""
+        if not isinstance(line.get("generation"), int):
+            raise TypeError(f"a line of metrics needs its generation: {line}")
+        atomic_write(self.path / METRICS, _metrics_bytes(self.path) + to_json(dict(line), indent=None))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of `metrics.jsonl`."""
+        return read_metrics(self.path)
+
+    def truncate_metrics(self, generation: int) -> None:
+        """Drops the lines after `generation`, from which the run goes on."""
+        lines = self.metrics()
+        kept = [line for line in lines if line["generation"] <= generation]
+        if kept != lines:
+            atomic_write(self.path / METRICS, b"".join(to_json(line, indent=None) for line in kept))
+
+    def _check_lock(self) -> None:
+        if not self._lock.is_held():
+            raise RunFolderError(f"{self.path} is no longer this run's folder: it was closed, removed or replaced")
+
+    def _prune(self) -> None:
+        """Removes manifests older than the two newest, and older files that these two do not name."""
+        generations = _generations(self.path, "manifest")
+        if not generations:
+            return  # either there is nothing yet, or the manifests were lost: no reason to lose more
+        try:
+            needed = {name for generation in generations[:2] for name in _read_manifest(self.path, generation)["files"]}
+        except StorageError:
+            return  # what a damaged manifest names is unknown; a later commit will tidy up
+        unneeded = [self.path / f"manifest_{generation:04d}.json" for generation in reversed(generations[2:])]
+        for name in _names(self.path):
+            match = _PRUNED.fullmatch(name)
+            if match and int(match[1]) <= generations[0]:  # a later one is perhaps just being written
+                unneeded.append(self.path / name)
+        unneeded.append(self.path / NEVER_COMMITTED)
+        for file in unneeded:
+            if file.name not in needed:
+                fault_point("prune.before")
+                try:
+                    file.unlink(missing_ok=True)
+                except OSError as error:
+                    raise StorageError(f"cannot remove {file}: {error.strerror}; make the folder writable") from error
+
+
+def latest_manifest(path: str | Path) -> Manifest | None:
+    """For readers, without the lock: the newest generation whose nets (`generation_*` files) verify.
+
+    The other files are not looked at: a reader has no use for them, and a running process prunes them.
+    """
+    _check_run_folder(Path(path))
+    return _newest_valid(Path(path), "generation_")
+
+
+def read_metrics(path: str | Path) -> list[dict[str, Any]]:
+    """For readers, without the lock: the lines of a run folder's `metrics.jsonl`."""
+    where = Path(path) / METRICS
+    lines = [_as_dict(parse_json(line, str(where)), where) for line in _metrics_bytes(Path(path)).splitlines()]
+    if not all(isinstance(line.get("generation"), int) for line in lines):
+        raise StorageError(f"{where} has a line without its generation; repair it or move it away")
+    return lines
+
+
+def seconds_of_generations(path: str | Path) -> dict[int, float]:
+    """For readers, without the lock: the generations whose nets are there, and the run's seconds when each was done."""
+    _check_run_folder(Path(path))
+    seconds = {0: 0.0}
+    for line in read_metrics(path):
+        if not isinstance(line.get("seconds"), int | float):
+            raise StorageError(f"{Path(path) / METRICS} has a line without its seconds; repair it or move it away")
+        seconds[line["generation"]] = float(line["seconds"])
+    there = set(_generations(Path(path), "generation"))
+    return {generation: seconds[generation] for generation in sorted(seconds.keys() & there)}
+
+
+def _metrics_bytes(folder: Path) -> bytes:
+    path = folder / METRICS
+    return read_bytes(path, MAX_METRICS_BYTES) if path.exists() else b""
+
+
+def resolve_checkpoint(text: str) -> Path:
+    """The weights that a name means: a `.safetensors` file, a run folder (its best net), or `folder:12`."""
+    path = Path(text)
+    if _is_run_folder(text):
+        manifest = latest_manifest(path)
+        if manifest is None:
+            raise CheckpointError(f"{text} has not finished a generation yet; wait for it or name another checkpoint")
+        return _generation_file(path, manifest.state.get("best"))
+    match = _FOLDER_AND_GENERATION.fullmatch(text)
+    if match and _is_run_folder(match[1]):
+        return _generation_file(Path(match[1]), int(match[2]))
+    if path.suffix == ".safetensors" and os.path.isfile(text):
+        return path
+    kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else "does not exist"
+    folder = path if os.path.isdir(text) else path.parent
+    beside = _shortened([name for name in _names(folder) if name.endswith(".safetensors")]) or "no .safetensors file"
+    raise CheckpointError(f"{text} {kind}, {folder} holds {beside}; name a checkpoint, a run folder or folder:12")
+
+
+def _generation_file(folder: Path, generation: object) -> Path:
+    available = sorted(_generations(folder, "generation"))
+    if not isinstance(generation, int) or generation not in available:
+        there = _shortened(available) or "none"
+        raise CheckpointError(f"{folder} has no generation {generation!r:.20}; choose one that it has ({there})")
+    return folder / f"generation_{generation:04d}.safetensors"
+
+
+def _shortened(items: list[Any]) -> str:
+    if len(items) > 8:
+        return f"{items[0]} ... {items[-1]} ({len(items)} in all)"
+    return ", ".join(map(str, items))
+
+
+def _is_run_folder(path: str | Path) -> bool:
+    return os.path.isfile(os.path.join(path, CONFIG))
+
+
+def _check_run_folder(path: Path) -> None:
+    if not _is_run_folder(path):
+        what = f"is not a run folder: it has no {CONFIG}" if path.exists() else "does not exist"
+        raise RunFolderError(f"{path} {what}; name the folder of a run")
+
+
+def _generations(folder: Path, kind: str) -> list[int]:
+    """Numbers of the `manifest` or `generation` files in `folder`, newest first."""
+    found = [_NUMBERED[kind].fullmatch(name) for name in _names(folder)]
+    return sorted((int(match[1]) for match in found if match), reverse=True)
+
+
+def _names(folder: Path) -> list[str]:
+    """What is in `folder`, sorted; nothing if it cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))
+    except (OSError, ValueError):
+        return []
+
+
+def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
+    """Verifies those of a manifest's files whose names begin with `prefix`."""
+    while True:
+        generations = _generations(folder, "manifest")
+        damage = []
+        for generation in generations:
+            try:
+                manifest = _read_manifest(folder, generation)
+                for name, entry in manifest["files"].items():
+                    if name.startswith(prefix) and _measure(file_in(folder, name)) != (entry["bytes"], entry["sha256"]):
+                        raise StorageError(f"{folder / name} is damaged: its size or SHA-256 is not the manifest's")
+            except StorageError as error:
+                damage.append(f"generation {generation} is unusable: {error}")
+                continue
+            for sentence in damage:
+                logger.warning("%s: %s; going back to generation %d", folder, sentence, generation)
+            files = {name: entry["sha256"] for name, entry in manifest["files"].items()}
+            return Manifest(generation, files, manifest["state"])
+        never_committed = (folder / NEVER_COMMITTED).exists()
+        if generations == _generations(folder, "manifest"):  # else a running process has moved on meanwhile
+            break
+    if damage:
+        raise CheckpointError(f"{folder} has no generation left to go on from: {'; '.join(damage)}")
+    if not never_committed:
+        raise CheckpointError(f"the manifests of {folder} are gone; bring them back or choose another folder")
+    return None
+
+
+def _read_manifest(folder: Path, generation: int) -> dict[str, Any]:
+    path = folder / f"manifest_{generation:04d}.json"
+    manifest = read_sealed_json(path, "manifest_sha256")
+    files, state = manifest.get("files"), manifest.get("state")
+    if manifest.get("format") != FORMAT:
+        raise StorageError(f"{path} has format {manifest.get('format')!r:.20}, this version reads {FORMAT}")
+    if manifest.get("generation") != generation or not isinstance(files, dict) or not isinstance(state, dict):
+        raise StorageError(f"{path} is not a manifest of generation {generation}")
+    if not all(isinstance(entry, dict) and entry.keys() == {"bytes", "sha256"} for entry in files.values()):
+        raise StorageError(f"{path} does not say the sizes and checksums of its files")
+    return manifest
+
+
+def _measure(path: Path) -> tuple[int, str]:
+    """Size in bytes and SHA-256 of a regular file."""
+    with open_regular(path) as file:
+        return os.fstat(file.fileno()).st_size, sha256_of_open(file)
+
+
+def _as_dict(value: Any, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise StorageError(f"{path} is damaged: it should hold names and values; repair it or move it away")
+    return value

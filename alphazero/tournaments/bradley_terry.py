@@ -1,0 +1,201 @@
+"""Ratings of many players from their games with each other: the likeliest ones, with errors.
+
+Bradley and Terry (1952) with draws after Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in
+paired comparison experiments", JASA 65, 317-328, and the right to begin after Davidson and Beaver (1977), "On extending
+the Bradley-Terry model to incorporate within-pair order effects", Biometrics 33, 693-702. With strengths r in natural
+units, an advantage a of the first player and a weight v of draws, the first player's
+
+    win : draw : loss  =  exp(d / 2) : v : exp(-d / 2),    d = r_first - r_second + a
+
+It is a logistic model with three outcomes, so there is one maximum, and at it every player has as many points as is
+expected of him, a draw being half a point.
+
+A natural unit is s 400 / ln 10 Elo points, s = 2 / (2 + v) being the share of decisive games between equals. Without
+draws that is Elo's scale, 400 points for ten wins to one loss; with them it keeps what a point means between players
+close to each other: 1 / (1 + 10^(-points / 400)) of the score, as in a match of two. (R. Coulom's BayesElo does so.)
+
+Where the games do not fix a rating (no game between two groups, or nothing but wins) a weak prior does: every
+parameter is normal about 0, the mean of the players, with a standard deviation of `PRIOR` points. Over 100 games it
+moves a rating by some thousandth of its distance from the mean.
+"""
+
+from __future__ import annotations
+
+from alphazero.matches.intervals import Z_95
+from collections.abc import Sequence
+from dataclasses import dataclass
+from scipy.optimize import minimize
+from scipy.sparse.csgraph import connected_components
+from scipy.special import logsumexp
+from scipy.special import ndtr
+import math
+import numpy as np
+
+
+
+ELO = 400 / math.log(10)
+"""Elo points of a natural unit, if there are no draws."""
+PRIOR = 1000.0
+"""Standard deviation of the prior of each parameter, in such points."""
+WIN, DRAW, LOSS = 0, 1, 2
+"""Outcomes, seen by the first player."""
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """What the games say of n players; Elo points throughout."""
+
+    elo: np.ndarray
+    """`float64[n]`, with the anchor at 0, or the mean if there is none."""
+    covariance: np.ndarray
+    """`float64[n, n]` of the ratings; only differences are known well, so use it for those."""
+    errors: np.ndarray
+    """`float64[n]`: half the width of a 95% interval on the distance from the level of the field.
+
+    That level is the mean rating weighted by how much is known of each, so that one player who lost everything does
+    not blur all others. The anchor is uncertain by its own error.
+    """
+    advantage: float
+    """What the right to begin is worth."""
+    advantage_error: float
+    """Half the width of its 95% interval."""
+    draw_rate: float
+    """Probability of a draw between equal players, the advantage left out."""
+
+    def difference(self, i: int, j: int) -> tuple[float, float]:
+        """How much i is better than j, and half the width of the 95% interval on that."""
+        variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
+        return float(self.elo[i] - self.elo[j]), Z_95 * math.sqrt(max(0.0, variance))
+
+    def superiority(self, i: int, j: int) -> float:
+        """Probability that i is better than j."""
+        distance, error = self.difference(i, j)
+        return float(ndtr(Z_95 * distance / error)) if error > 0 else 0.5
+
+
+def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
+    """The likeliest ratings for `games int64[n, n, 3]`: wins, draws and losses of i beginning against j.
+
+    Standard errors are those of the observed information (the curvature of the log-likelihood, with the prior's). They
+    take the games as independent; of two games from one opening with the colours swapped that is not true, which makes
+    the errors too large rather than too small.
+    """
+    first, second = np.nonzero(games.sum(axis=2))
+    counts, num_players = games[first, second].astype(np.float64), len(games)
+    outcomes = [WIN, DRAW, LOSS] if counts[:, DRAW].any() else [WIN, LOSS]  # without draws their weight v is 0
+    design = _design(first, second, num_players)[:, outcomes]
+    parameters, covariance = _fit(design, counts[:, outcomes])
+    draw_weight = math.exp(parameters[-1]) if DRAW in outcomes else 0.0
+    points, slope = _in_elo(parameters, draw_weight, num_players + 1)
+    covariance, elo = slope @ covariance @ slope.T, points[:num_players]
+    of_ratings = covariance[:num_players, :num_players]
+    return Ratings(
+        elo=elo - (elo.mean() if anchor is None else elo[anchor]),
+        covariance=of_ratings,
+        errors=_errors(of_ratings, _information(design, counts[:, outcomes], parameters)[:num_players]),
+        advantage=float(points[num_players]),
+        advantage_error=Z_95 * math.sqrt(covariance[num_players, num_players]),
+        draw_rate=draw_weight / (2 + draw_weight),
+    )
+
+
+def _in_elo(parameters: np.ndarray, draw_weight: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first `count` parameters in Elo points, and how these change with all parameters `[count, k]`."""
+    scale = ELO * 2 / (2 + draw_weight)
+    slope = scale * np.eye(count, len(parameters))
+    if draw_weight > 0:
+        slope[:, -1] = -scale * draw_weight / (2 + draw_weight) * parameters[:count]
+    return scale * parameters[:count], slope
+
+
+def _design(first: np.ndarray, second: np.ndarray, num_players: int) -> np.ndarray:
+    """`float64[m, 3, n + 2]`: how the logit of each outcome follows from n ratings, the advantage and ln v."""
+    rows, design = np.arange(len(first)), np.zeros((len(first), 3, num_players + 2))
+    design[rows, WIN, first], design[rows, WIN, second], design[:, WIN, num_players] = 0.5, -0.5, 0.5
+    design[:, LOSS] = -design[:, WIN]
+    design[:, DRAW, num_players + 1] = 1.0
+    return design
+
+
+def _fit(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The likeliest parameters `[k]`, in natural units, and their covariance `[k, k]`.
+
+    `design float64[m, o, k]`, `counts float64[m, o]` for m kinds of games and o outcomes.
+    """
+    used, precision = np.ones(design.shape[2], bool), (ELO / PRIOR) ** 2
+    used[-1] = design[:, :, -1].any()  # no weight of draws, if there are none
+    design, weights = design[:, :, used], counts.sum(axis=1)
+
+    def loss(x: np.ndarray) -> float:
+        logits = design @ x
+        return float(weights @ logsumexp(logits, axis=1) - (counts * logits).sum() + precision * (x @ x) / 2)
+
+    def gradient(x: np.ndarray) -> np.ndarray:
+        expected = weights[:, None] * _shares(design, x)
+        return np.einsum("mo,mok->k", expected - counts, design) + precision * x
+
+    def curvature(x: np.ndarray) -> np.ndarray:
+        return _curvature(design, weights, x) + precision * np.eye(len(x))
+
+    start = np.zeros(int(used.sum()))
+    found = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact", options={"gtol": 1e-8})
+    return found.x, np.linalg.inv(curvature(found.x))
+
+
+def _shares(design: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Probability of each outcome, `float64[m, o]`."""
+    logits = design @ x
+    return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+
+
+def _curvature(design: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """`float64[k, k]`: weights times the covariance of the design under the outcomes' probabilities."""
+    shares = _shares(design, x)
+    means = np.einsum("mo,mok->mk", shares, design)
+    centred = design - means[:, None, :]
+    root = np.sqrt(weights[:, None] * shares)[:, :, None] * centred
+    flat = root.reshape(-1, root.shape[2])
+    return flat.T @ flat
+
+
+def _information(design: np.ndarray, counts: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """`float64[k]`: what the games say of each parameter if all others were known."""
+    return np.diagonal(_curvature(design[:, :, : len(x)], counts.sum(axis=1), x))
+
+
+def _errors(covariance: np.ndarray, information: np.ndarray) -> np.ndarray:
+    """`Ratings.errors`, from the ratings' covariance `[n, n]` and the weight `[n]` of each in the field's level."""
+    total = information.sum()
+    weights = information / total if total > 0 else np.full(len(information), 1 / len(information))
+    contrast = np.eye(len(covariance)) - weights[None, :]
+    variances = np.einsum("ij,jk,ik->i", contrast, covariance, contrast)
+    return Z_95 * np.sqrt(np.maximum(variances, 0.0))
+
+
+def warnings(games: np.ndarray, names: Sequence[str]) -> list[str]:
+    """What makes the ratings of `games int64[n, n, 3]` guesses, one sentence each; empty if nothing does.
+
+    The likeliest ratings are finite if and only if no division of the players in two has one part without a point
+    against the other (Ford 1957).
+    """
+    points = 2 * games[:, :, WIN] + games[:, :, DRAW] + (2 * games[:, :, LOSS] + games[:, :, DRAW]).T
+    met = points + points.T
+    num_groups, group = connected_components(met, directed=False)
+    if num_groups > 1:
+        parts = " | ".join(
+            _few([name for name, its in zip(names, group, strict=True) if its == g]) for g in range(num_groups)
+        )
+        return [f"{num_groups} groups have played no game with each other, so ratings compare within a group: {parts}"]
+    num_parts, part = connected_components(points, connection="strong")
+    if num_parts == 1:
+        return []
+    largest = np.bincount(part).argmax()
+    apart = [name for name, its in zip(names, part, strict=True) if its != largest]
+    return [
+        f"{_few(apart)}: nothing but wins or nothing but losses against the others, so the distance is at least what "
+        "the games show, and its figure a guess; opponents of a strength between would tell"
+    ]
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])} ... {names[-1]} ({len(names)} in all)"

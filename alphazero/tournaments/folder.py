@@ -1,0 +1,233 @@
+"""A tournament's folder: every game is on disk as soon as it is over, so that a stopped one goes on where it was.
+
+    lock, lock_holder      held by the process that plays
+    tournament.json        who takes part, how they search, and how many games each pair is to play
+    all_games.jsonl        one line per finished game, in the order in which they ended
+
+Game n of A and B is the same whenever it is played: it follows from the seed, n and the contestants. So going on means
+to play the numbers that are missing; a line that a killed process did not finish is cut off, and its game is one of
+those. Contestants may join and games be added later; all else stays as it was, also the weights behind a name.
+"""
+
+from __future__ import annotations
+
+from alphazero.errors import InvalidSetting
+from alphazero.errors import StorageError
+from alphazero.game.record import GameRecord
+from alphazero.game.record import append_records
+from alphazero.game.record import read_records
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.openings import choose_openings
+from alphazero.matches.openings import find_filter
+from alphazero.players.contestants import weights_of
+from alphazero.settings import settings_changed
+from alphazero.storage.files import drop_torn_line
+from alphazero.storage.files import read_json
+from alphazero.storage.files import remove_stray_temporary_files
+from alphazero.storage.files import write_json
+from alphazero.storage.folder_lock import FolderLock
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+
+
+FORMAT = 1
+SETTINGS, GAMES = "tournament.json", "all_games.jsonl"
+MOST = 5
+"""An adaptive tournament gives a pair at most this many times the games."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A match: the first contestant begins in the games with even numbers."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """Who plays whom, and how."""
+
+    game: str
+    """The name by which the game is loaded."""
+    kind: str
+    """`round-robin`, `gauntlet` or `ladder`."""
+    contestants: Mapping[str, str]
+    """Each one's name in the results, and the text that `open_contestant` takes."""
+    pairings: tuple[Pairing, ...]
+    games: int
+    """Games of a pair."""
+    simulations: int | None = None
+    """Per ply, of contestants that search and do not say how many."""
+    seed: int = 0
+    adaptive: bool = False
+    """Pairs whose ratings overlap play on, up to `MOST` times the games."""
+    openings: str = "random"
+    """`random` or `balanced`, as in `alphazero.openings`."""
+
+
+class TournamentFolder:
+    """The folder of the process that plays; raises InputError for one that holds something else."""
+
+    def __init__(self, path: Path, tournament: Tournament, loaded: LoadedGame):
+        self.are_balanced = find_filter(tournament.openings, loaded)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidSetting(f"cannot make the folder {path}: {error.strerror}; choose another one") from error
+        self.path, self._tournament = path, tournament
+        self._lock = FolderLock(path)
+        try:
+            remove_stray_temporary_files(path)
+            self._targets: dict[Pairing, int] = {}
+            self._begin(_as_saved(tournament, loaded), loaded)
+            self.records = self._read_games()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Frees the lock."""
+        self._lock.release()
+
+    def __enter__(self) -> TournamentFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def targets(self) -> Mapping[Pairing, int]:
+        """How many games each pair is to play."""
+        return self._targets
+
+    @property
+    def num_games(self) -> int:
+        """Games to be played in all."""
+        return sum(self._targets.values())
+
+    def missing(self) -> dict[Pairing, list[int]]:
+        """The numbers of the games that are still to be played, for each pair that has some."""
+        there = {key_of(record) for record in self.records}
+        missing = {
+            pairing: [number for number in range(games) if (pairing, number) not in there]
+            for pairing, games in self._targets.items()
+        }
+        return {pairing: numbers for pairing, numbers in missing.items() if numbers}
+
+    def add(self, records: Sequence[GameRecord]) -> None:
+        """Keeps finished games; they are on disk when it returns."""
+        append_records(self.path / GAMES, records)
+        self.records += records
+
+    def add_games(self, pairings: Iterable[Pairing]) -> None:
+        """Lets the pairs play as many games again as they should have at first, up to `MOST` times as many."""
+        games = self._tournament.games
+        more = {
+            pairing: self._targets[pairing] + games
+            for pairing in pairings
+            if self._targets[pairing] + games <= MOST * games
+        }
+        if more:
+            self._targets |= more
+            self._save()
+
+    def _begin(self, now: dict[str, Any], loaded: LoadedGame) -> None:
+        """Takes the settings that the folder holds, if they fit, and writes them with what is new."""
+        if (self.path / SETTINGS).exists():
+            saved = self._read_settings()
+            self._check(saved, now)
+            self._targets = {Pairing(first, second): games for first, second, games in saved["pairings"]}
+            self.opening_plies = saved["opening_plies"]
+        else:
+            if (self.path / GAMES).exists():
+                raise StorageError(f"{self.path} holds games without {SETTINGS}; bring that back or choose another one")
+            most = self._tournament.games * (MOST if self._tournament.adaptive else 1)
+            openings = choose_openings(loaded.game, (most + 1) // 2, self._tournament.seed, self.are_balanced)
+            self.opening_plies = openings[0].ply
+        for pairing in self._tournament.pairings:
+            swapped = Pairing(pairing.second, pairing.first)
+            known = swapped if swapped in self._targets else pairing
+            self._targets[known] = max(self._tournament.games, self._targets.get(known, 0))
+        self._settings = now
+        self._save()
+
+    def _save(self) -> None:
+        pairings = [[pairing.first, pairing.second, games] for pairing, games in self._targets.items()]
+        write_json(self.path / SETTINGS, {**self._settings, "opening_plies": self.opening_plies, "pairings": pairings})
+
+    def _read_settings(self) -> dict[str, Any]:
+        saved, where = read_json(self.path / SETTINGS), self.path / SETTINGS
+        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+            raise StorageError(f"{where} is not the settings of a tournament of this version; choose another folder")
+        rows = saved.get("pairings")
+        if (
+            not isinstance(saved.get("contestants"), dict)
+            or not isinstance(saved.get("opening_plies"), int)
+            or not isinstance(saved.get("games"), int)
+            or not isinstance(rows, list)
+            or not all(isinstance(row, list) and [type(part) for part in row] == [str, str, int] for row in rows)
+        ):
+            raise StorageError(f"{where} is damaged; bring it back or choose another folder")
+        return saved
+
+    def _check(self, saved: dict[str, Any], now: dict[str, Any]) -> None:
+        """Raises InvalidSetting, saying what differs, unless the tournament in the folder is this one or less of it."""
+        parts = ("game", "kind", "seed", "simulations", "openings")
+        saved = {"openings": "random", **saved}  # older folders do not say it
+        differences = settings_changed({name: saved.get(name) for name in parts}, {name: now[name] for name in parts})
+        if saved["games"] > now["games"]:
+            differences.append(f"games: {saved['games']} -> {now['games']}")
+        for name, weights in saved["contestants"].items():
+            if name not in now["contestants"]:
+                differences.append(f"{name} takes no part now")
+            elif weights != now["contestants"][name]:
+                differences.append(f"{name} has other weights now")
+        if differences:
+            raise InvalidSetting(
+                f"{self.path} holds another tournament ({'; '.join(differences[:5])}): choose another --folder, or go "
+                "on with the same contestants and settings; contestants and games can only be added"
+            )
+
+    def _read_games(self) -> list[GameRecord]:
+        path = self.path / GAMES
+        drop_torn_line(path)
+        records = read_records(path) if path.exists() else []
+        seen = set[tuple[Pairing, int]]()
+        for line, record in enumerate(records, 1):
+            key = key_of(record)
+            if key in seen or record.number not in range(self._targets.get(key[0], 0)):
+                what = "there twice" if key in seen else "no game of this tournament"
+                raise StorageError(
+                    f"{path}, line {line}: game {record.number} of {' - '.join(record.contestants)} is {what}"
+                )
+            seen.add(key)
+        return records
+
+
+def key_of(record: GameRecord) -> tuple[Pairing, int]:
+    """The match that a game belongs to, and its number there."""
+    first, second = record.contestants if record.number % 2 == 0 else record.contestants[::-1]
+    return Pairing(first, second), record.number
+
+
+def _as_saved(tournament: Tournament, loaded: LoadedGame) -> dict[str, Any]:
+    """What must not change."""
+    return {
+        "format": FORMAT,
+        "game": tournament.game,
+        "kind": tournament.kind,
+        "seed": tournament.seed,
+        "simulations": tournament.simulations,
+        "openings": tournament.openings,
+        "games": tournament.games,
+        "contestants": {name: weights_of(text, loaded) for name, text in tournament.contestants.items()},
+    }

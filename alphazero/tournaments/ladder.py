@@ -1,0 +1,116 @@
+"""A run's own ladder: its generations and the baselines in one tournament, strength against hours.
+
+A generation meets those 1, 8 and 64 before it: neighbours, whose games say most, and distant ones, which keep small
+errors from adding up along the way. The baselines meet each other and generation 0 and the powers of two. All that
+depends on a generation's number alone, so a run that went on needs only the games of its new generations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from alphazero.errors import InvalidSetting
+from alphazero.storage.run_folder import seconds_of_generations
+from alphazero.tournaments.folder import Pairing
+from alphazero.tournaments.folder import Tournament
+from alphazero.tournaments.standings import Standings
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+import itertools
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+
+FOLDER = "ladder"
+"""In the run's folder."""
+STEPS = (1, 8, 64)
+BASELINES = ("random", "greedy", "mcts:100", "mcts:400")
+GAMES = 20
+"""Of a pair, if not said otherwise."""
+SIMULATIONS = 16
+"""Per ply, if not said otherwise: the ladder is about the nets."""
+THREADS = 1
+"""Its searches are of ten positions: split among threads they take longer."""
+
+
+class Ladder:
+    """The generations of a run as contestants; raises InputError for a folder that holds no run."""
+
+    def __init__(self, run: Path, others: Sequence[str]):
+        seconds = seconds_of_generations(run)
+        if not seconds:
+            raise InvalidSetting(f"{run} has no net yet; try again when it has finished a generation")
+        self.run = run
+        self.hours = {name_of(generation): its / 3600 for generation, its in seconds.items()}
+        """By contestant; 0 for the net that the run began with."""
+        self.generations = {name_of(generation): generation for generation in seconds}
+        self.texts = {name: f"{run}:{generation}" for name, generation in self.generations.items()}
+        """How each generation is opened."""
+        self.baselines = tuple(dict.fromkeys((*BASELINES, *others)))
+
+    def tournament(
+        self, game: str, games: int | None, simulations: int | None, seed: int, openings: str = "random"
+    ) -> Tournament:
+        """All matches of the ladder."""
+        return Tournament(
+            game=game,
+            kind="ladder",
+            contestants=self.texts | {name: name for name in self.baselines},
+            pairings=pair_up(list(self.generations.values()), self.baselines),
+            games=games or GAMES,
+            simulations=SIMULATIONS if simulations is None else simulations,
+            seed=seed,
+            openings=openings,
+        )
+
+    def fields(self) -> dict[str, dict[str, Any]]:
+        """What the results say of the generations besides."""
+        return {
+            name: {"generation": generation, "hours": self.hours[name]} for name, generation in self.generations.items()
+        }
+
+    def shown(self, standings: Standings) -> list[str]:
+        """Names for a table of bounded length: the baselines, the strongest, the newest, and some on the way."""
+        names = list(self.generations)
+        strongest = next(row.name for row in standings.rows if row.name in self.generations)
+        return [*self.baselines, strongest, *names[:: max(1, len(names) // 10)], names[-1]]
+
+    def drawings(self, standings: Standings) -> Mapping[str, Callable[[Axes], None]]:
+        """The picture of the ladder."""
+        return {"strength over time": lambda axes: self._draw(axes, standings)}
+
+    def _draw(self, axes: Axes, standings: Standings) -> None:
+        rows = {row.name: row for row in standings.rows}
+        hours, climbers = list(self.hours.values()), [rows[name] for name in self.hours]
+        ratings = [row.rating for row in climbers]
+        axes.plot(hours, ratings, marker=".", label=self.run.resolve().name)
+        low = [row.rating - row.rating_error for row in climbers]
+        high = [row.rating + row.rating_error for row in climbers]
+        axes.fill_between(hours, low, high, alpha=0.2, linewidth=0)
+        for i, name in enumerate(self.baselines, 1):
+            axes.axhline(rows[name].rating, linestyle="--", color=f"C{i}", label=name)
+        axes.set(xlabel="hours", ylabel="Elo points, with 95% intervals")
+        axes.grid(alpha=0.3)
+        for text in axes.legend(loc="lower right").get_texts():
+            text.set_parse_math(False)
+
+
+def name_of(generation: int) -> str:
+    """What a generation is called in the ladder."""
+    return f"generation {generation}"
+
+
+def pair_up(generations: Sequence[int], baselines: Sequence[str]) -> tuple[Pairing, ...]:
+    """Who meets whom."""
+    there, found = set(generations), []
+    for generation in generations:
+        found += [
+            Pairing(name_of(generation), name_of(generation - step)) for step in STEPS if generation - step in there
+        ]
+        if generation & (generation - 1) == 0:  # 0 or a power of two
+            found += [Pairing(name_of(generation), baseline) for baseline in baselines]
+    return (*found, *(Pairing(first, second) for first, second in itertools.combinations(baselines, 2)))

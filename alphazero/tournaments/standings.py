@@ -1,0 +1,300 @@
+"""What the games of a tournament come to: ratings, scores and times, as text, JSON and CSV."""
+
+from __future__ import annotations
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game
+from alphazero.game.record import GameRecord
+from alphazero.matches.intervals import mean_with_interval
+from alphazero.matches.intervals import score_interval
+from alphazero.tournaments.bradley_terry import DRAW
+from alphazero.tournaments.bradley_terry import LOSS
+from alphazero.tournaments.bradley_terry import Ratings
+from alphazero.tournaments.bradley_terry import WIN
+from alphazero.tournaments.bradley_terry import rate
+from alphazero.tournaments.bradley_terry import warnings
+from alphazero.tournaments.folder import Pairing
+from alphazero.tournaments.folder import Tournament
+from alphazero.tournaments.folder import key_of
+from alphazero.tournaments.tournament import tally
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+import csv
+import io
+import numpy as np
+
+
+
+WIDEST = 12
+"""Contestants whose cross table fits a terminal."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contestant's results."""
+
+    name: str
+    wins: int
+    draws: int
+    losses: int
+    score: float
+    """Points a game, a draw being half a point; 0.5 without a game, as are the others."""
+    score_when_first: float
+    """The same in the games that it began."""
+    rating: float
+    """Elo points."""
+    rating_error: float
+    """Half the width of the 95% interval, as in `Ratings.errors`."""
+    ms_per_move: float
+    lengths: tuple[int, ...]
+    """Plies of each of its games, the openings included."""
+    better_than_next: float | None = None
+    """Probability that it is stronger than the one below in the table; None for the last."""
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+
+class Standings:
+    """The state of a tournament, or its end."""
+
+    def __init__(self, tournament: Tournament, records: Sequence[GameRecord], game: Game, anchor: str | None = None):
+        self.tournament, self.records, self.names = tournament, records, list(tournament.contestants)
+        self.game_name, self.anchor = game.name, anchor or ("random" if "random" in self.names else None)
+        self.counts = tally(self.names, records)
+        """`int64[n, n, 3]`: wins, draws and losses of i beginning against j."""
+        self.ratings: Ratings = rate(self.counts, self.names.index(self.anchor) if self.anchor else None)
+        self.warnings = warnings(self.counts, self.names)
+        self.lengths = [len(record.opening) + len(record.moves) for record in records]
+        """Plies of each game."""
+        self._seconds, self._moves = _time_taken(self.names, records, game)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The strongest first."""
+        return self.rows_of(self.names)
+
+    def rows_of(self, names: Sequence[str]) -> list[Row]:
+        """Those called so, the strongest first."""
+        order = [int(i) for i in np.argsort(-self.ratings.elo, kind="stable") if self.names[i] in names]
+        return [self._row(i, j) for i, j in zip(order, [*order[1:], None], strict=True)]
+
+    @cached_property
+    def matches(self) -> dict[Pairing, tuple[int, int, int, int]]:
+        """Wins, draws and losses of the first contestant in each match, and different games, in their order."""
+        games: dict[Pairing, list[GameRecord]] = {pairing: [] for pairing in self.tournament.pairings}
+        for record in self.records:
+            games.setdefault(key_of(record)[0], []).append(record)
+        return {pairing: _sum_up(pairing, its) for pairing, its in games.items() if its}
+
+    @property
+    def distinct_games(self) -> int:
+        """Different games, those of each match counted for themselves."""
+        return sum(distinct for *_, distinct in self.matches.values())
+
+    def score(self, i: int, j: int) -> float | None:
+        """Points a game of i against j, by their numbers; None if they have not met."""
+        both = self.counts[i, j] + self.counts[j, i][::-1]
+        return _score(both) if both.sum() else None
+
+    def _row(self, i: int, below: int | None) -> Row:
+        first, second = self.counts[i].sum(axis=0), self.counts[:, i].sum(axis=0)[::-1]
+        wins, draws, losses = (int(number) for number in first + second)
+        return Row(
+            name=self.names[i],
+            wins=wins,
+            draws=draws,
+            losses=losses,
+            score=_score(first + second),
+            score_when_first=_score(first),
+            rating=float(self.ratings.elo[i]),
+            rating_error=float(self.ratings.errors[i]),
+            ms_per_move=1000 * self._seconds[i] / max(1, self._moves[i]),
+            lengths=tuple(
+                length
+                for length, record in zip(self.lengths, self.records, strict=True)
+                if self.names[i] in record.contestants
+            ),
+            better_than_next=None if below is None else self.ratings.superiority(i, below),
+        )
+
+
+def check_anchor(tournament: Tournament, anchor: str | None) -> None:
+    """Raises InvalidSetting if nobody is called like that."""
+    if anchor is not None and anchor not in tournament.contestants:
+        raise InvalidSetting(f"--anchor names {anchor!r:.80}, who takes no part: name one of the contestants")
+
+
+def _score(counts: np.ndarray) -> float:
+    total = counts.sum()
+    return float((counts[WIN] + counts[DRAW] / 2) / total) if total else 0.5
+
+
+def _sum_up(pairing: Pairing, records: Sequence[GameRecord]) -> tuple[int, int, int, int]:
+    counts = tally((pairing.first, pairing.second), records)
+    both = counts[0, 1] + counts[1, 0][::-1]
+    different = {(*record.opening, *record.moves) for record in records}
+    return int(both[WIN]), int(both[DRAW]), int(both[LOSS]), len(different)
+
+
+def _time_taken(names: Sequence[str], records: Sequence[GameRecord], game: Game) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds and moves of each contestant, `float64[n]` and `int64[n]`."""
+    index = {name: i for i, name in enumerate(names)}
+    seconds, moves = np.zeros(len(names)), np.zeros(len(names), np.int64)
+    for record in records:
+        for name, taken, number in zip(record.contestants, record.seconds, _moves_of(record, game), strict=True):
+            seconds[index[name]] += taken
+            moves[index[name]] += number
+    return seconds, moves
+
+
+def _moves_of(record: GameRecord, game: Game) -> tuple[int, int]:
+    """How many moves each player has chosen."""
+    if game.plain_rules.to_play is None:  # they take turns
+        late, early = len(record.moves) // 2, (len(record.moves) + 1) // 2
+        return (early, late) if len(record.opening) % 2 == 0 else (late, early)
+    positions = record.positions(game)[len(record.opening) : -1]
+    by_second = sum(position.to_play for position in positions)
+    return len(positions) - by_second, by_second
+
+
+# --- as text ---------------------------------------------------------------------------------------------------------
+
+
+def as_text(standings: Standings, shown: Sequence[str] | None = None) -> str:
+    """The table of the contestants, or of those `shown`, the cross table if it is not too wide, and what to know."""
+    rows = standings.rows if shown is None else standings.rows_of(shown)
+    parts = [_headline(standings), _table(HEAD, table_cells(rows))]
+    if len(standings.names) <= WIDEST:
+        parts.append(_table(*cross_cells(standings)))
+    return "\n\n".join([*parts, "\n".join(remarks(standings))])
+
+
+HEAD = ("", "contestant", "rating", "games", "score", "first", "ms/move", "better than next")
+
+
+def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """A line of words for each contestant, under `HEAD`."""
+    return [
+        (
+            str(number), row.name, f"{row.rating:+.0f} ± {row.rating_error:.0f}", f"{row.games:,}", f"{row.score:.1%}",
+            f"{row.score_when_first:.1%}", f"{row.ms_per_move:.2f}",
+            "" if row.better_than_next is None else f"{row.better_than_next:.1%}",
+        )
+        for number, row in enumerate(rows, 1)
+    ]  # fmt: skip
+
+
+def cross_cells(standings: Standings) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and lines of words: the score of each contestant against each, in percent."""
+    order = [standings.names.index(row.name) for row in standings.rows]
+    head = ("", "score in % against", *(str(number) for number in range(1, len(order) + 1)))
+    lines = []
+    for number, i in enumerate(order, 1):
+        scores = [None if i == j else standings.score(i, j) for j in order]
+        words = ("-" if i == j else "" if x is None else f"{100 * x:.1f}" for j, x in zip(order, scores, strict=True))
+        lines.append((str(number), standings.names[i], *words))
+    return head, lines
+
+
+def remarks(standings: Standings) -> list[str]:
+    """Sentences that belong to the table."""
+    ratings, zero = standings.ratings, f"{standings.anchor} is 0" if standings.anchor else "the mean is 0"
+    return [
+        f"Ratings are Elo points, {zero}; ± is a 95% interval on the distance from the level of the field.",
+        f"To begin is worth {ratings.advantage:+.0f} ± {ratings.advantage_error:.0f} points; "
+        f"equal players draw {ratings.draw_rate:.1%} of their games.",
+        *(f"Warning: {warning}." for warning in standings.warnings),
+    ]
+
+
+def _headline(standings: Standings) -> str:
+    tournament = standings.tournament
+    return (
+        f"{standings.game_name}: {tournament.kind} of {len(standings.names)} contestants, "
+        f"{len(standings.records):,} games, {standings.distinct_games:,} of them distinct"
+    )
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Columns of words, the second to the left, all others to the right."""
+    widths = [max(len(line[i]) for line in (head, *lines)) for i in range(len(head))]
+
+    def laid_out(line: Sequence[str]) -> str:
+        cells = (
+            word.ljust(w) if i == 1 else word.rjust(w) for i, (word, w) in enumerate(zip(line, widths, strict=True))
+        )
+        return "  ".join(cells).rstrip()
+
+    return "\n".join(map(laid_out, (head, *lines)))
+
+
+# --- for programs ----------------------------------------------------------------------------------------------------
+
+
+def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
+    """What `--json` writes; `more` holds further fields of contestants by their names."""
+    rows = {row.name: row for row in standings.rows}
+    ratings, tournament = standings.ratings, standings.tournament
+    return {
+        "contestants": [{**_row_as_json(rows[name]), **(more or {}).get(name, {})} for name in standings.names],
+        "games": len(standings.records),
+        "distinct_games": standings.distinct_games,
+        "matches": [
+            {
+                "first": pairing.first, "second": pairing.second,
+                "wins": wins, "draws": draws, "losses": losses, "distinct_games": distinct,
+                "score": (wins + draws / 2) / (wins + draws + losses),
+                "score_interval": list(score_interval(wins, draws, losses)),
+            }
+            for pairing, (wins, draws, losses, distinct) in standings.matches.items()
+        ],
+        "game": standings.game_name,
+        "kind": tournament.kind,
+        "seed": tournament.seed,
+        "simulations": tournament.simulations,
+        "anchor": standings.anchor,
+        "first_move_advantage": ratings.advantage,
+        "first_move_advantage_error": ratings.advantage_error,
+        "draw_rate": ratings.draw_rate,
+        "warnings": standings.warnings,
+    }  # fmt: skip
+
+
+def _row_as_json(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "wins": row.wins,
+        "draws": row.draws,
+        "losses": row.losses,
+        "score": row.score,
+        "score_interval": list(score_interval(row.wins, row.draws, row.losses)),
+        "score_when_first": row.score_when_first,
+        "ms_per_move": row.ms_per_move,
+        "plies": _describe_lengths(row.lengths),
+        "rating": row.rating,
+        "rating_error": row.rating_error,
+    }
+
+
+def _describe_lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
+    """How long games are: the mean with its 95% interval, and what 10%, half and 90% of them stay within."""
+    mean, interval = mean_with_interval(np.array(lengths))
+    if mean is None:
+        return None
+    low, median, high = (float(number) for number in np.quantile(lengths, (0.1, 0.5, 0.9)))
+    return {"mean": mean, "interval": interval, "quantile_10": low, "median": median, "quantile_90": high}
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """A table with the columns that hold words and numbers."""
+    columns = [name for name, value in rows[0].items() if not isinstance(value, list | dict)] if rows else []
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()

@@ -1,0 +1,238 @@
+"""Tournaments: many matches between many contestants, which go on where they were stopped."""
+
+from __future__ import annotations
+
+from alphazero.errors import InvalidSetting
+from alphazero.game.kernels import Kernels
+from alphazero.game.record import GameRecord
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.arena import MatchResult
+from alphazero.matches.arena import get_ready
+from alphazero.matches.arena import play_match
+from alphazero.matches.report import records_of
+from alphazero.players.contestants import open_contestant
+from alphazero.players.human import HumanPlayer
+from alphazero.players.player import Player
+from alphazero.progress import Progress
+from alphazero.storage.files import to_json
+from alphazero.tournaments.bradley_terry import rate
+from alphazero.tournaments.folder import Pairing
+from alphazero.tournaments.folder import Tournament
+from alphazero.tournaments.folder import TournamentFolder
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+import functools
+import hashlib
+import itertools
+import numpy as np
+import re
+
+
+
+FOLDER = Path("tournaments")
+"""Holds the folders of tournaments that are given none."""
+MOST_OPEN = 16
+"""Contestants in memory at once."""
+
+
+def round_robin(names: Sequence[str]) -> tuple[Pairing, ...]:
+    """Everybody against everybody."""
+    return tuple(Pairing(first, second) for first, second in itertools.combinations(names, 2))
+
+
+def gauntlet(names: Sequence[str]) -> tuple[Pairing, ...]:
+    """The first against all others."""
+    return tuple(Pairing(names[0], second) for second in names[1:])
+
+
+KINDS: Mapping[str, Callable[[Sequence[str]], tuple[Pairing, ...]]] = {
+    "round-robin": round_robin,
+    "gauntlet": gauntlet,
+}
+
+
+def make_tournament(
+    game: str,
+    kind: str,
+    contestants: Sequence[str],
+    games: int,
+    simulations: int | None,
+    seed: int,
+    adaptive: bool,
+    openings: str = "random",
+) -> Tournament:
+    """A tournament of the contestants with these texts, which are their names."""
+    if len(contestants) < 3:
+        raise InvalidSetting(f"a tournament takes three contestants or more, not {len(contestants)}")
+    twice = sorted({name for name in contestants if contestants.count(name) > 1})
+    if twice:
+        raise InvalidSetting(f"{twice[0]} is named twice: in a tournament everybody takes part once")
+    texts = {name: name for name in contestants}
+    return Tournament(game, kind, texts, KINDS[kind](contestants), games, simulations, seed, adaptive, openings)
+
+
+def default_folder(tournament: Tournament) -> Path:
+    """Where a tournament is kept that is given no folder: the same one for the same contestants and settings."""
+    names = list(tournament.contestants)
+    leading = names[:1] if tournament.kind == "gauntlet" else []
+    settings = [tournament.game, leading, sorted(names), tournament.simulations, tournament.seed]
+    if tournament.openings != "random":  # else it is the folder that it was before there was a choice
+        settings.append(tournament.openings)
+    digest = hashlib.sha256(to_json(settings)).hexdigest()[:8]
+    return FOLDER / f"{re.sub(r'[^A-Za-z0-9]+', '_', tournament.game)[-40:]}-{tournament.kind}-{digest}"
+
+
+def play_tournament(
+    path: Path, tournament: Tournament, loaded: LoadedGame, threads: int, device: str = "auto"
+) -> list[GameRecord]:
+    """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit."""
+    players = _Players(tournament, loaded, threads, device)
+    players.check()
+    with TournamentFolder(path, tournament, loaded) as folder:
+        while missing := folder.missing():
+            _play(folder, missing, players, tournament, loaded)
+            if tournament.adaptive:
+                folder.add_games(overlapping(folder))
+        return folder.records
+
+
+def tally(names: Sequence[str], records: Sequence[GameRecord]) -> np.ndarray:
+    """`int64[n, n, 3]`: wins, draws and losses of i beginning against j."""
+    index, games = {name: i for i, name in enumerate(names)}, np.zeros((len(names), len(names), 3), np.int64)
+    for record in records:
+        first, second = record.contestants
+        games[index[first], index[second], ("1-0", "1/2-1/2", "0-1").index(record.result)] += 1
+    return games
+
+
+def overlapping(folder: TournamentFolder) -> list[Pairing]:
+    """The pairs of which the games do not say, with 95% confidence, who is stronger."""
+    names = sorted({name for pairing in folder.targets for name in (pairing.first, pairing.second)})
+    ratings = rate(tally(names, folder.records))
+    found = []
+    for pairing in folder.targets:
+        distance, error = ratings.difference(names.index(pairing.first), names.index(pairing.second))
+        if abs(distance) <= error:
+            found.append(pairing)
+    return found
+
+
+class _Players:
+    """The contestants, of whom those that played last are in memory."""
+
+    def __init__(self, tournament: Tournament, loaded: LoadedGame, threads: int, device: str):
+        self._tournament, self._kernels = tournament, Kernels(loaded.game)
+
+        @functools.lru_cache(MOST_OPEN)
+        def open_(name: str) -> Player:
+            text, simulations = tournament.contestants[name], tournament.simulations
+            player = open_contestant(
+                text, loaded, seed=tournament.seed, threads=threads, simulations=simulations, device=device
+            )
+            if isinstance(player, HumanPlayer):
+                raise InvalidSetting("a tournament is hundreds of games, which nobody wants to play: leave human out")
+            player.name = name
+            return player
+
+        self._open = open_
+        self._ready: set[str] = set()
+
+    def check(self) -> None:
+        """Raises what is wrong with any of them, before a game is played."""
+        for name in self._tournament.contestants:
+            self._open(name)
+
+    def get(self, name: str) -> Player:
+        """The player, with everything compiled."""
+        player = self._open(name)
+        if name not in self._ready:
+            get_ready(self._kernels, player)
+            self._ready.add(name)
+        return player
+
+
+def _play(
+    folder: TournamentFolder,
+    missing: Mapping[Pairing, list[int]],
+    players: _Players,
+    tournament: Tournament,
+    loaded: LoadedGame,
+) -> None:
+    """The missing games, match by match."""
+    clock = _Clock({pairing: len(numbers) for pairing, numbers in missing.items()}, loaded.game.max_plies)
+    with Progress(f"{len(tournament.contestants)} contestants") as progress:
+        for pairing, numbers in missing.items():
+            names, kept = (pairing.first, pairing.second), set[int]()
+
+            def keep(result: MatchResult, names: tuple[str, str] = names, kept: set[int] = kept) -> None:
+                new = _without(result, kept)
+                if new.games:
+                    folder.add(records_of(new, loaded.game, tournament.game, names, tournament.seed))
+                    kept |= set(new.games)
+                note = f"{len(folder.records):,} of {folder.num_games:,} games, now {' - '.join(names)}"
+                progress.show(clock.share_done(result), note)
+
+            first, second = players.get(pairing.first), players.get(pairing.second)
+            clock.begin(pairing)
+            play_match(
+                Kernels(loaded.game), first, second, folder.targets[pairing], tournament.seed, folder.opening_plies,
+                on_progress=keep, numbers=numbers, are_balanced=folder.are_balanced,
+            )  # fmt: skip
+
+
+def _without(result: MatchResult, kept: set[int]) -> MatchResult:
+    """The games of a match that are not in `kept`."""
+    new = [i for i, number in enumerate(result.games) if number not in kept]
+    return replace(
+        result,
+        games=tuple(result.games[i] for i in new),
+        actions=tuple(result.actions[i] for i in new),
+        outcomes=tuple(result.outcomes[i] for i in new),
+        game_seconds=tuple(result.game_seconds[i] for i in new),
+        forfeits=tuple(result.forfeits[i] for i in new),
+    )
+
+
+class _Clock:
+    """How much of the work is done, by the time that each contestant took for his games so far."""
+
+    def __init__(self, games: Mapping[Pairing, int], max_plies: int):
+        self._waiting, self._max_plies = dict(games), max_plies
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._games: dict[str, float] = defaultdict(float)
+        self._now: Pairing | None = None
+        self._num_games = 0
+
+    def begin(self, pairing: Pairing) -> None:
+        """The next match; the one before is over."""
+        if self._now is not None:
+            self._count(self._now, self._result.seconds, self._num_games, self._seconds, self._games)
+        self._now, self._num_games = pairing, self._waiting.pop(pairing)
+
+    def share_done(self, result: MatchResult) -> float:
+        """Of the time for all matches, in [0, 1]."""
+        assert self._now is not None
+        self._result = result
+        # before games end, their progress is at least the share of the plies that they can have
+        played = max(1e-3, result.num_games, sum(result.moves) / self._max_plies)
+        seconds, games = self._seconds.copy(), self._games.copy()
+        self._count(self._now, result.seconds, played, seconds, games)
+        costs = {name: seconds[name] / games[name] for name in games}
+        usual = sum(costs.values()) / len(costs)
+        spent = sum(seconds.values())
+        left = sum(result.seconds) * (self._num_games / played - 1)
+        for pairing, number in self._waiting.items():
+            left += number * (costs.get(pairing.first, usual) + costs.get(pairing.second, usual))
+        return spent / (spent + left) if spent else 0.0
+
+    @staticmethod
+    def _count(
+        pairing: Pairing, taken: tuple[float, float], played: float, seconds: dict[str, float], games: dict[str, float]
+    ) -> None:
+        for name, its_seconds in zip((pairing.first, pairing.second), taken, strict=True):
+            seconds[name] += its_seconds
+            games[name] += played

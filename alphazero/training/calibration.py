@@ -1,0 +1,130 @@
+"""How fast a network answers by itself, and how many games at once a GPU should play: found by trying, in a second."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import DeviceMemoryError, is_out_of_memory
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.search.cuda_kernels import make_buffers
+from alphazero.search.cuda_memory import open_device
+from alphazero.search.cuda_search import as_many_as_fit, room_for
+from alphazero.search.mcts import SearchConfig
+from alphazero.search.tree import Memory
+
+SMALLEST = 64
+"""Games at once of the first try; each next one has twice as many."""
+GOOD_ENOUGH = 0.9
+"""More games at once than give this share of the best rate only make the games' moves wait for each other."""
+SHARE = 0.5
+"""Of the free memory that trees may take: learning and matches need some too."""
+SECONDS = 0.05
+"""A rate is measured over so long, three times."""
+CHUNK = 64
+"""Positions of a question on the processor."""
+
+
+class Counter(Memory):
+    """Makes nothing and counts its bytes."""
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
+
+    def zeros(self, shape: tuple[int, ...], kind: Any) -> np.ndarray:
+        self.num_bytes += math.prod(shape) * np.dtype(kind).itemsize
+        return np.zeros((0,) * len(shape), kind)
+
+    def part(self, array: Any, at: int | slice) -> Any:
+        return array
+
+
+def bytes_of_search(kernels: Kernels, config: SearchConfig, num_trees: int) -> int:
+    """Memory that a search of so many trees takes."""
+    counter = Counter()
+    room_for(kernels, config, num_trees, counter)
+    return counter.num_bytes
+
+
+def choose_slots(kernels: Kernels, evaluate: DeviceEvaluate, config: SearchConfig, num_searches: int, most: int) -> int:
+    """Games at once for each of `num_searches` on one GPU.
+
+    The fewest at which the network is nearly as fast as it can be: at most `most`, and as its memory allows. Raises
+    DeviceMemoryError if that does not hold a single one.
+    """
+    device = open_device()
+    fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_search(kernels, config, 1))
+    most = max(1, min(most, fitting))
+    rate, first = as_many_as_fit(lambda size: rate_on_device(kernels, evaluate, size), min(SMALLEST, most))
+    rates = {first: rate}
+    larger = [SMALLEST << i for i in range(1, 32) if SMALLEST << i < most] + [most]
+    for size in larger if first == SMALLEST < most else ():
+        try:
+            rates[size] = rate_on_device(kernels, evaluate, size)
+        except DeviceMemoryError:
+            break
+    return next(size for size, rate in rates.items() if rate >= GOOD_ENOUGH * max(rates.values()))
+
+
+def rate_on_device(kernels: Kernels, evaluate: DeviceEvaluate, size: int) -> float:
+    """Positions a second that the network answers on the GPU, in calls of `size`, each replayed as a graph.
+
+    Raises DeviceMemoryError.
+    """
+    device = open_device()
+    try:
+        work = make_buffers(kernels, size, 1, 1, device)
+        ask = device.captured(lambda: evaluate(work.planes, work.asked_masks, work.answers, work.values))
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise DeviceMemoryError(
+            f"the GPU's memory does not hold the network's answers to {size:,} positions at once: choose a smaller net "
+            "(--net.channels), close what else uses the GPU, or compute on the processor (--device cpu)"
+        ) from error
+
+    def ask_often(count: int) -> None:
+        with device.stream() as stream:
+            for _ in range(count):
+                ask()
+            device.read((work.values,), 1, stream)  # waits
+
+    return size * calls_per_second(ask_often)
+
+
+def rate_on_processor(kernels: Kernels, net: NeuralNet, threads: int) -> float:
+    """Positions a second that the network answers on so many threads of the processor."""
+    states = kernels.start_states(CHUNK)
+    masks, _, _ = kernels.describe_all(states)
+    planes = kernels.observations(states)
+
+    def ask_often(count: int) -> None:
+        for _ in range(count):
+            net.evaluate(planes, masks)
+
+    with ThreadPoolExecutor(threads, initializer=net.use_threads, initargs=(1,)) as pool:
+        return CHUNK * sum(pool.map(calls_per_second, [ask_often] * threads))
+
+
+def calls_per_second(call_often: Callable[[int], None]) -> float:
+    """The median of three measurements; `call_often(n)` makes n calls."""
+    call_often(1)
+    count, took = 1, 0.0
+    while took < SECONDS:
+        begin = time.perf_counter()
+        call_often(count)
+        took = time.perf_counter() - begin
+        count *= 2
+    rates = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        call_often(count // 2)
+        rates.append(count // 2 / (time.perf_counter() - begin))
+    return statistics.median(rates)

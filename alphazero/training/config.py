@@ -1,0 +1,80 @@
+"""The settings of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from alphazero.errors import InvalidSetting
+from alphazero.nets.resnet import NetConfig
+from alphazero.search.mcts import SearchConfig
+from alphazero.training.learner import LearnerConfig
+from alphazero.training.replay_buffer import ReplayConfig
+from alphazero.training.selfplay import SelfPlayConfig
+
+
+@dataclass(frozen=True)
+class GateConfig:
+    """The match that decides whether the candidate takes over self-play."""
+
+    enabled: bool = True
+    """Off: every candidate takes over."""
+    threshold: float = 0.55
+    """Score that promotes; a draw counts half (Silver et al. 2017)."""
+    games: int = 100
+    """Games at most; the match ends as soon as the verdict is certain."""
+    simulations: int = 32
+    """Simulations per ply."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.threshold <= 1.0 or self.games < 2 or self.simulations < 1:
+            raise InvalidSetting(
+                "the gate takes a threshold between 0 and 1, 2 games or more and 1 simulation or more, "
+                f"not {self.threshold}, {self.games}, {self.simulations}"
+            )
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """The matches at the end of a run."""
+
+    opponents: tuple[str, ...] = ("random", "greedy", "minimax:4")
+    """Contestants that the best network meets."""
+    games: int = 100
+    """Games against each."""
+    simulations: int = 100
+    """Simulations per ply."""
+
+    def __post_init__(self) -> None:
+        if self.games < 1 or self.simulations < 1:
+            raise InvalidSetting(
+                f"evaluation takes 1 game and 1 simulation or more, not {self.games}, {self.simulations}"
+            )
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All settings of a run; a preset is one of these."""
+
+    generations: int = 20
+    """Generations after which the run is over."""
+    minutes: float = 0.0
+    """The run also ends, after a whole generation, when so many minutes are over; 0 = no such limit."""
+    initial_net: str = ""
+    """Begin with this net: a checkpoint, a run folder, folder:12 or the name of a shipped net; empty = an untrained
+    one. With other sizes in --net..., a fresh network learns from its games until it passes the gate."""
+    cache_size: int = 1 << 20
+    """Network answers kept on each thread, 60 bytes each for a small game; 256 MB at most."""
+    net: NetConfig = field(default_factory=NetConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    gate: GateConfig = field(default_factory=GateConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        if self.generations < 1 or not 0 <= self.minutes < 1e9 or not 0 <= self.cache_size <= 1 << 26:
+            raise InvalidSetting(
+                "a run takes 1 generation or more, 0 or more minutes and a cache of 0 to 67,108,864 entries, "
+                f"not {self.generations}, {self.minutes} and {self.cache_size}"
+            )

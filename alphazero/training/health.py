@@ -1,0 +1,141 @@
+"""The health of a run: figures of every generation that show what goes wrong, and a line of advice when one does.
+
+The figures are taken before the network learns from the new games, so they are those of positions it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.search.evaluator import Evaluator
+from alphazero.training.replay_buffer import Samples, merge_equal
+
+MAX_POSITIONS = 4096
+"""Positions that the network is asked about."""
+BINS = 10
+"""Intervals of the value in which prediction and outcome are compared."""
+TREND = 8
+"""Generations over which the benchmark's figure should lie near a straight line."""
+TINY = 1e-9
+
+
+def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict[str, Any]:
+    """Figures of new samples, and of the network on them:
+
+    `distinct_positions` the share that is left when equal positions and mirror images are merged; `policy_entropy` of
+    the policy targets, in nats; `policy_surprise` how far they are from the network's policy (Kullback-Leibler
+    divergence, in nats); `value_calibration` `[mean value, mean outcome, positions]` for each interval of the network's
+    value, and `value_calibration_error` their mean difference, weighted by positions (Guo et al. 2017).
+    """
+    distinct, _, _ = merge_equal(kernels.canonical(samples.states)[0], samples.policies, samples.outcomes)
+    rows = np.linspace(0, len(samples) - 1, min(len(samples), MAX_POSITIONS)).astype(np.int64)
+    states, targets, outcomes = samples.states[rows], samples.policies[rows], samples.outcomes[rows]
+    legal_masks, _, _ = kernels.describe_all(states)
+    priors, values = Evaluator(kernels, net, 0)(states, legal_masks)
+    log_targets = np.log(np.maximum(targets, TINY))
+    bins = np.minimum(((values + 1) / 2 * BINS).astype(np.int64), BINS - 1)
+    calibration = [
+        [float(values[inside].mean()), float(outcomes[inside].mean()), int(inside.sum())]
+        for inside in (bins == i for i in range(BINS))
+        if inside.any()
+    ]
+    error = sum(abs(value - outcome) * count for value, outcome, count in calibration) / len(rows)
+    return {
+        "distinct_positions": round(len(distinct) / len(samples), 4),
+        "policy_entropy": round(float((targets * -log_targets).sum(axis=1).mean()), 4),
+        "policy_surprise": round(
+            float((targets * (log_targets - np.log(np.maximum(priors, TINY)))).sum(axis=1).mean()), 4
+        ),
+        "value_calibration_error": round(error, 4),
+        "value_calibration": [[round(value, 3), round(outcome, 3), count] for value, outcome, count in calibration],
+    }
+
+
+def oscillation(figures: Sequence[float]) -> float | None:
+    """How far the last `TREND` figures are from a straight line (root mean square); None if there are fewer."""
+    if len(figures) < TREND:
+        return None
+    generations, last = np.arange(TREND), np.array(figures[-TREND:])
+    line = np.polynomial.Polynomial.fit(generations, last, 1)
+    return round(float(np.sqrt(np.mean((last - line(generations)) ** 2))), 5)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The range in which a figure of the metrics should lie, and what to do about one outside."""
+
+    figure: str
+    low: float
+    high: float
+    too_low: str = ""
+    too_high: str = ""
+    from_generation: int = 1
+    """A young network is allowed more."""
+
+    def warning(self, metrics: Mapping[str, Any]) -> str:
+        """What is wrong in a line of metrics, and what to do; empty if nothing is."""
+        value = metrics.get(self.figure)
+        if value is None or metrics["generation"] < self.from_generation or self.low <= value <= self.high:
+            return ""
+        return f"{self.figure.replace('_', ' ')} is {value:.3g}: {self.too_low if value < self.low else self.too_high}"
+
+
+CHECKS = (
+    Check(
+        "sample_reuse", 0.25, 12.0,
+        too_low="most samples are never learned from; raise --learner.sample-reuse",
+        too_high="the network may learn these games by heart; lower --learner.sample-reuse",
+    ),
+    Check(
+        "distinct_positions", 0.2, 1.0,
+        too_low="the games repeat each other; raise --self-play.random-plies, or without sequential halving "
+        "--self-play.temperature-plies",
+    ),
+    Check(
+        "policy_entropy", 0.02, float("inf"), from_generation=5,
+        too_low="the search no longer doubts anything, so little new is tried; raise --self-play.random-plies",
+    ),
+    Check(
+        "policy_surprise", 0.01, 1.5, from_generation=5,
+        too_low="the search finds nothing that the network does not know; raise --search.num-simulations",
+        too_high="the network does not follow its search; raise --learner.sample-reuse or the network's size",
+    ),
+    Check(
+        "value_calibration_error", 0.0, 0.2, from_generation=5,
+        too_high="the network trusts its values too much or too little; lower --learner.sample-reuse, or keep older "
+        "games longer by --replay.window-start",
+    ),
+    Check(
+        "drawn_positions", 0.0, 0.95, from_generation=5,
+        too_high="nearly all games are drawn and teach little; raise --self-play.random-plies",
+    ),
+    Check(
+        "benchmark_oscillation", 0.0, 0.015, from_generation=TREND + 4,
+        too_high="the network forgets and learns again; lower --learner.learning-rate or raise --replay.window-max",
+    ),
+    Check(
+        "generations_since_promotion", 0, 12,
+        too_high="the gate has refused all candidates since; raise --gate.games so that it sees smaller differences, "
+        "or lower --learner.learning-rate",
+    ),
+)  # fmt: skip
+
+
+class Watch:
+    """Tells what is wrong once, and again only if it was right in between."""
+
+    def __init__(self) -> None:
+        self._wrong: set[str] = set()
+
+    def new_warnings(self, metrics: Mapping[str, Any]) -> list[str]:
+        """What has gone wrong in this generation."""
+        found = {check.figure: warning for check in CHECKS if (warning := check.warning(metrics))}
+        new = [warning for figure, warning in found.items() if figure not in self._wrong]
+        self._wrong = set(found)
+        return new

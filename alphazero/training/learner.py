@@ -1,0 +1,136 @@
+"""From samples to a better network."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting, TrainingError
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.training.cuda_replay import place
+from alphazero.training.replay_buffer import TrainingSet
+
+logger = logging.getLogger(__name__)
+
+FALLS_FROM = 0.7
+"""Share of a run after which the learning rate falls, linearly; until then it is constant."""
+
+READ_EVERY = 32
+"""Updates after which the losses are read from a GPU, which waits for it."""
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How the network learns."""
+
+    batch_size: int = 256
+    """Samples per update."""
+    learning_rate: float = 3e-3
+    """The rate until 70% of the run, by its generations or its minutes, whichever is further."""
+    final_learning_rate: float = 2e-4
+    """The rate at the end of the run, towards which it falls linearly then; a generation has that of its beginning."""
+    warmup_updates: int = 50
+    """Updates over which the rate rises from 0 in the first generation."""
+    weight_decay: float = 1e-4
+    """Decoupled decay of matrices and filters (Loshchilov and Hutter 2019)."""
+    max_gradient_norm: float = 1.0
+    """Longer gradients are shortened to this."""
+    ema_decay: float = 0.99
+    """The weights that play are an average of the learned ones, which loses this much of itself an update."""
+    sample_reuse: float = 4.0
+    """Samples drawn for each new one; where equal positions are merged, fewer samples share the draws."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("batch_size", 2, 1 << 20),
+            ("learning_rate", 1e-8, 10.0),
+            ("final_learning_rate", 0.0, 10.0),
+            ("warmup_updates", 0, 1 << 20),
+            ("weight_decay", 0.0, 10.0),
+            ("max_gradient_norm", 1e-6, 1e6),
+            ("ema_decay", 0.0, 0.999999),
+            ("sample_reuse", 1e-3, 1e3),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise InvalidSetting(f"learner setting {name} must lie between {low:g} and {high:g}, not {value}")
+
+
+class Learner:
+    """Updates a network on the replay window; keeps nothing between generations that the network does not keep."""
+
+    def __init__(self, net: NeuralNet, config: LearnerConfig, seed: int, threads: int = 1):
+        self.net, self.config, self.seed = net, config, seed
+        net.prepare_training(config.weight_decay, config.max_gradient_norm, config.ema_decay, threads)
+
+    def num_updates(self, num_new_samples: int) -> int:
+        """Updates for so many new samples: `sample_reuse` draws for each."""
+        return max(1, math.ceil(num_new_samples * self.config.sample_reuse / self.config.batch_size))
+
+    def learning_rate(self, progress: float, update: int) -> float:
+        """At `progress` (0 to 1) through the run, `update` updates after its start."""
+        config = self.config
+        rate = np.interp(progress, (FALLS_FROM, 1.0), (config.learning_rate, config.final_learning_rate))
+        return float(rate) * min(1.0, (update + 1) / (config.warmup_updates + 1))
+
+    def learn(
+        self,
+        training_set: TrainingSet,
+        num_updates: int,
+        generation: int,
+        progress: float,
+        on_update: Callable[[dict[str, float]], None] = lambda losses: None,
+    ) -> dict[str, float]:
+        """Updates the network; returns the mean losses. Raises TrainingError when they stop being finite."""
+        rng = np.random.Generator(np.random.Philox(key=(self.seed << 32) + generation))
+        source = place(training_set, self.net.learns_on)
+        tally, unread = Tally(generation), []
+        for update, batch in enumerate(source.batches(self.config.batch_size, num_updates, rng)):
+            warming_up = update if generation == 1 else self.config.warmup_updates
+            unread.append(self.net.train_step(batch, self.learning_rate(progress, warming_up)))
+            if self.net.learns_on == "cpu" or len(unread) == READ_EVERY or update == num_updates - 1:
+                for losses in unread:
+                    tally.add({name: float(loss) for name, loss in losses.items()})
+                unread.clear()
+            on_update(tally.newest)
+        self.net.finish_training()
+        return tally.means()
+
+
+class Tally:
+    """The losses of a generation; raises TrainingError when they stop being finite."""
+
+    def __init__(self, generation: int):
+        self.newest: dict[str, float] = {}
+        """The last finite ones."""
+        self._generation, self._totals = generation, dict[str, float]()
+        self._counted = self._skipped = self._in_a_row = 0
+
+    def add(self, losses: dict[str, float]) -> None:
+        """Those of the next batch."""
+        if not all(math.isfinite(loss) for loss in losses.values()):
+            self._skipped, self._in_a_row = self._skipped + 1, self._in_a_row + 1
+            if self._in_a_row == 3:
+                raise TrainingError(
+                    f"three batches in a row gave no finite loss ({losses}) in generation {self._generation}: "
+                    "lower --learner.learning-rate and go on with --resume; the generations before are safe"
+                )
+            return
+        self.newest, self._in_a_row, self._counted = losses, 0, self._counted + 1
+        for name, loss in losses.items():
+            self._totals[name] = self._totals.get(name, 0.0) + loss
+
+    def means(self) -> dict[str, float]:
+        """Of the batches that were learned from."""
+        if not self._counted:
+            raise TrainingError(
+                f"no batch of generation {self._generation} gave a finite loss: lower --learner.learning-rate"
+            )
+        if self._skipped:
+            total = self._counted + self._skipped
+            logger.warning("%d of %d batches gave no finite loss and were skipped", self._skipped, total)
+        return {name: total / self._counted for name, total in self._totals.items()}

@@ -1,0 +1,175 @@
+"""Samples of finished games, the window of recent ones, and the batches that the learner draws from it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import Batch
+from alphazero.storage.files import read_npz
+
+MAX_BYTES = 1 << 34
+"""A larger file of samples is taken for damaged."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """n positions of finished games, as the player to move saw them."""
+
+    states: np.ndarray
+    """`uint64[n, K]`."""
+    policies: np.ndarray
+    """`float32[n, A]`: the policy target."""
+    outcomes: np.ndarray
+    """`float32[n]`: z, the game's result for the player to move; where a ply was played at random later on, the
+    search's value just before it."""
+    values: np.ndarray
+    """`float32[n]`: the value target for the player to move."""
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @staticmethod
+    def join(parts: list[Samples]) -> Samples:
+        """One after another."""
+        return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
+
+
+def read_samples(path: Path) -> Samples:
+    """What was kept in a file; raises StorageError."""
+    return Samples(**read_npz(path, MAX_BYTES))
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """Which samples are learned from."""
+
+    window_start: int = 4
+    """Generations in the window at the beginning."""
+    window_growth: float = 0.5
+    """Generations by which the window grows each generation, so that the first, worst games leave soon."""
+    window_max: int = 20
+    """Generations in the window at most."""
+    merge: bool = True
+    """Average the targets of equal positions (mirror images count as equal) and keep one sample of them."""
+
+    def __post_init__(self) -> None:
+        if self.window_start < 1 or self.window_max < self.window_start or self.window_growth < 0:
+            raise InvalidSetting(
+                "the replay window must hold at least 1 generation at the start, not shrink, and end no smaller, "
+                f"not start {self.window_start}, growth {self.window_growth}, max {self.window_max}"
+            )
+
+
+class ReplayBuffer:
+    """The samples of recent generations."""
+
+    def __init__(self, kernels: Kernels, config: ReplayConfig):
+        self.kernels, self.config = kernels, config
+        self.generations: deque[tuple[int, Samples]] = deque()
+
+    def window(self, generation: int) -> int:
+        """Generations that are kept after `generation` (counted from 1)."""
+        config = self.config
+        return min(config.window_max, config.window_start + int(config.window_growth * (generation - 1)))
+
+    def add(self, generation: int, samples: Samples) -> None:
+        """Takes a generation's samples in and lets the oldest go."""
+        self.generations.append((generation, samples))
+        while len(self.generations) > self.window(generation):
+            self.generations.popleft()
+
+    def training_set(self) -> TrainingSet:
+        """All samples of the window, equal positions merged if so configured."""
+        samples = Samples.join([samples for _, samples in self.generations])
+        states, symmetries = self.kernels.canonical(samples.states)
+        policies = np.take_along_axis(samples.policies, self.kernels.game.symmetries[1][symmetries], axis=1)
+        values = samples.values
+        if self.config.merge:
+            states, policies, values = merge_equal(states, policies, values)
+        return TrainingSet(self.kernels, states, policies, values.astype(np.float32))
+
+
+def merge_equal(
+    states: np.ndarray, policies: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One row per distinct state, its targets the means."""
+    order = np.lexsort(states.T)
+    states, policies, values = states[order], policies[order], values[order].astype(np.float64)
+    starts = np.flatnonzero(np.append(True, (states[1:] != states[:-1]).any(axis=1)))
+    counts = np.diff(np.append(starts, len(states)))
+    mean_policies = np.add.reduceat(policies.astype(np.float64), starts) / counts[:, None]
+    return states[starts], mean_policies.astype(np.float32), np.add.reduceat(values, starts) / counts
+
+
+class TrainingSet:
+    """Positions with their targets, and batches of them.
+
+    States are canonical. Where they are not, since the game has no `transform`, batches come under random symmetries.
+    """
+
+    def __init__(self, kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray):
+        self.kernels = kernels
+        self.states, self.policies, self.values = states, policies, values
+        self._cells, self._actions = kernels.game.symmetries
+        self._num_turns = len(self._cells) if kernels.canonicalize is None else 1
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all positions as the network sees them, with their targets, a byte for each cell of a plane."""
+        return len(self) * (int(np.prod(self.kernels.game.observation_shape)) + 5 * self.policies.shape[1] + 4)
+
+    def batches(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """`count` batches; no position comes again before all others have come.
+
+        The next one is made on a thread of its own while the network learns from the last.
+        """
+        last: Future[Batch] | None = None
+        with ThreadPoolExecutor(1) as pool:
+            for rows, symmetries in self.draws(batch_size, count, rng):
+                following = pool.submit(self.batch, rows, symmetries)
+                if last is not None:
+                    yield last.result()
+                last = following
+            if last is not None:
+                yield last.result()
+
+    def draws(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """What `batch` takes for each of `count` batches."""
+        batch_size = min(batch_size, len(self))
+        order = np.empty(0, np.int64)
+        for _ in range(count):
+            if len(order) < batch_size:
+                order = np.concatenate([order, rng.permutation(len(self))])
+            rows, order = order[:batch_size], order[batch_size:]
+            yield rows, rng.integers(self._num_turns, size=batch_size)
+
+    def batch(self, rows: np.ndarray, symmetries: np.ndarray) -> Batch:
+        """The positions `rows int64[n]`, turned by `symmetries int64[n]`."""
+        states = self.states[rows]
+        masks, _, _ = self.kernels.describe_all(states)
+        planes = self.kernels.observations(states)
+        shape = planes.shape
+        flat = planes.reshape(*shape[:2], -1)
+        turned = np.take_along_axis(flat, self._cells[symmetries][:, None, :], axis=2).reshape(shape)
+        actions = self._actions[symmetries]
+        return Batch(
+            turned,
+            np.take_along_axis(masks, actions, axis=1),
+            np.take_along_axis(self.policies[rows], actions, axis=1),
+            self.values[rows],
+        )

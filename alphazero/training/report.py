@@ -1,0 +1,202 @@
+"""A run on a page: its figures, curves and warnings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alphazero.errors import RunFolderError
+from alphazero.pages import embed, make_page, make_table, new_figure
+from alphazero.settings import flat_settings
+from alphazero.storage.files import read_json
+from alphazero.storage.run_folder import read_metrics
+from alphazero.training.health import Watch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+Lines = Sequence[Mapping[str, Any]]
+"""The lines of a run's `metrics.jsonl`."""
+
+
+def make_report(run: Path) -> str:
+    """The HTML page of a run folder; raises InputError about what it cannot read."""
+    saved, lines = read_json(run / "config.json"), read_metrics(run)
+    if not lines:
+        raise RunFolderError(f"{run} has not finished a generation yet; try again later")
+    if (
+        not isinstance(saved, dict)
+        or not isinstance(saved.get("game"), str)
+        or not isinstance(saved.get("settings"), dict)
+    ):
+        raise RunFolderError(f"{run / 'config.json'} is not the settings of a run of this version")
+    if not all(map(_is_whole, lines)):
+        raise RunFolderError(f"{run / 'metrics.jsonl'} is damaged: figures are missing, or are no numbers; repair it")
+    evaluation = run / "evaluation.json"
+    parts = [
+        f"<h1>{escape(saved['game'])}: {escape(run.resolve().name)}</h1>",
+        _summary(lines),
+        _matches(evaluation) if evaluation.is_file() else "",
+        "<h2>Warnings</h2>",
+        _warnings(lines),
+        "<h2>Pictures</h2>",
+        _pictures(lines),
+        "<h2>The last generation</h2>",
+        make_table(("figure", "value"), [(name.replace("_", " "), _show(value)) for name, value in lines[-1].items()]),
+        "<h2>Settings</h2>",
+        make_table(("setting", "value"), sorted(flat_settings(saved).items())),
+    ]
+    return make_page(run.resolve().name, parts)
+
+
+def _is_whole(line: Mapping[str, Any]) -> bool:
+    """A line of metrics has numbers, or None, and two lists; some figures every run has had from the beginning."""
+    figures = {name: x for name, x in line.items() if name not in ("benchmark_figures", "value_calibration")}
+    names, bins = line.get("benchmark_figures", []), line.get("value_calibration", [])
+    return (
+        all(value is None or _is_number(value) for value in figures.values())
+        and all(_is_number(line.get(name)) for name in ("generation", "seconds", "games", "positions", "promoted"))
+        and isinstance(names, list)
+        and all(isinstance(name, str) and name.isprintable() and _is_number(line.get(name)) for name in names)
+        and isinstance(bins, list)
+        and all(isinstance(row, list) and len(row) == 3 and all(map(_is_number, row)) for row in bins)
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < 1e15  # matplotlib cannot draw much larger ones
+
+
+def _summary(lines: Lines) -> str:
+    last, games = lines[-1], sum(line["games"] for line in lines)
+    sentences = [
+        f"{len(lines)} generations in {last['seconds'] / 60:,.1f} minutes, {games:,} games, "
+        f"{sum(line['positions'] for line in lines):,} positions.",
+        f"Best net: generation {_best(lines)}.",
+    ]
+    for name in last.get("benchmark_figures", ())[:1]:
+        best = max((line for line in lines if line.get(name) is not None), key=lambda line: line[name])
+        sentences.append(
+            f"{name.replace('_', ' ').capitalize()}: {last[name]:.3f} now, {best[name]:.3f} at the most, "
+            f"in generation {best['generation']}."
+        )
+    return f"<p>{escape(' '.join(sentences))}</p>"
+
+
+def _best(lines: Lines) -> int:
+    return max((line["generation"] for line in lines if line["promoted"]), default=0)
+
+
+def _matches(path: Path) -> str:
+    evaluation = read_json(path)
+    try:
+        generation = evaluation["generation"]
+        rows = [
+            (
+                match["opponent"], f"{match['score']:.1%}", "{:.1%} to {:.1%}".format(*match["score_interval"]),
+                match["wins"], match["draws"], match["losses"], match["simulations"],
+            )
+            for match in evaluation["matches"]
+        ]  # fmt: skip
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise RunFolderError(f"{path} is damaged or no evaluation of a run; move it away") from error
+    head = ("opponent", "score", "95% interval", "wins", "draws", "losses", "simulations")
+    return f"<h2>Matches of generation {escape(str(generation))}</h2>" + make_table(head, rows)
+
+
+def _warnings(lines: Lines) -> str:
+    watch = Watch()
+    found = [(line["generation"], warning) for line in lines for warning in watch.new_warnings(line)]
+    items = "".join(f'<li class="warning">generation {number}: {escape(text)}</li>' for number, text in found)
+    return f"<ul>{items}</ul>" if items else "<p>None.</p>"
+
+
+def _show(value: object) -> str:
+    return f"{value:,.5g}" if isinstance(value, float) else str(value)
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+def _pictures(lines: Lines) -> str:
+    drawn = [
+        *(_picture(name.replace("_", " "), lines, _curves(name)) for name in lines[-1].get("benchmark_figures", ())),
+        _picture("policy loss", lines, _curves("policy_loss", "policy_entropy")),
+        _picture("value loss", lines, _curves("value_loss")),
+        _picture("gate: the candidate's score", lines, _gate),
+        _picture("policy surprise", lines, _curves("policy_surprise")),
+        _picture("value against outcome, last generation", lines, _calibration),
+        _picture("value calibration error", lines, _curves("value_calibration_error")),
+        _picture("shares of positions", lines, _curves("distinct_positions", "drawn_positions", "cache_hits")),
+        _picture("plies per game", lines, _curves("plies_per_game")),
+        _picture("simulations per second", lines, _curves("simulations_per_s")),
+        _picture("seconds of a generation", lines, _seconds),
+        _picture("positions in the window", lines, _curves("window_positions")),
+        _picture("learning rate", lines, _curves("learning_rate")),
+    ]
+    return f'<div class="pictures">{"".join(drawn)}</div>'
+
+
+def _picture(title: str, lines: Lines, draw: Callable[[Axes, Lines], None]) -> str:
+    figure = new_figure(6.0, 3.4)  # says so if there is no matplotlib
+    axes = figure.add_subplot()
+    axes.set_title(title, parse_math=False)
+    axes.grid(alpha=0.3)
+    draw(axes, lines)
+    return embed(title, figure)
+
+
+def _times(axes: Axes, lines: Lines) -> list[float]:
+    """The time after each generation, and its unit under the picture."""
+    unit, seconds = ("hours", 3600) if lines[-1]["seconds"] > 3 * 3600 else ("minutes", 60)
+    axes.set_xlabel(unit)
+    return [line["seconds"] / seconds for line in lines]
+
+
+def _curves(*names: str) -> Callable[[Axes, Lines], None]:
+    """One line for each figure, where a generation has it."""
+
+    def draw(axes: Axes, lines: Lines) -> None:
+        times = _times(axes, lines)
+        for name in names:
+            known = [(time, line[name]) for time, line in zip(times, lines, strict=True) if line.get(name) is not None]
+            axes.plot(*zip(*known, strict=True) if known else ([], []), marker=".", label=name.replace("_", " "))
+        if len(names) > 1:
+            axes.legend()
+
+    return draw
+
+
+def _gate(axes: Axes, lines: Lines) -> None:
+    times = _times(axes, lines)
+    for promoted, label in ((True, "promoted"), (False, "not promoted")):
+        known = [
+            (time, line["gate_score"])
+            for time, line in zip(times, lines, strict=True)
+            if line.get("gate_score") is not None and line["promoted"] == promoted
+        ]
+        axes.plot(*zip(*known, strict=True) if known else ([], []), "." if promoted else "x", label=label)
+    axes.set_ylim(-0.02, 1.02)
+    axes.legend()
+
+
+def _calibration(axes: Axes, lines: Lines) -> None:
+    bins = lines[-1].get("value_calibration", [])
+    axes.plot([-1, 1], [-1, 1], color="gray", linewidth=1)
+    axes.plot([value for value, _, _ in bins], [outcome for _, outcome, _ in bins], marker="o")
+    axes.set(xlabel="value", ylabel="mean outcome")
+
+
+def _seconds(axes: Axes, lines: Lines) -> None:
+    parts = ("self_play_seconds", "learning_seconds", "gate_seconds")
+    heights = [[line.get(name) or 0.0 for line in lines] for name in parts]
+    ends = [0.0, *(line["seconds"] for line in lines)]
+    whole = [end - begin for begin, end in itertools.pairwise(ends)]
+    rest = [max(0.0, total - sum(known)) for total, *known in zip(whole, *heights, strict=True)]
+    labels = [*(name.removesuffix("_seconds").replace("_", "-") for name in parts), "other"]
+    axes.stackplot(_times(axes, lines), *heights, rest, labels=labels)
+    axes.legend(loc="lower left")

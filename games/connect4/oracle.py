@@ -1,0 +1,56 @@
+"""Connect Four's perfect player, exact results for people, and balanced openings: one solver behind all three."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game, Position
+from alphazero.game.kernels import Kernels
+from alphazero.game.spec import AreBalanced, Truth
+from alphazero.players.player import Chooser, Player
+from games.connect4.solver import NO_SCORE, Solver, describe
+
+
+class SolverPlayer(Player):
+    """Wins as soon and loses as late as can be; among equally good columns it picks at random."""
+
+    name = "solver"
+
+    def __init__(self, kernels: Kernels, seed: int, threads: int):
+        self._solver, self._chooser = Solver(threads), Chooser(kernels, seed)
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        return self._chooser.best(self._solver.column_scores_all(states), games, plies)
+
+
+def make_solver(
+    kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int
+) -> SolverPlayer:
+    if argument or settings:
+        raise InvalidSetting("solver takes no argument and no settings; write solver")
+    return SolverPlayer(kernels, seed, threads)
+
+
+def make_truth(game: Game) -> Truth:
+    solver = Solver()
+
+    def truth(position: Position) -> dict[int, str]:
+        scores = solver.column_scores_all(position.state[None])[0]
+        best_first = np.argsort(-scores.astype(int), kind="stable")
+        return {
+            int(column): describe(int(scores[column]), position) for column in best_first if scores[column] != NO_SCORE
+        }
+
+    return truth
+
+
+def make_balance(game: Game) -> AreBalanced:
+    solver = Solver(threads=1)
+
+    def are_balanced(states: np.ndarray) -> np.ndarray:
+        return solver.solve_all(states, weak=True) == 0
+
+    return are_balanced

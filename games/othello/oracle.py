@@ -1,0 +1,97 @@
+"""Othello's own players and exact results for people: one endgame solver behind both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game, Position
+from alphazero.game.kernels import Kernels
+from alphazero.game.spec import Truth
+from alphazero.players.baselines import MinimaxPlayer
+from alphazero.players.player import Chooser, Player
+from games.othello.solver import NO_SCORE, Solver
+
+EMPTY_SQUARES = 16
+"""The solver plays perfectly from here on unless told otherwise: a tenth of a second a position, at most a few."""
+MOST_EMPTY_SQUARES = 22
+DEPTH = 4
+"""Plies that the solver looks ahead before."""
+
+
+class MostDiscs(Player):
+    """Takes the move that turns over the most discs; equally good ones at random."""
+
+    name = "greedy"
+
+    def __init__(self, kernels: Kernels, seed: int):
+        self._kernels, self._chooser = kernels, Chooser(kernels, seed)
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        legal_masks, _, _ = self._kernels.describe_all(states)
+        counts = np.zeros(legal_masks.shape, np.int64)
+        for action in range(legal_masks.shape[1]):
+            rows = np.flatnonzero(legal_masks[:, action])
+            children = states[rows]
+            self._kernels.play(children, np.zeros(len(rows), np.int8), np.full(len(rows), action))
+            counts[rows, action] = 1 + np.bitwise_count(children[:, 1])  # the mover's discs, seen from the other side
+        return self._chooser.best(counts, games, plies)
+
+
+class SolverPlayer(Player):
+    """Perfect, by discs, in positions with at most `empty_squares` empty; before, minimax."""
+
+    def __init__(self, kernels: Kernels, empty_squares: int, seed: int, threads: int):
+        self.name = f"solver:{empty_squares}"
+        self._solver, self._chooser = Solver(kernels.game, threads), Chooser(kernels, seed)  # type: ignore[arg-type]
+        self._minimax, self._empty_squares = MinimaxPlayer(kernels, DEPTH, seed, threads), empty_squares
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        actions = np.empty(len(states), np.int64)
+        solved = self._solver.num_empty(states) <= self._empty_squares
+        for rows, choose in ((solved, self._solve), (~solved, self._minimax.select_actions)):
+            if rows.any():
+                actions[rows] = choose(states[rows], games[rows], plies[rows])
+        return actions
+
+    def _solve(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        return self._chooser.best(self._solver.move_scores(states, best_only=True), games, plies)
+
+
+def make_greedy(kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int) -> MostDiscs:
+    if argument or settings:
+        raise InvalidSetting("greedy takes no argument and no settings; write greedy")
+    return MostDiscs(kernels, seed)
+
+
+def make_solver(
+    kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int
+) -> SolverPlayer:
+    wanted = argument or str(EMPTY_SQUARES)
+    if settings or not wanted.isascii() or not wanted.isdigit() or not 1 <= int(wanted[:3]) <= MOST_EMPTY_SQUARES:
+        raise InvalidSetting(
+            "solver takes no settings, and as its argument the number of empty squares from which it plays perfectly, "
+            f"1 to {MOST_EMPTY_SQUARES}: write solver or solver:20"
+        )
+    return SolverPlayer(kernels, int(wanted), seed, threads)
+
+
+def make_truth(game: Game) -> Truth:
+    solver = Solver(game)  # type: ignore[arg-type]
+
+    def truth(position: Position) -> dict[int, str]:
+        states = position.state[None].copy()
+        if solver.num_empty(states)[0] > EMPTY_SQUARES:
+            return {}
+        scores = solver.move_scores(states)[0].astype(int)
+        best_first = np.argsort(-scores, kind="stable")
+        return {int(action): describe(int(scores[action])) for action in best_first if scores[action] != NO_SCORE}
+
+    return truth
+
+
+def describe(score: int) -> str:
+    """A score, the mover's discs less the opponent's at the end, in words."""
+    return f"wins by {score}" if score > 0 else f"loses by {-score}" if score < 0 else "draw"

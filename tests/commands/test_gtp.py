@@ -1,0 +1,255 @@
+"""Our players as an engine: answers of the form and the sense that the Go Text Protocol asks for."""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alphazero.commands import gtp
+from alphazero.commands.gtp import Server
+from alphazero.commands.shared import run_command
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.game.gtp_words import GtpWords, without_i
+from alphazero.players.contestants import open_contestant
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Talk:
+    """A server and what it says to each line."""
+
+    def __init__(self, game: str, player: str = "greedy"):
+        loaded, self.out = registry.load(game), io.StringIO()
+        self.server = Server(loaded, open_contestant(player, loaded, seed=1, threads=1), self.out)
+
+    def __call__(self, line: str, steps: int = 0) -> str:
+        self.out.seek(0)
+        self.out.truncate()
+        left = iter(range(steps))
+        self.going_on = self.server.handle(line + "\n", lambda: next(left, None) is None)
+        return self.out.getvalue()
+
+
+def test_answers_have_the_form_of_the_protocol():
+    talk = Talk("othello")
+    assert talk("protocol_version") == "= 2\n\n"
+    assert talk("17 protocol_version") == "=17 2\n\n"
+    assert talk("\t 17  protocol_version\x01 # a comment") == "=17 2\n\n"
+    assert talk("") == talk("# only a comment") == talk("   ") == ""
+    assert talk("5 fly") == "?5 unknown command\n\n"
+    assert talk("clear_board") == "= \n\n"
+    assert talk("known_command genmove") == "= true\n\n" and talk("known_command fly") == "= false\n\n"
+    assert talk("name") == "= alphazero greedy\n\n"
+    assert talk("list_games") == "= Othello\n\n" and talk("set_game othello") == "= \n\n"
+    assert talk("set_game Go") == "? this engine plays Othello\n\n"
+    assert talk.going_on and talk("9 quit") == "=9 \n\n" and not talk.going_on
+
+
+def test_every_listed_command_is_known_and_answers_end_with_one_empty_line():
+    talk = Talk("othello6")
+    listed = talk("list_commands").removeprefix("= ").split()
+    needed = {
+        "protocol_version",
+        "name",
+        "version",
+        "known_command",
+        "list_commands",
+        "quit",
+        "boardsize",
+        "clear_board",
+    }
+    assert needed | {"komi", "play", "genmove", "undo"} <= set(listed) and "kata-analyze" not in listed
+    for command in listed:
+        answer = talk(command)
+        assert answer.endswith("\n\n") and "\n\n" not in answer[:-2] and "unknown" not in answer
+
+
+def test_a_game_of_othello_with_passes_left_out():
+    talk = Talk("othello")
+    assert talk("boardsize 8") == "= \n\n" and talk("boardsize 9") == "? unacceptable size\n\n"
+    assert talk("rectangular_boardsize 8 8") == "= \n\n"
+    assert talk("play b A1") == "? illegal move\n\n"
+    assert talk("play black d3") == "= \n\n"
+    assert talk("play b c3") == "? illegal move: it is white's turn\n\n"
+    assert talk("undo") == "= \n\n" and talk("undo") == "? cannot undo\n\n"
+    # from random play: black has to pass at the end of it
+    moves = "f5 d6 c4 d3 e2 b4 a4 b3 b5 f4 c2 f6 e6 c3 g6 a3 b2 a5 c6 d2 d1 a1 a2 b6 f3 c5 b7 a6 a7 a8"
+    for ply, move in enumerate(moves.split()):
+        assert talk(f"play {'bw'[ply % 2]} {move}") == "= \n\n"
+    assert talk.server.position.legal_actions == [64]
+    assert re.fullmatch(r"= [A-H][1-8]\n\n", talk("genmove w"))
+    assert talk.server.position.actions[30] == 64 and talk.server.position.ply == 32
+    assert talk("undo") == "= \n\n" and talk.server.position.ply == 30  # the pass went with the move
+    assert talk("play b PASS") == "= \n\n" and talk.server.position.ply == 31
+    assert "\n1 O . . X . . . .\n" in talk("showboard")
+
+
+def test_a_game_is_played_to_its_end():
+    talk = Talk("tictactoe", "minimax:9")
+    colours = "bw" * 4 + "b"
+    for colour in colours:
+        assert re.fullmatch(r"= [ABC][123]\n\n", talk(f"genmove {colour}"))
+    assert talk("genmove w") == talk("play w A1") == "? the game is over\n\n"
+    assert talk("clear_board") == "= \n\n" and not talk.server.position.actions
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("play b", "play takes a colour and a vertex"),
+        ("play red A1", "a colour is b, w, black or white"),
+        ("genmove", "a colour is b, w, black or white"),
+        ("play b Z9", "illegal move"),
+        ("boardsize", "unacceptable size"),
+        ("boardsize x", "unacceptable size"),
+        ("komi", "komi is a number"),
+        ("komi x", "komi is a number"),
+        ("kata-analyze", "unknown command"),
+    ],
+)
+def test_what_is_wrong_is_refused(line, complaint):
+    talk = Talk("tictactoe")
+    assert talk(line) == f"? {complaint}\n\n" and talk("genmove b").startswith("= ")
+
+
+def test_a_board_that_is_no_square():
+    talk = Talk("connect4")
+    assert talk("boardsize 6") == talk("boardsize 7") == "? unacceptable size\n\n"
+    assert talk("rectangular_boardsize 7 6") == "= \n\n"
+    assert talk("rectangular_boardsize 6 7") == "? unacceptable size\n\n"
+    assert re.fullmatch(r"= [1-7]\n\n", talk("genmove b"))
+
+
+def test_go_from_openspiel_knows_its_komi_and_passes():
+    pytest.importorskip("pyspiel")
+    talk = Talk("openspiel:go(board_size=9,komi=7.5)", "random")
+    assert talk("komi 7.5") == "= \n\n" and talk("komi 6.5") == "? the komi of this game is 7.5\n\n"
+    assert talk("boardsize 9") == "= \n\n" and talk("play b J9") == "= \n\n"
+    assert talk("play w i5") == "? illegal move\n\n"
+    assert talk("play b A1") == "= \n\n" and talk.server.position.ply == 3  # white has passed
+    assert re.fullmatch(r"= ([A-HJ][1-9]|pass)\n\n", talk("genmove w"))
+    with pytest.raises(registry.GameError, match="handicap"):
+        loaded = registry.load("openspiel:go(board_size=9,handicap=2)")
+        loaded.gtp_words(loaded.game)
+
+
+def test_columns_of_gomoku_are_those_of_go():
+    assert [without_i(word) for word in ("a1", "h8", "i9", "o15", "pass", "swap")] == [
+        "a1", "h8", "j9", "p15", "pass", "swap",
+    ]  # fmt: skip
+    loaded = registry.load("gomoku")
+    words, start = loaded.gtp_words(loaded.game), loaded.game.start()
+    assert words.vertex(start, start.parse("i9")) == "J9" and words.action(start, "j9") == start.parse("i9")
+
+
+def test_every_action_of_every_game_has_a_vertex_of_its_own(game):
+    loaded = registry.load(game.name)
+    words: GtpWords = loaded.gtp_words(game)
+    position = game.start()
+    while not position.terminal and position.ply < 12:
+        vertices = [words.vertex(position, action) for action in position.legal_actions]
+        assert [words.action(position, vertex.lower()) for vertex in vertices] == position.legal_actions
+        position = position.play(position.legal_actions[position.ply % len(position.legal_actions)])
+
+
+def test_an_analysis_goes_on_until_something_is_asked(monkeypatch):
+    monkeypatch.setattr(gtp.time, "monotonic", iter(range(100_000)).__next__)  # every simulation takes a second
+    talk = Talk("tictactoe", "mcts:20")
+    assert "kata-analyze" in talk("list_commands")
+    for move in ("b A1", "w B2", "b A2"):
+        talk(f"play {move}")
+    lines = talk("3 kata-analyze w 1000 maxmoves 2", steps=200).split("\n")
+    assert lines[0] == "=3" and lines[-2:] == ["", ""] and len(lines) > 10
+    assert all(line.startswith("info move ") and line.count("info move ") <= 2 for line in lines[1:-2])
+    found = re.fullmatch(
+        r"info move (\S+) visits (\d+) utility (\S+) winrate (\S+) prior (\S+) order 0 pv (.*?)( info .*)?", lines[-3]
+    )
+    assert found is not None
+    move, visits, utility, winrate, prior, line, _ = found.groups()
+    assert move == "A3"  # else black wins there
+    assert line.split()[0] == "A3" and len(line.split()) > 1
+    assert int(visits) > 100 and float(prior) == pytest.approx(1 / 6, abs=1e-6)
+    assert float(winrate) == pytest.approx((1 + float(utility)) / 2, abs=1e-6)
+    assert talk("genmove w") == "= A3\n\n"
+
+
+@pytest.mark.parametrize("command", ["kata-genmove_analyze", "lz-genmove_analyze"])
+def test_a_move_is_analysed_and_played(command):
+    talk = Talk("tictactoe", "mcts:60")
+    assert talk(f"known_command {command}") == "= true\n\n"
+    for move in ("b A1", "w B2", "b A2"):
+        talk(f"play {move}")
+    lines = talk(f"3 {command} w 1000").split(
+        "\n"
+    )  # nothing interrupts it, and the search is shorter than the interval
+    assert lines[0] == "=3" and len(lines) == 5
+    assert lines[1].startswith("info move A3 ")
+    assert sum(int(visits) for visits in re.findall(r" visits (\d+) ", lines[1])) == 60
+    assert lines[2:] == ["play A3", "", ""] and talk.server.position.ply == 4
+    assert talk(f"{command} w").startswith("? illegal move: it is black's turn") and talk.server.position.ply == 4
+    assert len(talk(f"{command} interval 1 maxmoves 1").split("info move ")) >= 2 and talk.server.position.ply == 5
+
+
+def test_leela_zeros_words_are_whole_numbers():
+    talk = Talk("tictactoe", "mcts:60")
+    line = talk("lz-genmove_analyze b").split("\n")[1]
+    found = re.findall(r"info move \S+ visits \d+ winrate (\d+) prior (\d+) order \d+ pv [A-C1-3 ]+", line)
+    assert len(found) == line.count("info move ") == 9
+    assert all(0 <= int(winrate) <= 10_000 and int(prior) == 1111 for winrate, prior in found)
+    assert talk("lz-analyze", steps=3).startswith("=\n")
+
+
+def test_a_move_that_is_analysed_is_drawn_at_the_players_temperature():
+    moves = set()
+    talk = Talk("tictactoe", "mcts:60@temperature=1")
+    for _ in range(12):
+        talk("clear_board")
+        moves.add(talk("kata-genmove_analyze b").split("\n")[-3])
+    assert len(moves) > 2
+
+
+def test_an_analysis_that_cannot_begin_is_refused():
+    talk = Talk("tictactoe", "mcts:20")
+    assert talk("kata-analyze w").startswith("? illegal move: it is black's turn")
+    assert talk("kata-analyze b 50 ownership").startswith("? after the colour")
+    assert talk("kata-analyze interval x").startswith("? interval takes a whole number")
+    assert talk("kata-analyze") == "=\n\n"
+
+
+def test_who_is_not_in_this_program_cannot_be_offered():
+    loaded = registry.load("tictactoe")
+    with pytest.raises(InvalidSetting, match="human cannot be offered"):
+        Server(loaded, open_contestant("human", loaded, seed=1, threads=1), io.StringIO())
+
+
+def test_a_real_process_talks_over_pipes_and_keeps_its_output_clean(tmp_path):
+    policy = tmp_path / "noisy.py"
+    policy.write_text("def f(x):\n    print('thinking')\n    return x.reshape(len(x), -1)[:, :9]\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "alphazero.commands.gtp", f"python:{policy}:f", "--game", "tictactoe"],
+        cwd=ROOT, input="1 genmove b\n\nkomi 6.5\nfly\n2 showboard", capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert re.fullmatch(r"=1 [ABC][123]\n\n= \n\n\? unknown command\n\n=2 (\n.+){4}\n\n", done.stdout)
+    assert done.stderr.strip() == "thinking"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("random", "say which one by --game"),
+        ("radnom --game tictactoe", "did you mean 'random'?"),
+        ("human --game tictactoe", "human cannot be offered as an engine"),
+        ("random --game tictatoe", "did you mean 'tictactoe'?"),
+        ("random --game tictactoe --seed -1", "--seed must lie between"),
+        ("runs/none", "runs/none does not exist"),
+    ],
+)
+def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):
+    assert run_command(gtp.main, line.split()) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1 and message in errors

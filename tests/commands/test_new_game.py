@@ -1,0 +1,118 @@
+"""The way to a game of one's own: the written skeleton and the tutorial do what they say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import alphazero.commands.check
+import alphazero.commands.new
+from alphazero.commands import pit
+from alphazero.commands import train as main_module
+from alphazero.commands.shared import run_command
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = (ROOT / "docs" / "new_game.md").read_text(encoding="utf-8")
+
+
+QUICKLY = [
+    "--generations", "1", "--net.blocks", "1", "--net.channels", "8", "--self-play.games-per-generation", "8",
+    "--search.num-simulations", "4", "--gate.games", "4", "--evaluation.games", "2",
+]  # fmt: skip
+MAINS = {"alphazero.commands.check": alphazero.check_game.main, "main.py": main_module.main, "pit.py": pit.main}
+
+
+def new_game(*argv: object) -> int:
+    return run_command(alphazero.new_game.main, [str(word) for word in argv])
+
+
+def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert new_game("my_game", "--folder", tmp_path) == 0
+    said = capsys.readouterr().out
+    assert "check_game" in said and "main.py" in said
+    assert len((tmp_path / "my_game.py").read_text().splitlines()) <= 80
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0 and "4 passed" in result.stdout, result.stdout
+    assert run_command(alphazero.check_game.main, [str(tmp_path / "my_game.py")]) == 0
+    said = capsys.readouterr().out
+    assert "keeps all laws" in said and "warning" not in said and "compiled" in said
+
+
+def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "test_chess.py").write_text("mine")
+    assert new_game("chess", "--folder", tmp_path) == 2
+    assert "test_chess.py is there already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["test_chess.py"]
+    assert (tmp_path / "test_chess.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "argv", [["My-Game"], ["class"], ["_"], ["random"], ["numpy"], ["../x"], [""], [], ["x", "--folder", "no/such"]]
+)
+def test_wrong_names_get_one_sentence(argv: list[str], tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert new_game(*argv) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch, capsys):
+    """Its game, then every command that it names, in order; training is cut short."""
+    monkeypatch.chdir(tmp_path)
+    blocks = [part.split("\n", 1) for part in TUTORIAL.split("```")[1::2]]  # language, text
+    game, _ = (text for language, text in blocks if language == "python")
+    Path("domineering.py").write_text(game)
+    ran = []
+    for line in "".join(text for language, text in blocks if not language).splitlines():
+        words = line.split()
+        assert words[0] == "python"
+        command, argv = (words[2], words[3:]) if words[1] == "-m" else (words[1], words[2:])
+        if "human" in argv:
+            monkeypatch.setattr("builtins.input", lambda prompt: "quit")
+        if command == "main.py":
+            argv = [*argv[:2], *QUICKLY]
+        elif command == "pit.py":
+            argv = ["runs/domineering-1@simulations=4" if word == "runs/domineering-1" else word for word in argv]
+            argv += ["--games", "2"] * ("human" not in argv)
+        run = {"alphazero.commands.check": alphazero.check_game.main, "main.py": main_module.main, "pit.py": pit.main}[
+            command
+        ]
+        assert run_command(run, argv) == 0, capsys.readouterr()
+        ran.append(command)
+        said = capsys.readouterr()
+        if command == "alphazero.commands.check":
+            assert "keeps all laws" in said.out and "warning" not in said.out
+    assert ran == ["alphazero.commands.check", "main.py", "pit.py", "pit.py"]
+
+
+def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """What the tutorial shows of symmetries, put into the game that `new_game` writes."""
+    _, mirrored = (part.removeprefix("python\n") for part in TUTORIAL.split("```") if part.startswith("python\n"))
+    assert new_game("mirrored", "--folder", tmp_path) == 0
+    path = tmp_path / "mirrored.py"
+    path.write_text(path.read_text() + "\n" + mirrored)
+    assert run_command(alphazero.check_game.main, [str(path), "--games", "20"]) == 0
+    assert "symmetries    2" in capsys.readouterr().out
+    path.write_text(path.read_text().replace("return images, images", "return images, images[[0, 0]]"))
+    assert run_command(alphazero.check_game.main, [str(path), "--games", "20"]) == 2
+    assert "symmetry 1 must turn a game into a game" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [5, 8])
+def test_the_new_games_board_can_be_made_larger(size: int, tmp_path: Path):
+    assert new_game("my_game", "--folder", tmp_path) == 0
+    path = tmp_path / "my_game.py"
+    path.write_text(path.read_text().replace("SIZE = 4", f"SIZE = {size}"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0 and "4 passed" in result.stdout, result.stdout
+
+
+def test_a_second_try_with_the_same_name_says_that_it_is_there(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    assert new_game("my_game") == 0
+    assert new_game("my_game") == 2
+    assert "my_game.py is there already" in capsys.readouterr().err

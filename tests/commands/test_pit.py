@@ -1,0 +1,320 @@
+"""The command `pit.py`: reports, exit codes, and what a wrong command line gets."""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from alphazero.commands import pit
+from alphazero.commands.shared import parse, run_command
+from alphazero.errors import InputError
+from alphazero.game import registry
+from alphazero.game.record import read_records
+from alphazero.nets.torch_net import TorchNet
+from alphazero.progress import Progress
+
+ROOT = Path(pit.__file__).parent
+
+
+def run_pit(*arguments):
+    return run_command(pit.main, [str(argument) for argument in arguments])
+
+
+def figure(report: str, name: str) -> str:
+    return re.search(rf"^{name} +(.*)$", report, re.MULTILINE)[1]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    loaded = registry.load("tictactoe")
+    path = tmp_path_factory.mktemp("nets") / "net.safetensors"
+    loaded.make_net(loaded.game, {"blocks": 1, "channels": 8}).save(path, {})
+    return path
+
+
+def test_a_match_is_reported_and_written(capsys, tmp_path):
+    file = tmp_path / "result.json"
+    assert run_pit("random", "greedy", "--games", 50, "--seed", 3, "--json", file) == 0
+    report, errors = capsys.readouterr()
+    assert report.startswith("connect4: random against greedy, 50 games\n") and errors == ""
+    written = json.loads(file.read_text())
+    first, second = written["contestants"]
+    assert [first["name"], second["name"]] == ["random", "greedy"]
+    assert first["wins"] + first["draws"] + first["losses"] == written["games"] == 50
+    assert (first["wins"], first["draws"], first["losses"]) == (second["losses"], second["draws"], second["wins"])
+    assert [first[name] for name in ("wins", "draws", "losses")] == [
+        int(figure(report, name)) for name in ("wins", "draws", "losses")
+    ]
+    assert first["score"] == (first["wins"] + first["draws"] / 2) / 50 == 1 - second["score"]
+    assert figure(report, "score").startswith(f"{first['score']:.1%} (95% interval ")
+    low, high = first["score_interval"]
+    assert low < first["score"] < high and second["score_interval"] == pytest.approx([1 - high, 1 - low])
+    assert figure(report, "Elo difference").startswith("-")
+    assert written["distinct_games"] == int(figure(report, "distinct games"))
+    assert first["ms_per_move"] > 0 and second["ms_per_move"] > 0
+
+
+@pytest.mark.parametrize("others", [["random"], ["random", "greedy"]], ids=["match", "tournament"])
+def test_the_device_reaches_the_nets(checkpoint, others: list[str], tmp_path, monkeypatch, capsys):
+    devices: list[str] = []
+    use_device = TorchNet.use_device
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(TorchNet, "use_device", lambda self, name: (devices.append(name), use_device(self, name))[1])
+    assert run_pit(checkpoint, *others, "--device", "cpu", "--games", 2, "--simulations", 2) == 0
+    assert devices == ["cpu"]
+
+
+def test_the_same_seed_gives_the_same_match(tmp_path):
+    results = []
+    for i, (seed, threads) in enumerate([(1, 1), (1, 2), (2, 1)]):
+        file = tmp_path / f"{i}.json"
+        arguments = ("mcts:20", "mcts:10@temperature=1", "--game", "tictactoe", "--games", 40)
+        assert run_pit(*arguments, "--seed", seed, "--threads", threads, "--json", file) == 0
+        results.append(re.sub(r'"ms_per_move": .*', "", file.read_text()))
+    assert results[0] == results[1] != results[2]
+
+
+def test_a_contestant_against_itself(capsys):
+    assert run_pit("random", "random", "--games", 1) == 0
+    assert "random against random, 1 games" in capsys.readouterr().out
+
+
+def test_the_game_is_that_of_the_checkpoint(checkpoint, capsys):
+    assert run_pit("random", f"{checkpoint}@simulations=4", "--games", 4) == 0
+    assert capsys.readouterr().out.startswith("tictactoe: random against ")
+    assert run_pit(checkpoint, checkpoint, "--games", 4, "--simulations", 0) == 0
+    assert run_pit(checkpoint, "random", "--game", "connect4") == 2
+    assert "a net for tictactoe, not for connect4" in capsys.readouterr().err
+
+
+def test_a_game_file_of_the_users_own(capsys):
+    assert (
+        run_pit("minimax:12", "random", "--game", ROOT / "tests" / "game" / "double_move_game.py", "--games", 10) == 0
+    )
+    assert capsys.readouterr().out.startswith("double_move: ")
+
+
+def test_humans_play_one_game_after_the_other(monkeypatch, capsys):
+    answers = ["a1", "a1", "b1", "a2", "b2", "a3", "c3", "c2", "b3", "c1", "a3"]  # the second a1 is taken
+    monkeypatch.setattr("builtins.input", lambda prompt: answers.pop(0))
+    assert run_pit("human", "human", "--game", "tictactoe") == 0
+    report = capsys.readouterr().out
+    assert "'a1' is not a legal action here (legal: b1, " in report and answers == []
+    assert "1 X O .\n2 X O .\n3 X . .\n  a b c\n\nGame 1: human wins." in report
+    assert "1 . . O\n2 . . O\n3 X X X\n  a b c\n\nGame 2: human wins." in report
+    assert figure(report, "wins") == figure(report, "losses") == "1"
+
+
+def test_a_human_may_leave(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("builtins.input", lambda prompt: "quit")
+    assert run_pit("human", "random", "--json", tmp_path / "x.json") == 0
+    assert capsys.readouterr().out.endswith("You have left the match.\n") and not list(tmp_path.iterdir())
+
+
+def test_who_leaves_keeps_the_games_that_are_over(monkeypatch, capsys, tmp_path):
+    answers = ["a1", "b1", "a2", "b2", "a3", "b1", "quit"]
+    monkeypatch.setattr("builtins.input", lambda prompt: answers.pop(0))
+    file, result = tmp_path / "games.jsonl", tmp_path / "x.json"
+    line = ("human", "human", "--game", "tictactoe", "--games", 4, "--save-games", file, "--json", result)
+    assert run_pit(*line) == 0
+    report = capsys.readouterr().out
+    assert "You have left the match." in report and figure(report, "wins") == "1" and answers == []
+    assert [record.moves for record in read_records(file)] == [("a1", "b1", "a2", "b2", "a3")]
+    assert json.loads(result.read_text())["games"] == 1
+
+
+WRONG = [
+    ("--replay x --seed 1", "--replay goes with --game alone"),
+    ("--replay x --ladder y", "--replay goes with --game alone"),
+    ("human bset", "did you mean 'best'?"),
+    ("human best --game tictactoe", "unknown contestant 'best' (allowed: greedy, "),
+    ("best@simulation=3 random", "did you mean 'simulations'?"),
+    ("best:2 random", "best takes no argument"),
+    ("", "pit.py takes two contestants, as in pit.py random greedy, not 0"),
+    ("random", "two contestants, as in pit.py random greedy, not 1"),
+    ("random greedy random", "random is named twice"),
+    ("random greedy --simulatons 5", "did you mean --simulations?"),
+    ("random --gmaes 5 greedy", "did you mean --games?"),
+    ("random --verbose", "unknown option '--verbose'"),
+    ("random greedy -x", "unknown option '-x'"),
+    ("random greedy --games", "--games needs a value"),
+    ("random greedy --games ten", "--games takes INT, not 'ten'"),
+    ("random greedy --games=1.5", "--games takes INT, not '1.5'"),
+    ("random greedy --games -5", "--games must lie between 1 and 1,000,000, not -5"),
+    ("random greedy --device gpu", "unknown device 'gpu'; did you mean 'cpu'? (allowed: auto, cpu, cuda)"),
+    ("random greedy --games 0", "--games must lie between"),
+    ("random greedy --seed x", "--seed takes a whole number, not 'x'"),
+    ("random greedy --seed -1", "--seed must lie between"),
+    ("random greedy --threads 0", "--threads must lie between"),
+    ("random greedy --simulations -1", "--simulations must lie between"),
+    ("random greedy --game conect4", "did you mean 'connect4'?"),
+    ("random greedy --game none.py", "there is no game file 'none.py'"),
+    ("random greedy --json /none/x.json", "--json takes a file in a folder that exists"),
+    ("random greedy --json /", "--json takes a file in a folder that exists"),
+    ("random gredy", "did you mean 'greedy'?"),
+    ("random minimax:x", "minimax takes a depth as a whole number, not 'x'"),
+    ("random minimax:0", "the depth of minimax must lie between 1 and 42"),
+    ("random mcts:x", "not 'x'"),
+    ("random mcts:0", "at least 1 simulation"),
+    ("random mcts@simulations=-1", "simulations must not be negative: -1"),
+    ("random mcts:5@temprature=1", "did you mean 'temperature'?"),
+    ("random mcts:5@c_puct=-1", "c_puct must lie between"),
+    ("random random@temperature=1", "random takes no settings"),
+    ("random runs/none", "runs/none does not exist"),
+    ("random none.safetensors --game tictactoe", "none.safetensors does not exist"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
+def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run_pit(*line.split()) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1
+    assert errors.startswith("error: ") and message in errors
+
+
+def run_process(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "pit.py", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, **options
+    )
+
+
+def test_help_is_shown_by_a_real_process():
+    done = run_process("--help")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "usage: pit.py" in done.stdout and "--simulations" in done.stdout and "minimax:DEPTH" in done.stdout
+
+
+def test_a_real_process_says_what_is_wrong():
+    done = run_process("random", "greedy", "--simulatons", "5")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: unknown option '--simulatons'; did you mean --simulations?\n"
+
+
+def test_a_reader_that_leaves_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.Popen(
+        [sys.executable, "pit.py", "random", "greedy", "--games", "2"], cwd=ROOT, stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert process.communicate(timeout=60)[1] == b"" and process.returncode == 1
+
+
+def test_the_exit_codes(capsys):
+    def interrupted(argv):
+        raise KeyboardInterrupt
+
+    def broken(argv):
+        raise ZeroDivisionError
+
+    def refused(argv):
+        raise InputError("two\nlines")
+
+    assert run_command(lambda argv: None, []) == 0
+    assert run_command(refused, []) == 2
+    assert capsys.readouterr().err == "error: two lines\n"
+    assert run_command(interrupted, []) == 130
+    assert capsys.readouterr().err == "\ninterrupted\n"
+    with pytest.raises(ZeroDivisionError):  # a bug of ours: Python shows it and exits with 1
+        run_command(broken, [])
+
+
+TERMINATED = """
+import os, signal, sys, time
+from concurrent.futures import ThreadPoolExecutor
+from alphazero.commands.shared import run_command
+
+def main(argv):
+    try:
+        {}
+    finally:
+        print("ended what it began")
+
+sys.exit(run_command(main, []))
+"""
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+        # as searches in compiled code, which cannot be interrupted
+        "ThreadPoolExecutor().submit(time.sleep, 60); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+        "import games; registry.load('game.py')",
+    ],
+)
+def test_a_command_that_is_terminated_ends_what_it_began(work, tmp_path):
+    (tmp_path / "game.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    begin = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED.format(work)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=50,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (143, "ended what it began\n", "")
+    assert time.monotonic() - begin < 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    rate: float = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    inner: Inner = dataclasses.field(default_factory=Inner)
+    colour: str = "red"
+    width: int = 1
+
+
+def test_parse_knows_nested_settings_and_defaults():
+    assert parse(Outer, ["--inner.rate", "2"]) == Outer(Inner(2.0))
+    assert parse(Outer, ["--width=3"], default=Outer(Inner(4.0), "blue")) == Outer(Inner(4.0), "blue", 3)
+    for argv, message in (
+        (["--iner.rate", "2"], "unknown option '--iner.rate'; did you mean --inner.rate?"),
+        (["--inner.rate", "x"], "--inner.rate takes a number, not 'x' (see --help)"),
+        (["--color", "x"], "unknown option '--color'; did you mean --colour?"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            parse(Outer, argv)
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
+    clock = iter([0, *range(1, 1000, 3)])
+    monkeypatch.setattr("alphazero.commands.shared.time.monotonic", lambda: float(next(clock)))
+    with Progress("match") as progress:
+        for done in range(1, 8):
+            progress.show(done / 8, f"{done} of 8")
+    lines = capsys.readouterr().err.splitlines()
+    assert 0 < len(lines) < 7
+    assert all(re.fullmatch(r"match: \d of 8, about \d\d:\d\d left", line) for line in lines)
+
+
+def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Progress("match") as progress:
+        progress.show(0.5, "4 of 8")
+        progress._bar.refresh()
+    assert "match  50%" in capsys.readouterr().err
+
+
+def test_a_card_cannot_make_a_file_run(tmp_path, capsys):
+    """A checkpoint is data: the game that its card names is never looked for among files and modules."""
+    (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
+    net = tmp_path / "net.safetensors"
+    for name in (str(tmp_path / "evil.py"), "antigravity", "os.path", "tests.evil"):
+        loaded = registry.load("tictactoe")
+        settings = {"blocks": 1, "channels": 8, "head_channels": 4, "value_hidden": 8}
+        loaded.make_net(loaded.game, settings).save(net, {"game": name})
+        assert run_command(pit.main, [str(net), "random"]) == 2
+        said = capsys.readouterr().err
+        assert "say where it is by --game" in said and "executed" not in said

@@ -1,0 +1,158 @@
+"""A net of a run becomes one to ship, with a card that tells the truth about it."""
+
+import shlex
+from dataclasses import asdict, replace
+
+import pytest
+
+from alphazero.commands import publish
+from alphazero.commands import train as program
+from alphazero.commands.shared import parse, run_command
+from alphazero.game import registry
+from alphazero.storage.checkpoint import load_checkpoint, read_card
+from alphazero.storage.run_folder import read_metrics
+
+TRAINING = shlex.split(
+    "--game tictactoe --generations 3 --net.blocks 1 --net.channels 8 --search.num-simulations 4 --gate.games 4 "
+    "--gate.simulations 2 --self-play.games-per-generation 8 --evaluation.opponents random --evaluation.games 2 "
+    "--evaluation.simulations 2 --threads 1 --seed 3"
+)
+FAST = ["--opponents", "random", "greedy", "--games", "6", "--match-simulations", "4", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "tictactoe-1"
+    program.main([*TRAINING, "--run", str(folder)])
+    return folder
+
+
+def published(run, tmp_path, *more):
+    output = tmp_path / "net.safetensors"
+    assert run_command(publish.main, [f"{run}:2", str(output), "--description", "A test.", *FAST, *more]) == 0
+    return load_checkpoint(output)
+
+
+def test_the_weights_are_those_of_the_generation(run, tmp_path):
+    tensors, card = published(run, tmp_path)
+    expected, _ = load_checkpoint(run / "generation_0002.safetensors")
+    assert tensors.keys() == expected.keys() and all((tensors[name] == expected[name]).all() for name in tensors)
+    assert card["generation"] == 2 and card["description"] == "A test." and card["game"] == "tictactoe"
+
+
+def test_the_card_counts_what_the_net_was_made_from(run, tmp_path):
+    _, card = published(run, tmp_path)
+    first_two = read_metrics(run)[:2]
+    assert card["data"]["generations"] == 2
+    assert card["data"]["games"] == sum(line["games"] for line in first_two) >= 16
+    assert card["data"]["positions"] == sum(line["positions"] for line in first_two)
+    assert card["hours"] == round(first_two[1]["seconds"] / 3600, 3)
+    assert "1 threads" in card["hardware"]
+
+
+def test_the_card_says_what_the_run_started_from(run, tmp_path):
+    folder = tmp_path / "next"
+    program.main([*TRAINING, "--initial-net", f"{run}:3", "--run", str(folder)])
+    origin = read_card(run / "generation_0003.json")["card_sha256"]
+    assert published(folder, tmp_path)[1]["started_from"] == {"net": f"{run}:3", "card_sha256": origin}
+    assert "started_from" not in published(run, tmp_path)[1]
+
+
+def test_the_card_has_the_matches_and_the_rating_above_the_last_opponent(run, tmp_path):
+    _, card = published(run, tmp_path)
+    assert [match["opponent"] for match in card["matches"]] == ["random", "greedy"]
+    assert all(match["wins"] + match["draws"] + match["losses"] == 6 for match in card["matches"])
+    low, high = card["rating"]["interval"]
+    assert card["rating"]["above"] == "greedy" and low <= card["rating"]["elo"] <= high
+    assert card["benchmark"] == {}  # the game has none
+
+
+def test_the_benchmark_is_taken_at_every_number_of_simulations(run, tmp_path, monkeypatch):
+    seen = []
+    loaded = replace(
+        registry.load("tictactoe"),
+        make_benchmark=lambda game: lambda player: seen.append(player) or {"planted": float(len(seen))},
+    )
+    monkeypatch.setattr("alphazero.game.registry.load", lambda name: loaded)
+    _, card = published(run, tmp_path, "--simulations", "0", "7")
+    assert card["benchmark"] == {"0": {"planted": 1.0}, "7": {"planted": 2.0}}
+    assert [getattr(player, "num_simulations", 0) for player in seen] == [0, 7]
+
+
+def test_the_same_seed_writes_the_same_card(run, tmp_path):
+    assert published(run, tmp_path)[1] == published(run, tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        ["--preset", "standard"],
+        TRAINING[2:],
+        ["--gate.no-enabled", "--minutes", "2.5", "--search.c-puct", "2.0", "--seed", "7"],
+        ["--preset", "standard", "--net.blocks", "3", "--evaluation.opponents", "random", "minimax:2"],
+    ],
+)
+@pytest.mark.parametrize("game", ["connect4", "tictactoe"])
+def test_the_command_on_the_card_gives_the_same_settings(game, flags):
+    """Settings to words and back again, through the very parser of main.py."""
+    expect_the_same_settings(game, flags)
+
+
+def test_the_command_of_a_run_that_began_with_a_net_gives_its_sizes(run):
+    """Those of the preset, while those of the net, 1x8, are what the parser takes for granted."""
+    sizes = asdict(registry.load("tictactoe").presets()["quick"].net)
+    flags = [word for name, size in sizes.items() for word in (f"--net.{name.replace('_', '-')}", str(size))]
+    assert sizes["channels"] != 8
+    expect_the_same_settings("tictactoe", ["--initial-net", f"{run}:3", *flags])
+
+
+def test_the_command_of_a_run_from_before_a_setting_was_there_has_what_held_then():
+    settings = asdict(registry.load("connect4").presets()["standard"])
+    del settings["initial_net"], settings["self_play"]["epsilon_after"]
+    words = publish.command_of(
+        registry.load("connect4"), {"game": "connect4", "seed": 0, "threads": 2, "settings": settings}
+    )
+    assert words.endswith("--preset standard --seed 0 --self-play.epsilon-after 0")
+
+
+def expect_the_same_settings(game, flags):
+    loaded = registry.load(game)
+
+    def options(words):
+        return parse(program.Options, words, default=program._defaults(program._first_look(words), loaded))
+
+    chosen = options(["--game", game, *flags])
+    saved = {"game": game, "seed": chosen.seed, "threads": 2, "settings": asdict(chosen.config)}
+    words = shlex.split(publish.command_of(loaded, saved))
+    assert words[:2] == ["python", "main.py"]
+    again = options(words[2:])
+    assert again.config == chosen.config and again.seed == chosen.seed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["{run}:9", "{tmp}/net.safetensors"], "no generation 9"),
+        (["{run}:0", "{tmp}/net.safetensors"], "learned nothing yet"),
+        (["{tmp}/nowhere", "{tmp}/net.safetensors"], "does not exist"),
+        (["{run}", "{tmp}/net.pt"], ".safetensors"),
+        (["{run}", "{tmp}/no/net.safetensors"], "folder that exists"),
+        (["{run}", "{tmp}/net.safetensors", "--games", "0"], "--games takes 2 or more"),
+        (["{run}", "{tmp}/net.safetensors", "--opponents", "nobody"], "unknown contestant"),
+        (["{run}", "{tmp}/net.safetensors", "--opponents", "human"], "human cannot be one of --opponents"),
+        (["{run}"], "missing"),
+    ],
+)
+def test_what_cannot_be_published_is_refused_in_a_sentence(arguments, says, run, tmp_path, capsys):
+    words = [word.format(run=run, tmp=tmp_path) for word in arguments]
+    assert run_command(publish.main, words) == 2
+    message = capsys.readouterr().err
+    assert says in message.lower() and "Traceback" not in message and len(message.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("net.*"))
+
+
+def test_a_checkpoint_outside_a_run_is_refused(run, tmp_path, capsys):
+    published(run, tmp_path)
+    assert run_command(publish.main, [str(tmp_path / "net.safetensors"), str(tmp_path / "again.safetensors")]) == 2
+    assert "is not a run folder" in capsys.readouterr().err

@@ -1,0 +1,441 @@
+"""`python -m alphazero.report`: what the page of a run shows, that it loads nothing, and what a damaged run gets."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from alphazero.commands.report import main as report
+from alphazero.commands.shared import run_command
+from alphazero.commands.train import main as train
+from alphazero.storage.run_folder import RunFolder
+
+TINY = [
+    "--game", "tictactoe", "--net.blocks", "1", "--net.channels", "8", "--search.num-simulations", "4",
+    "--self-play.games-per-generation", "8", "--self-play.num-slots", "4", "--gate.games", "4",
+    "--gate.simulations", "2", "--evaluation.games", "4", "--evaluation.opponents", "random", "greedy",
+    "--evaluation.simulations", "3", "--threads", "1", "--generations", "2",
+]  # fmt: skip
+PICTURES = 12
+"""On the page of a game without a benchmark."""
+EVER = ("generation", "seconds", "games", "positions", "promoted")
+"""What every line of metrics has had from the beginning."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A run of two generations."""
+    path = tmp_path_factory.mktemp("runs") / "tiny-1"
+    assert run_command(train, [*TINY, "--run", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def run(finished, tmp_path) -> Path:
+    """A copy of what the page is made from."""
+    return copy_of(finished, tmp_path / "copied-1")
+
+
+def copy_of(run: Path, path: Path) -> Path:
+    path.mkdir()
+    for name in ("config.json", "metrics.jsonl", "evaluation.json"):
+        shutil.copy(run / name, path)
+    return path
+
+
+def change_json(path: Path, change: Callable) -> None:
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+def change_lines(run: Path, change: Callable[[dict], dict]) -> None:
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    (run / "metrics.jsonl").write_text("".join(json.dumps(change(json.loads(line))) + "\n" for line in lines))
+
+
+def with_figures(*figures: dict) -> Callable[[dict], dict]:
+    """Adds figures to one line after the other."""
+    rest = iter(figures)
+    return lambda line: line | next(rest)
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements with their attributes, text, the rows of tables; all tags must be closed."""
+
+    def __init__(self, source: str):
+        super().__init__()
+        self.source = source
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(source)
+        self.close()
+        assert not self.open, f"left open: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["td"]:
+            self.rows[-1].append(data)
+        if data.strip() and "style" not in self.open:
+            self.text.append(data)
+
+    def after(self, heading: str) -> str:
+        return self.text[self.text.index(heading) + 1]
+
+    def pictures(self) -> dict[str, ElementTree.Element]:
+        """The pictures by their titles."""
+        found = {}
+        for tag, attributes in self.elements:
+            if tag == "img":
+                kind, content = attributes["src"].split(",")
+                assert kind == "data:image/svg+xml;base64" and attributes["alt"] not in found
+                found[attributes["alt"]] = ElementTree.fromstring(base64.b64decode(content, validate=True))
+        return found
+
+
+def page_of(run: Path) -> Page:
+    assert run_command(report, [str(run)]) == 0
+    return Page((run / "report.html").read_text(encoding="utf-8"))
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_tells_of_the_whole_run(run, capsys):
+    page = page_of(run)
+    assert capsys.readouterr().out == f"open {run / 'report.html'} in a browser\n"
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    best = max((line["generation"] for line in lines if line["promoted"]), default=0)
+    games, positions = (sum(line[name] for line in lines) for name in ("games", "positions"))
+    assert page.text[:2] == ["copied-1", "tictactoe: copied-1"]  # of the tab, and on the page
+    assert page.text[2].startswith("2 generations in 0.") and page.text[2].endswith(
+        f" minutes, {games} games, {positions} positions. Best net: generation {best}."
+    )
+    assert len(page.pictures()) == PICTURES
+    evaluation = json.loads((run / "evaluation.json").read_text())
+    assert f"Matches of generation {best}" in page.text
+    for match in evaluation["matches"]:
+        low, high = match["score_interval"]
+        score = [f"{match['score']:.1%}", f"{low:.1%} to {high:.1%}"]
+        counts = [str(match[name]) for name in ("wins", "draws", "losses", "simulations")]
+        assert [match["opponent"], *score, *counts] in page.rows and counts[-1] == "3"
+    assert {match["opponent"] for match in evaluation["matches"]} == {"random", "greedy"}
+
+
+def test_the_page_has_all_settings_and_all_figures_of_the_last_generation(run):
+    rows = page_of(run).rows
+    for setting in (
+        ["game", '"tictactoe"'], ["seed", "0"], ["settings.net.channels", "8"], ["settings.gate.enabled", "true"],
+        ["settings.self_play.games_per_generation", "8"], ["settings.evaluation.opponents", '["random", "greedy"]'],
+    ):  # fmt: skip
+        assert setting in rows
+    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    names = [row[0] for row in rows if len(row) == 2]
+    assert {name.replace("_", " ") for name in last} <= set(names)
+    assert ["generation", "2"] in rows and ["policy loss", f"{last['policy_loss']:,.5g}"] in rows
+
+
+def test_the_page_loads_nothing_and_runs_nothing(run):
+    page = page_of(run)
+    allowed = {"html", "head", "meta", "title", "style", "body", "div", "img", "h1", "h2", "p", "ul", "li"}
+    assert {tag for tag, _ in page.elements} <= allowed | {"table", "tr", "th", "td"}
+    attributes = {name for _, found in page.elements for name in found}
+    assert attributes <= {"lang", "charset", "class", "alt", "src"}
+    assert all(found["src"].startswith("data:") for _, found in page.elements if "src" in found)
+    assert not re.search(r"https?:|url\(|@import|href\s*=", page.source, re.IGNORECASE)
+
+
+def test_the_pictures_load_nothing_and_run_nothing(run):
+    for picture in page_of(run).pictures().values():
+        assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+        for element in picture.iter():
+            assert not str(element.tag).endswith(("script", "image", "foreignObject"))
+            links = [value for name, value in element.attrib.items() if name.endswith(("href", "src"))]
+            assert all(link.startswith("#") for link in links)
+            assert all(link.startswith("#") for link in re.findall(r"url\(([^)]*)", " ".join(element.attrib.values())))
+            assert "@import" not in (element.text or "")
+
+
+def test_the_same_run_gives_the_same_page(run, tmp_path):
+    pages = [tmp_path / f"{number}.html" for number in (1, 2)]
+    for page in pages:
+        assert run_command(report, [str(run), "--output", str(page)]) == 0
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert not (run / "report.html").exists()
+
+
+def test_names_and_texts_from_the_files_are_shown_and_not_obeyed(finished, tmp_path):
+    """Whoever sends you a run does not get to run anything in your browser."""
+    evil = "<script>alert('1')</script>"
+    run = copy_of(finished, tmp_path / '<script>"&amp;')
+    change_json(
+        run / "config.json",
+        lambda saved: saved | {"game": evil, "settings": {f"{evil} name": f"{evil} value"}, evil: f"{evil} beside"},
+    )
+    change_json(
+        run / "evaluation.json",
+        lambda evaluation: {
+            "generation": f"{evil} generation",
+            "matches": [match | {"opponent": f"{evil} {i}"} for i, match in enumerate(evaluation["matches"])],
+        },
+    )
+    name = f'"><img src=x onerror=alert(1)>{evil}'
+    change_lines(run, lambda line: line | {"benchmark_figures": [name], name: 0.5, f"{evil} figure": 1})
+    page = page_of(run)
+    assert "<script" not in page.source.lower() and "<img src=x" not in page.source
+    assert not {"script", "b"} & {tag for tag, _ in page.elements}
+    assert all(found.keys() <= {"alt", "src"} for tag, found in page.elements if tag == "img")
+    assert page.text[:2] == ['<script>"&amp;', f'{evil}: <script>"&amp;']
+    assert f"Matches of generation {evil} generation" in page.text
+    assert [f"settings.{evil} name", json.dumps(f"{evil} value")] in page.rows
+    assert [evil, json.dumps(f"{evil} beside")] in page.rows
+    assert [f"{evil} figure", "1"] in page.rows
+    assert {f"{evil} 0", f"{evil} 1"} <= {row[0] for row in page.rows if row}
+    assert name in page.pictures() and len(page.pictures()) == PICTURES + 1
+
+
+# --- runs of every kind ----------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_is_going_on_has_a_page_without_matches(run):
+    (run / "evaluation.json").unlink()
+    with RunFolder.open(run):  # as the process that trains holds it
+        page = page_of(run)
+    assert len(page.pictures()) == PICTURES and not any(text.startswith("Matches") for text in page.text)
+
+
+def test_one_generation_is_enough(run):
+    first = (run / "metrics.jsonl").read_text().splitlines()[0]
+    (run / "metrics.jsonl").write_text(first + "\n")
+    page = page_of(run)
+    assert page.text[2].startswith("1 generation") and len(page.pictures()) == PICTURES
+
+
+def test_benchmark_figures_have_pictures_and_the_first_one_a_sentence(run):
+    assert "now" not in page_of(run).text[2]  # tic-tac-toe has none
+    names = ["planted_accuracy", "entropy of $\\nothing$"]  # which is no formula
+    figures = {"benchmark_figures": names, names[1]: 1}
+    change_lines(run, with_figures(figures | {names[0]: 0.75}, figures | {names[0]: 0.25}))
+    page = page_of(run)
+    assert page.text[2].endswith("Planted accuracy: 0.250 now, 0.750 at the most, in generation 1.")
+    assert list(page.pictures())[:2] == ["planted accuracy", "entropy of $\\nothing$"]
+    assert len(page.pictures()) == PICTURES + 2
+
+
+def test_a_benchmark_that_came_later_is_no_hindrance(run):
+    change_lines(run, with_figures({}, {"benchmark_figures": ["planted_accuracy"], "planted_accuracy": 0.5}))
+    assert page_of(run).text[2].endswith("Planted accuracy: 0.500 now, 0.500 at the most, in generation 2.")
+
+
+def test_a_run_without_a_gate_has_a_page(run):
+    change_lines(run, lambda line: line | {"gate_score": None, "promoted": True})
+    page = page_of(run)
+    assert page.text[2].endswith("Best net: generation 2.") and len(page.pictures()) == PICTURES
+
+
+def test_a_run_that_promoted_nobody_has_its_first_net(run):
+    change_lines(run, lambda line: line | {"promoted": False})
+    assert page_of(run).text[2].endswith("Best net: generation 0.")
+
+
+@pytest.mark.parametrize("old", [{1}, {1, 2}], ids=["the first line", "all lines"])
+def test_lines_of_older_versions_may_lack_figures(run, old):
+    change_lines(run, lambda line: {name: line[name] for name in EVER} if line["generation"] in old else line)
+    page = page_of(run)
+    assert len(page.pictures()) == PICTURES and page.text[2].startswith("2 generations")
+
+
+def test_figures_without_a_value_are_no_hindrance(run):
+    change_lines(
+        run, lambda line: {name: x if name in EVER else None for name, x in line.items() if "calib" not in name}
+    )
+    page = page_of(run)
+    assert len(page.pictures()) == PICTURES and ["policy loss", "None"] in page.rows
+
+
+@pytest.mark.parametrize(("seconds", "unit"), [(60.0, "minutes"), (20_000.0, "hours")])
+def test_long_runs_are_drawn_in_hours(run, seconds, unit):
+    change_lines(run, lambda line: line | {"seconds": seconds * line["generation"]})
+    sources = [found["src"].partition(",")[2] for tag, found in page_of(run).elements if tag == "img"]
+    pictures = [base64.b64decode(source).decode() for source in sources]
+    drawn = [found for picture in pictures for found in re.findall("<!-- (minutes|hours) -->", picture)]
+    assert drawn == [unit] * (PICTURES - 1)  # all but that of values against outcomes
+
+
+def test_warnings_are_told_with_their_generation_once(run):
+    fine = {
+        "sample_reuse": 2, "distinct_positions": 0.5, "policy_entropy": 1, "policy_surprise": 0.5,
+        "value_calibration_error": 0.1, "drawn_positions": 0.1, "generations_since_promotion": 0,
+    }  # fmt: skip
+    change_lines(run, lambda line: line | fine)
+    assert page_of(run).after("Warnings") == "None."
+    change_lines(run, lambda line: line | {"sample_reuse": 50})
+    page = page_of(run)
+    assert page.after("Warnings").startswith("generation 1: sample reuse is 50: ")
+    assert [tag for tag, _ in page.elements].count("li") == 1
+
+
+def test_text_that_is_no_unicode_is_shown_as_far_as_possible(run):
+    change_json(run / "config.json", lambda saved: saved | {"game": "a\ud800b"})  # JSON can say that
+    assert page_of(run).text[1] == "a?b: copied-1"
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def fails(capsys, *argv: str) -> str:
+    """The one line on stderr of a command that must fail with exit code 2."""
+    capsys.readouterr()
+    assert run_command(report, [str(word) for word in argv]) == 2
+    output, said = capsys.readouterr()
+    assert output == "" and said.startswith("error: ") and said.count("\n") == 1
+    return said
+
+
+@pytest.mark.parametrize("name", ["missing", "empty", "x" * 300, "."])
+def test_a_folder_without_a_run_is_refused(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert f"{name} is not a run folder" in fails(capsys, name)
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
+def test_the_run_must_be_named(capsys):
+    assert "missing: PATH Run folder" in fails(capsys)
+
+
+def write(name: str, content: str | bytes) -> Callable[[Path], None]:
+    return lambda run: (run / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def planted(**figures: object) -> Callable[[Path], None]:
+    """Changes figures in all lines; None takes one out."""
+    changed = {name: x for name, x in figures.items() if x is not None}
+    return lambda run: change_lines(
+        run, lambda line: {name: x for name, x in line.items() if name not in figures} | changed
+    )
+
+
+def settings(change: Callable) -> Callable[[Path], None]:
+    return lambda run: change_json(run / "config.json", change)
+
+
+def evaluation(change: Callable) -> Callable[[Path], None]:
+    return lambda run: change_json(run / "evaluation.json", change)
+
+
+def match(**changes: object) -> Callable[[Path], None]:
+    """Changes figures of the matches; None takes one out."""
+    changed = {name: x for name, x in changes.items() if x is not None}
+    return evaluation(
+        lambda found: (
+            found
+            | {
+                "matches": [
+                    {name: x for name, x in one.items() if name not in changes} | changed for one in found["matches"]
+                ]
+            }
+        )
+    )
+
+
+def cut_off(name: str) -> Callable[[Path], None]:
+    return lambda run: (run / name).write_bytes((run / name).read_bytes()[:-20])
+
+
+DAMAGE = {
+    "no generation finished": (lambda run: (run / "metrics.jsonl").unlink(), "has not finished a generation yet"),
+    "no lines": (write("metrics.jsonl", ""), "has not finished a generation yet"),
+    "metrics cut off": (cut_off("metrics.jsonl"), "metrics.jsonl is not valid JSON"),
+    "metrics no text": (write("metrics.jsonl", b"\xff\xfe\x00"), "metrics.jsonl is not valid JSON"),
+    "metrics not by name": (write("metrics.jsonl", "[1, 2]\n"), "metrics.jsonl is damaged"),
+    "metrics a folder": (lambda run: replace_by_folder(run / "metrics.jsonl"), "cannot read"),
+    "a line without its number": (planted(generation=None), "metrics.jsonl has a line without its generation"),
+    **{
+        f"a line without {name}": (planted(**{name: None}), "metrics.jsonl is damaged")
+        for name in EVER
+        if name != "generation"
+    },
+    "text for a number": (planted(games="many"), "metrics.jsonl is damaged"),
+    "text for a drawn figure": (planted(policy_loss="low"), "metrics.jsonl is damaged"),
+    "text for a checked figure": (planted(sample_reuse="much"), "metrics.jsonl is damaged"),
+    "a list for a number": (planted(gate_score=[0.5]), "metrics.jsonl is damaged"),
+    "a huge number": (planted(seconds=10**400), "metrics.jsonl is damaged"),
+    "an endless time": (write("metrics.jsonl", '{"generation": 1, "seconds": 1e999}\n'), "metrics.jsonl is damaged"),
+    "calibration no list": (planted(value_calibration=0.5), "metrics.jsonl is damaged"),
+    "calibration of pairs": (planted(value_calibration=[[0.5, 0.5]]), "metrics.jsonl is damaged"),
+    "calibration in words": (planted(value_calibration=[["a", "b", "c"]]), "metrics.jsonl is damaged"),
+    "benchmark no list": (planted(benchmark_figures=3), "metrics.jsonl is damaged"),
+    "benchmark without its figure": (planted(benchmark_figures=["nowhere"]), "metrics.jsonl is damaged"),
+    "benchmark without a name": (planted(benchmark_figures=[["a"]]), "metrics.jsonl is damaged"),
+    "benchmark of no unicode": (planted(benchmark_figures=["\ud800"], **{"\ud800": 1}), "metrics.jsonl is damaged"),
+    "settings cut off": (cut_off("config.json"), "config.json is not valid JSON"),
+    "settings no text": (write("config.json", b"\xff"), "config.json is not valid JSON"),
+    "settings empty": (write("config.json", ""), "config.json is not valid JSON"),
+    "settings not by name": (settings(lambda saved: [saved]), "config.json is not the settings of a run"),
+    "settings without any": (settings(lambda saved: {"game": "tictactoe"}), "config.json is not the settings of a run"),
+    "settings a list": (settings(lambda saved: saved | {"settings": [1]}), "config.json is not the settings of a run"),
+    "settings without game": (settings(lambda saved: {"settings": {}}), "config.json is not the settings of a run"),
+    "settings deep": (write("config.json", '{"a":' * 5000), "config.json is not valid JSON"),
+    "evaluation cut off": (cut_off("evaluation.json"), "evaluation.json is not valid JSON"),
+    "evaluation not by name": (evaluation(lambda found: [found]), "evaluation.json is damaged"),
+    "evaluation a number": (evaluation(lambda found: 3), "evaluation.json is damaged"),
+    "evaluation empty": (evaluation(lambda found: {}), "evaluation.json is damaged"),
+    "evaluation without generation": (
+        evaluation(lambda found: {"matches": found["matches"]}), "evaluation.json is damaged"
+    ),
+    "matches no list": (evaluation(lambda found: found | {"matches": 1}), "evaluation.json is damaged"),
+    "matches in words": (evaluation(lambda found: found | {"matches": "lost"}), "evaluation.json is damaged"),
+    "a match without opponent": (match(opponent=None), "evaluation.json is damaged"),
+    "a match without score": (match(score=None), "evaluation.json is damaged"),
+    "a score in words": (match(score="good"), "evaluation.json is damaged"),
+    "a score of a list": (match(score=[1]), "evaluation.json is damaged"),
+    "a huge score": (match(score=10**400), "evaluation.json is damaged"),
+    "half an interval": (match(score_interval=[0.5]), "evaluation.json is damaged"),
+    "an interval in words": (match(score_interval=["a", "b"]), "evaluation.json is damaged"),
+    "an interval of one number": (match(score_interval=0.5), "evaluation.json is damaged"),
+}  # fmt: skip
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_run_is_refused_in_one_sentence(damage, run, capsys):
+    damaging, words = DAMAGE[damage]
+    damaging(run)
+    assert words in fails(capsys, run)
+    assert not (run / "report.html").exists()
+
+
+@pytest.mark.parametrize("output", ["missing/page.html", "x" * 300 + ".html"])
+def test_a_page_that_cannot_be_written_is_refused(output, run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert "--output takes a file in a folder that exists" in fails(capsys, run, "--output", output)
+    assert [path.name for path in tmp_path.iterdir()] == ["copied-1"] and len(list(run.iterdir())) == 3
+
+
+@pytest.mark.parametrize("output", ["config.json", "page", "."])
+def test_a_page_that_is_not_html_is_refused_so_that_no_file_of_the_run_is_lost(output, run, capsys):
+    before = (run / "config.json").read_bytes()
+    assert "--output takes a file that ends in .html" in fails(capsys, run, "--output", run / output)
+    assert (run / "config.json").read_bytes() == before

@@ -1,0 +1,260 @@
+"""The command that trains: what wrong input gets, and how it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from alphazero.commands.shared import parse, run_command
+from alphazero.commands.train import Options, _choose_folder, _defaults, _first_look, main
+from alphazero.game import registry
+from alphazero.storage.checkpoint import load_checkpoint, read_card
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = [
+    "--game", "tictactoe", "--net.blocks", "1", "--net.channels", "8", "--search.num-simulations", "4",
+    "--self-play.games-per-generation", "8", "--self-play.num-slots", "4", "--gate.games", "4",
+    "--gate.simulations", "2", "--evaluation.games", "4", "--evaluation.opponents", "random", "--threads", "1",
+]  # fmt: skip
+
+
+def fails(capsys, *argv: str) -> str:
+    """The one line on stderr of a command that must fail with exit code 2."""
+    assert run_command(main, list(argv)) == 2
+    shown = capsys.readouterr().err.strip().splitlines()
+    said = [line for line in shown if line.startswith("error: ")]
+    assert len(said) == 1 and "Traceback" not in "".join(shown)
+    return said[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--evaluation.opponents", "nobody"], ["unknown contestant 'nobody'"]),
+        (["--evaluation.opponents", "random", "human"], ["human cannot be one of --evaluation.opponents"]),
+        (["--game", "conect4"], ["conect4", "connect4", "tictactoe"]),
+        (["--game", "my_game.py"], ["my_game.py"]),
+        (["--game"], ["--game"]),
+        (["--preset", "quik"], ["quik", "quick", "standard", "strong"]),
+        (["--generatoins", "3"], ["--generatoins", "--generations"]),
+        (["--generations", "many"], ["--generations", "many"]),
+        (["--generations", "0"], ["generation", "0"]),
+        (["--minutes", "-1"], ["minutes", "-1"]),
+        (["--device", "gpu"], ["gpu", "cuda", "cpu"]),
+        (["--device", "cuda"], ["cuda"]),
+        (["--device", "cpu,gpu"], ["gpu", "cuda", "cpu"]),
+        (["--device", "cpu,cpu", "--deterministic"], ["--deterministic", "one device"]),
+        (["--threads", "0"], ["--threads", "0"]),
+        (["--seed", "-5"], ["--seed", "-5"]),
+        (["--search.num-simulations", "0"], ["num_simulations", "0"]),
+        (["--search.c-puct", "x"], ["x"]),
+        (["--net.blocks", "0"], ["blocks", "0"]),
+        (["--net.lines", "8", "--net.line-length", "7"], ["line_length", "6", "7"]),
+        (["--learner.batch-size", "1"], ["batch_size", "1"]),
+        (["--gate.threshold", "2"], ["threshold", "2"]),
+        (["--deterministic", "--minutes", "5"], ["--deterministic", "--minutes"]),
+        (["connect4"], ["connect4"]),
+        (["--run", "nowhere", "--resume"], ["nowhere", "--resume"]),
+        (["--resume"], ["runs/", "--run"]),
+    ],
+    ids=lambda x: " ".join(x)[:40],
+)
+def test_wrong_input_gets_one_sentence(capsys, tmp_path, monkeypatch, argv, words):
+    if argv == ["--device", "cuda"] and torch.cuda.is_available():
+        pytest.skip("there is a CUDA device here")
+    monkeypatch.chdir(tmp_path)
+    said = fails(capsys, *argv)
+    assert all(word in said for word in words), said
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture
+def finished(tmp_path, capsys) -> Path:
+    """A run of one generation."""
+    assert run_command(main, [*TINY, "--run", str(tmp_path / "run"), "--generations", "1"]) == 0
+    capsys.readouterr()
+    return tmp_path / "run"
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, finished):
+    before = {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()}
+    assert "--resume" in fails(capsys, *TINY, "--run", str(finished))
+    assert {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()} == before
+
+
+def test_a_run_of_another_game_is_not_resumed(capsys, finished):
+    said = fails(capsys, "--game", "connect4", "--run", str(finished), "--resume")
+    assert "tictactoe" in said and "connect4" in said
+
+
+def test_the_net_of_a_run_cannot_change(capsys, finished):
+    argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--net.channels", "16"]
+    assert "settings.net.channels: 8 -> 16" in fails(capsys, *argv)
+
+
+def start_from(net: str, *more: str) -> list[str]:
+    sizes = TINY.index("--net.blocks")
+    return [*TINY[:sizes], *TINY[sizes + 4 :], "--initial-net", net, "--generations", "1", *more]
+
+
+def test_a_run_can_start_from_another_net(capsys, tmp_path, finished):
+    run = tmp_path / "next"
+    assert run_command(main, start_from(f"{finished}:1", "--run", str(run))) == 0
+    tensors, card = load_checkpoint(run / "generation_0000.safetensors")
+    origin, origin_card = load_checkpoint(finished / "generation_0001.safetensors")
+    assert tensors.keys() == origin.keys() and all(torch.equal(tensors[name], origin[name]) for name in tensors)
+    assert card["net"] == origin_card["net"]
+    assert card["started_from"] == {"net": f"{finished}:1", "card_sha256": origin_card["card_sha256"]}
+    learned, _ = load_checkpoint(run / "generation_0001.safetensors")
+    assert not all(torch.equal(learned[name], origin[name]) for name in tensors)
+    saved = json.loads((run / "config.json").read_text())["settings"]
+    assert (saved["net"]["blocks"], saved["net"]["channels"]) == (1, 8)
+    capsys.readouterr()
+    other = fails(capsys, "--game", "tictactoe", "--run", str(run), "--resume", "--initial-net", str(finished))
+    assert "cannot be changed" in other
+
+
+def test_a_run_whose_candidates_do_not_pass_says_whose_net_is_the_best(capsys, tmp_path, finished):
+    flags = ["--net.channels", "12", "--gate.threshold", "1"]
+    assert run_command(main, [*start_from(f"{finished}:1", "--run", str(tmp_path / "next")), *flags]) == 0
+    assert f"No candidate has passed the gate: the best net is still {finished}:1. With" in capsys.readouterr().out
+
+
+def test_a_run_can_start_from_a_shipped_net_by_its_name(tmp_path, finished, monkeypatch):
+    monkeypatch.setattr(registry, "NETS", tmp_path)
+    (tmp_path / "tictactoe").mkdir()
+    for ending in ("safetensors", "json"):
+        shutil.copy(finished / f"generation_0001.{ending}", tmp_path / "tictactoe")
+    run = tmp_path / "next"
+    assert run_command(main, start_from("generation_0001", "--run", str(run))) == 0
+    assert read_card(run / "generation_0000.safetensors")["started_from"]["net"] == "generation_0001"
+
+
+def test_a_net_to_begin_with_may_be_named_with_an_underscore(finished):
+    words = start_from(str(finished), "--learner.batch-size=32")
+    spelt = [word.replace("initial-net", "initial_net").replace("batch-size", "batch_size") for word in words]
+    assert spelt != words
+
+    def options(argv):
+        return parse(Options, argv, default=_defaults(_first_look(argv), registry.load("tictactoe")))
+
+    assert options(spelt) == options(words) and options(words).config.net.channels == 8
+
+
+def test_a_net_that_is_damaged_leaves_the_folder_to_the_next_try(capsys, tmp_path, finished):
+    weights = finished / "generation_0001.safetensors"
+    whole, argv = weights.read_bytes(), start_from(f"{finished}:1", "--run", str(tmp_path / "next"))
+    weights.write_bytes(whole[:-8])
+    assert "generation_0001" in fails(capsys, *argv)
+    weights.write_bytes(whole)
+    assert run_command(main, argv) == 0
+
+
+def test_what_a_run_cannot_start_from_is_refused_before_there_is_a_run(capsys, tmp_path, finished):
+    run = tmp_path / "next"
+    grown = start_from(str(finished), "--run", str(run), "--net.channels", "16")
+    assert "the gate, which is off" in fails(capsys, *grown, "--gate.no-enabled")
+    assert "connect4" in fails(capsys, "--game", "connect4", "--initial-net", str(finished), "--run", str(run))
+    assert "nowhere" in fails(capsys, *start_from("nowhere", "--run", str(run)))
+    assert "(beginner, best, club)" in fails(capsys, "--game", "connect4", "--initial-net", "bestt", "--run", str(run))
+    assert not run.exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--device", "cpu,cpu", "--threads", "2"], "--threads 1"),
+        (["--device", "cpu,cpu"], "begun on 1 x cpu, and this is 2 x cpu"),
+        (["--self-play.num-slots", "2"], "--self-play.num-slots"),
+    ],
+)
+def test_a_refused_resume_leaves_no_trace(capsys, finished, flags, words):
+    """Its settings would be those of the next one."""
+    before = {file: file.read_bytes() for file in finished.rglob("*.json")}
+    assert words in fails(capsys, "--game", "tictactoe", "--run", str(finished), "--resume", *flags)
+    assert {file: file.read_bytes() for file in finished.rglob("*.json")} == before
+
+
+def test_a_resumed_run_keeps_its_settings_and_lists_what_changed(capsys, caplog, finished):
+    argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]
+    with caplog.at_level("INFO"):
+        assert run_command(main, argv) == 0
+    assert "generations: 1 -> 2" in caplog.text
+    assert json.loads((finished / "config.json").read_text())["settings"]["generations"] == 2
+    assert len((finished / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_run_from_before_a_setting_was_there_goes_on(capsys, caplog, finished):
+    saved = json.loads((finished / "config.json").read_text())
+    del saved["settings"]["initial_net"]
+    (finished / "config.json").write_text(json.dumps(saved))
+    with caplog.at_level("INFO"):
+        assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]) == 0
+    assert "generations: 1 -> 2" in caplog.text and "initial_net" not in caplog.text
+
+
+def test_a_damaged_run_falls_back_and_says_so(capsys, caplog, finished):
+    argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]
+    assert run_command(main, argv) == 0
+    newest = finished / "learner_0002.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    caplog.clear()
+    assert run_command(main, [*argv[:-1], "2"]) == 0
+    assert "learner_0002" in caplog.text and "going on after generation 1" in caplog.text
+
+
+def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert run_command(main, [*TINY, "--generations", "1"]) == 0
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["tictactoe-1", "tictactoe-2"]
+    out = capsys.readouterr().out
+    assert "against random" in out and "pit.py runs/tictactoe-2" in out and "--resume" in out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "terminate"])
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, number, code):
+    command = [sys.executable, "main.py", *TINY, "--run", str(tmp_path / "run"), "--generations", "10000"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 90
+    while not (tmp_path / "run" / "manifest_0002.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    begin = time.monotonic()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert time.monotonic() - begin < 10 and "Traceback" not in said
+    assert f"--run {tmp_path / 'run'} --resume" in said
+    done = int(said.split("up to generation ")[1].split()[0])
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert done >= 2 and lines[done - 1]["generation"] == done
+
+
+def test_help_shows_every_setting(capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(["--game", "tictactoe", "--help"])
+    assert not leaving.value.code
+    shown = capsys.readouterr().out
+    flags = "game preset run resume generations minutes device threads seed deterministic search.num-simulations"
+    for flag in (*flags.split(), "net.blocks", "gate.threshold", "learner.learning-rate"):
+        assert f"--{flag}" in shown
+
+
+def test_a_new_folder_is_numbered_after_those_of_the_same_game_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("openspiel-hex-1", "openspiel-hex-board_size-5-3", "hex-7", "hex_swap-9", "hex-x"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    choose = _choose_folder
+    assert choose("", True, "openspiel:hex") == Path("runs/openspiel-hex-1")
+    assert choose("", False, "openspiel:hex") == Path("runs/openspiel-hex-2")
+    assert choose("", True, "openspiel:hex(board_size=5)") == Path("runs/openspiel-hex-board_size-5-3")
+    assert choose("", False, "hex") == Path("runs/hex-8")
+    assert choose("", False, ":::") == Path("runs/game-1")

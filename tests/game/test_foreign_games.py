@@ -1,0 +1,265 @@
+"""Games from elsewhere: OpenSpiel's, and classes of alpha-zero-general's kind, unmodified."""
+
+import json
+import random
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.commands import pit
+from alphazero.commands import train as main_module
+from alphazero.commands.shared import run_command
+from alphazero.errors import GameError, InputError, UnknownName
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.game.validator import validate
+from tests.game.double_move_game import DoubleMove
+
+FILE = str(Path(__file__).parent / "general_games.py")
+OPENSPIEL = (
+    "openspiel:tic_tac_toe",
+    "openspiel:breakthrough(rows=5,columns=4)",
+    "openspiel:dots_and_boxes(num_rows=2,num_cols=2)",
+)
+GENERAL = (f"{FILE}:TicTacToeGame", f"{FILE}:TicTacToeGame(4)", f"{FILE}:MoveAgainGame")
+
+
+@pytest.fixture(autouse=True)
+def has_openspiel(request: pytest.FixtureRequest) -> None:
+    if "openspiel" in str(request.node.callspec.params if hasattr(request.node, "callspec") else ""):
+        pytest.importorskip("pyspiel")
+
+
+@pytest.mark.parametrize("name", [*OPENSPIEL, *GENERAL], ids=lambda name: name.rpartition("/")[2])
+def test_they_keep_all_laws(name: str):
+    findings = validate(registry.load(name).game, num_games=25)
+    assert findings.warnings == []
+    assert findings.compiled_per_second is None
+
+
+# --- states ---
+
+
+def test_a_state_is_found_again_after_it_was_forgotten():
+    game = registry.load(f"{FILE}:TicTacToeGame").game
+    position = game.position([4, 0, 8, 2])
+    drawn = str(position)
+    game._young.clear()
+    game._old.clear()
+    assert game.render(position.state, 0) == drawn
+    assert game.actions_of(position.state) == [4, 0, 8, 2]
+
+
+def test_remembered_positions_are_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("alphazero.game.python_game.REMEMBERED", 10)
+    game = registry.load(f"{FILE}:MoveAgainGame").game
+    validate(game, num_games=30)
+    assert len(game._young) <= 10 and len(game._old) <= 10
+
+
+def test_long_games_fit_into_their_words():
+    game = registry.load("openspiel:othello").game
+    rng = random.Random(0)
+    position = game.start()
+    while not position.terminal:
+        position = position.play(rng.choice(position.legal_actions))
+    assert game.actions_of(position.state) == list(position.actions)
+
+
+# --- OpenSpiel ---
+
+
+def test_openspiel_games_play_like_ours():
+    ours, theirs = registry.load("connect4").game, registry.load("openspiel:connect_four").game
+    rng = random.Random(1)
+    for _ in range(20):
+        one, other = ours.start(), theirs.start()
+        while not one.terminal:
+            action = rng.choice(one.legal_actions)
+            assert other.legal_actions == one.legal_actions and other.to_play == one.to_play
+            one, other = one.play(action), other.play(action)
+        assert other.terminal and other.outcome == one.outcome
+
+
+def test_actions_have_openspiels_names():
+    position = registry.load("openspiel:breakthrough(rows=5,columns=4)").game.start()
+    names = [position.format(action) for action in position.legal_actions]
+    assert all(re.fullmatch(r"[a-d]\d[a-d]\d", name) for name in names) and len(set(names)) == len(names) == 10
+    assert position.play(position.parse(names[3])).actions == (position.legal_actions[3],)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("openspiel:kuhn_poker", "free of chance"),
+        ("openspiel:backgammon", "free of chance"),
+        ("openspiel:phantom_ttt", "nothing may be hidden"),
+        ("openspiel:matrix_rps", "must move in turn"),
+        ("openspiel:cliff_walking", "two players"),
+        ("openspiel:hex(sides=3)", "cannot load"),
+        ("openspiel:hex(", "cannot load"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_reason(name: str, words: str):
+    with pytest.raises(GameError, match=words) as caught:
+        registry.load(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_game_is_answered_with_the_closest():
+    with pytest.raises(UnknownName, match="did you mean 'breakthrough'"):
+        registry.load("openspiel:breakthru")
+
+
+# --- alpha-zero-general ---
+
+
+def test_a_class_plays_as_our_own_rules_do():
+    ours, theirs = DoubleMove(), registry.load(f"{FILE}:MoveAgainGame").game
+    rng = random.Random(2)
+    again = 0
+    for _ in range(200):
+        one, other = ours.start(), theirs.start()
+        while not one.terminal:
+            assert other.legal_actions == one.legal_actions and other.to_play == one.to_play
+            action = rng.choice(one.legal_actions)
+            following = one.play(action)
+            again += following.to_play == one.to_play
+            one, other = following, other.play(action)
+        assert other.terminal and other.outcome == one.outcome
+    assert again > 100
+
+
+def test_arguments_of_the_constructor_and_symmetries():
+    loaded = registry.load(f"{FILE}:TicTacToeGame(4)")
+    assert loaded.game.name == "TicTacToeGame(4)"
+    cells, actions = loaded.game.symmetries
+    assert cells.shape == (8, 16) and actions.shape == (8, 17)
+    planes = loaded.game.position([1, 14]).observation
+    assert planes.shape == (4, 4, 4)
+    assert planes[1, 0, 1] == planes[2, 3, 2] == 1 and planes[1:3].sum() == 2 and planes[3].sum() == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("NeverEnds", "must end within `max_plies`"),
+        ("WrongLength", "getValidMoves must give 10 numbers"),
+        ("NoPlayer", "getNextState must give a board and the next player"),
+        ("Raises", "getCanonicalForm raised RuntimeError: three stones"),
+        ("NoMoves", "must have a legal action"),
+    ],
+)
+def test_a_faulty_class_is_caught_by_the_validator(name: str, words: str):
+    with pytest.raises(InputError, match=words):
+        validate(registry.load(f"{FILE}:{name}").game, num_games=200)
+
+
+def test_a_draw_that_is_a_loss_for_both_counts_as_a_draw_and_is_said(caplog: pytest.LogCaptureFixture):
+    """As in that project's Othello."""
+    position = registry.load(f"{FILE}:DrawIsALoss").game.position([0, 1, 2, 4, 3, 5, 7, 6, 8])
+    assert position.terminal and position.outcome == 0
+    assert "both players have lost" in caplog.text
+
+
+def test_who_cannot_move_may_have_lost_for_the_mover_alone():
+    """As in that project's Santorini: the other player is not asked."""
+    game = registry.load(f"{FILE}:StuckHasLost").game
+    position = game.position([0, 1, 2, 4, 3, 5, 7, 6, 8])
+    assert position.terminal and position.outcome == (-1 if position.to_play == 0 else 1)
+
+
+def test_long_games_with_few_actions_are_not_cut_short():
+    game = registry.load(f"{FILE}:Columns").game
+    assert game.num_actions == 10 and game.max_plies >= 100
+    validate(game, num_games=3)
+
+
+def test_a_state_has_no_room_beyond_the_last_ply():
+    game = registry.load(f"{FILE}:NeverEnds").game
+    state = game.start().state.copy()
+    for _ in range(game.max_plies):
+        game.plain_rules.step(state, 0)
+    with pytest.raises(GameError, match="must end within"):
+        game.plain_rules.step(state, 0)
+
+
+def test_a_class_with_a_board_of_its_own_is_asked_by_one_thread_at_a_time():
+    game = registry.load(f"{FILE}:OwnBoard").game
+    boards = []
+
+    def play(action: int) -> None:
+        for _ in range(300):
+            after = game.after(game.begin(), action)
+            boards.append((action, int(np.flatnonzero(after.board)[0])))
+
+    threads = [threading.Thread(target=play, args=(action,)) for action in (0, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(boards) == 600 and all(action == cell for action, cell in boards)
+
+
+def test_boards_of_planes_lie_either_way():
+    first, last = (registry.load(f"{FILE}:Planes({first})").game for first in (True, False))
+    assert first.observation_shape == last.observation_shape == (7, 4, 5)
+    np.testing.assert_array_equal(first.position([7]).observation, last.position([7]).observation)
+
+
+def test_the_network_sees_who_moves_in_openspiel_games():
+    position = registry.load("openspiel:breakthrough(rows=5,columns=4)").game.start()
+    after = position.play(position.legal_actions[0])
+    assert (position.observation[-1] == 0).all() and (after.observation[-1] == 1).all()
+
+
+def test_openspiel_games_longer_than_they_say_end_in_time():
+    validate(registry.load("openspiel:hex(board_size=4,swap=True)").game, num_games=60)
+
+
+@pytest.mark.parametrize("name", ["TicTacToeGame(3", "TicTacToeGame(open('x'))", "Nothing"])
+def test_wrong_classes_are_refused(name: str):
+    with pytest.raises(InputError):
+        registry.load(f"{FILE}:{name}").game.start()
+
+
+def test_a_file_of_a_package_may_import_its_neighbours(tmp_path: Path):
+    folder = tmp_path / "their_game"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "Logic.py").write_text("SIZE = 3\n")
+    source = Path(FILE).read_text().replace("import numpy as np", "import numpy as np\nfrom .Logic import SIZE", 1)
+    (folder / "TheirGame.py").write_text(source)
+    assert registry.load(f"{folder / 'TheirGame.py'}:TicTacToeGame").game.num_actions == 10
+
+
+# --- the whole loop ---
+
+QUICKLY = [
+    "--generations", "2", "--net.blocks", "1", "--net.channels", "8", "--self-play.games-per-generation", "8",
+    "--self-play.num-slots", "4", "--search.num-simulations", "4", "--gate.games", "4", "--evaluation.games", "4",
+    "--threads", "2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [OPENSPIEL[1], GENERAL[2]], ids=["openspiel", "general"])
+def test_they_train_resume_and_play(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run_command(main_module.main, ["--game", name, *QUICKLY]) == 0, capsys.readouterr()
+    (run,) = (tmp_path / "runs").iterdir()
+    assert all(letter.isalnum() or letter in "_.-" for letter in run.name)
+    assert run_command(main_module.main, ["--game", name, "--resume", "--generations", "3"]) == 0
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == 3
+    result = tmp_path / "result.json"
+    argv = [f"{run}@simulations=4", "greedy", "--game", name, "--games", "4", "--json", str(result)]
+    assert run_command(pit.main, argv) == 0, capsys.readouterr()
+    assert json.loads(result.read_text())
+
+
+def test_a_python_game_is_not_handed_to_numba(caplog: pytest.LogCaptureFixture):
+    kernels = Kernels(registry.load(f"{FILE}:MoveAgainGame").game)
+    kernels.describe_all(kernels.start_states(3))
+    assert not kernels.describe.is_compiled and caplog.text == ""

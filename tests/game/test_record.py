@@ -1,0 +1,135 @@
+"""Games on disk: what `pit.py --save-games` writes is what was played, and `--replay` shows it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+from alphazero.errors import IllegalAction, InputError
+from alphazero.game import registry
+from alphazero.game.record import read_records
+
+
+def saved(tmp_path: Path, *argv: str) -> Path:
+    path = tmp_path / "games.jsonl"
+    assert run_command(pit.main, [*argv, "--save-games", str(path)]) == 0
+    return path
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "dots_and_boxes", "othello6"])
+def test_saved_games_are_those_that_were_played(name: str, tmp_path: Path, capsys):
+    path = saved(tmp_path, "greedy", "random", "--game", name, "--games", "8", "--seed", "3")
+    report = capsys.readouterr().out
+    records = read_records(path)
+    assert [record.number for record in records] == list(range(8))
+    wins = 0
+    for record in records:
+        assert record.game == name and record.seed == 3
+        assert record.contestants == (("greedy", "random") if record.number % 2 == 0 else ("random", "greedy"))
+        partner = records[record.number ^ 1]
+        assert record.opening == partner.opening and len(record.opening) >= 2
+        positions = record.positions(registry.load(name).game)
+        assert positions[-1].terminal
+        assert record.result == {1: "1-0", 0: "1/2-1/2", -1: "0-1"}[positions[-1].outcome]
+        assert all(seconds >= 0 for seconds in record.seconds)
+        wins += record.result == ("1-0" if record.number % 2 == 0 else "0-1")
+    assert f"wins            {wins}\n" in report
+
+
+def test_the_same_match_gives_the_same_games(tmp_path: Path):
+    found = []
+    for i in range(2):
+        (tmp_path / str(i)).mkdir()
+        path = saved(tmp_path / str(i), "mcts:8", "random", "--game", "tictactoe", "--games", "4")
+        found.append([(record.moves, record.result) for record in read_records(path)])
+    assert found[0] == found[1]
+
+
+def test_a_replay_lists_the_games_and_shows_every_position(tmp_path: Path, capsys):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "4")
+    capsys.readouterr()
+    assert run_command(pit.main, ["--replay", str(path)]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed[0].startswith("4 games") and len(listed) == 5
+    record = read_records(path)[1]
+    assert run_command(pit.main, ["--replay", str(path), "1"]) == 0
+    shown = capsys.readouterr().out
+    for position in record.positions(registry.load("tictactoe").game):
+        assert f"\n\n{position}\n" in shown
+    assert f"opening: {record.opening[0]}" in shown and f"{record.contestants[0]} plays" in shown
+    assert shown.rstrip().endswith(f"random - greedy: {record.result}")
+
+
+def test_a_replay_at_a_terminal_goes_forward_back_and_ends(tmp_path: Path, capsys, monkeypatch):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
+    capsys.readouterr()
+    answers = iter(["", "", "b", "q"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert run_command(pit.main, ["--replay", str(path), "0"]) == 0
+    last = len(read_records(path)[0].moves) + 2
+    shown = [line for line in capsys.readouterr().out.splitlines() if f" of {last}" in line]
+    assert [line.split()[0] for line in shown] == ["0", "1", "2", "1"]
+
+
+def test_the_end_of_the_input_ends_a_replay(tmp_path: Path, capsys, monkeypatch):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
+
+    def end(prompt):
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert run_command(pit.main, ["--replay", str(path), "0"]) == 0
+
+
+@pytest.mark.parametrize("words", [["0", "1"], ["0", "random"], ["2"], ["-1"], ["x"]])
+def test_a_replay_takes_the_number_of_one_game(words, tmp_path: Path, capsys):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
+    capsys.readouterr()
+    assert run_command(pit.main, ["--replay", str(path), *words]) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1
+
+
+def changed(path: Path, **fields: object) -> None:
+    value = json.loads(path.read_text().splitlines()[0])
+    path.write_text(json.dumps(value | fields) + "\n")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"moves": "b2"}, {"moves": [1]}, {"number": "0"}, {"more": 1}, {"contestants": ["a"]}, {"seed": 1.5}]
+)
+def test_a_line_of_another_form_is_refused_with_its_number(fields, tmp_path: Path):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
+    changed(path, **fields)
+    with pytest.raises(InputError, match=r"games.jsonl, line 1 is not a game written by --save-games"):
+        read_records(path)
+
+
+def test_what_a_file_names_is_not_run_and_illegal_moves_are_found(tmp_path: Path, capsys):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
+    (tmp_path / "evil.py").write_text("raise SystemExit(99)")
+    changed(path, game=str(tmp_path / "evil.py"))
+    assert run_command(pit.main, ["--replay", str(path), "0"]) == 2
+    assert "none of the shipped ones" in capsys.readouterr().err
+    changed(path, game="tictactoe", moves=["z9"])
+    with pytest.raises(IllegalAction, match="z9"):
+        read_records(path)[0].positions(registry.load("tictactoe").game)
+    assert run_command(pit.main, ["--replay", str(path), "0"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_file_without_games_says_so(tmp_path: Path, capsys):
+    (tmp_path / "empty.jsonl").touch()
+    assert run_command(pit.main, ["--replay", str(tmp_path / "empty.jsonl"), "0"]) == 2
+    assert capsys.readouterr().err.endswith("empty.jsonl holds no games\n")
+
+
+@pytest.mark.parametrize("argv", [["--replay", "no/file"], ["--replay", ".", "0"], ["--replay", "x", "1", "2", "a"]])
+def test_wrong_replays_get_one_sentence(argv, capsys):
+    assert run_command(pit.main, argv) == 2
+    assert capsys.readouterr().err.count("\n") == 1

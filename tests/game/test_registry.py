@@ -1,0 +1,308 @@
+"""The registry: a game by its name, path, dotted name or entry point, and what a wrong one is answered."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from alphazero.errors import GameError, InputError, UnknownName
+from alphazero.game import Game, registry
+from alphazero.training.presets import presets
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = """
+    import numpy as np
+    from numba import njit
+    from alphazero.game import Game, Rules
+
+    @njit
+    def init(state):
+        state[0] = np.uint64(2)
+
+    @njit
+    def legal(state, legal_mask):
+        legal_mask[0] = True
+
+    @njit
+    def step(state, action):
+        state[0] -= np.uint64(1)
+
+    @njit
+    def is_terminal(state):
+        return state[0] == np.uint64(0)
+
+    @njit
+    def terminal_value(state):
+        return -1.0
+
+    @njit
+    def observe(state, planes):
+        planes[0, 0, 0] = state[0]
+
+    class {name}(Game):
+        name = "{name}"
+        num_actions, state_words, max_plies = 1, 1, 2
+        observation_shape = (1, 1, 1)
+        rules = Rules(init, legal, step, is_terminal, terminal_value, observe)
+"""
+
+
+def source(name: str = "TwoPlies") -> str:
+    return textwrap.dedent(SOURCE.format(name=name))
+
+
+def write(path: Path, text: str) -> str:
+    """Writes the file with its folders; gives its path as it is typed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A folder on `sys.path`; what is imported from it is forgotten afterwards."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def assert_plays(game: Game, name: str = "TwoPlies") -> None:
+    assert game.name == name
+    assert game.position([0, 0]).outcome == -1
+
+
+def assert_refused(name: str, *parts: str, error: type[InputError] = GameError) -> None:
+    """One sentence that holds all parts."""
+    with pytest.raises(error) as caught:
+        registry.load(name)
+    assert type(caught.value) is error
+    assert "\n" not in str(caught.value)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+# --- found ---
+
+
+@pytest.mark.parametrize("name", registry.NAMES)
+def test_shipped_games_by_name(name: str):
+    loaded = registry.load(name)
+    assert loaded.game.name == name
+    assert {"quick", "standard", "strong"} <= set(loaded.presets())
+
+
+def test_the_shipped_games_are_those_of_the_folder():
+    assert {"connect4", "othello", "othello6"} <= set(registry.NAMES)
+    folders = {type(registry.load(name).game).__module__.split(".")[1] for name in registry.NAMES}
+    assert folders == {path.name for path in registry.FOLDER.iterdir() if (path / "game.py").exists()}
+
+
+def test_a_shipped_game_by_its_dotted_name_has_its_own_presets():
+    assert registry.load("games.tictactoe.game").presets() == registry.load("tictactoe").presets()
+
+
+def test_a_file_by_path(tmp_path: Path):
+    path = write(tmp_path / "my_game.py", source())
+    assert_plays(registry.load(path).game)
+    assert_plays(registry.load(f"{path}:TwoPlies").game)
+
+
+def test_a_file_by_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write(tmp_path / "folder" / "my_game.py", source())
+    monkeypatch.chdir(tmp_path)
+    assert_plays(registry.load("folder/my_game.py").game)
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path):
+    path = write(tmp_path / "my_game.py", source())
+    registry.load(path)
+    write(tmp_path / "my_game.py", source("Changed"))
+    assert_plays(registry.load(path).game, "Changed")
+
+
+def test_one_of_two_games_in_a_file(tmp_path: Path):
+    path = write(tmp_path / "my_game.py", source("One") + source("Two"))
+    assert_plays(registry.load(f"{path}:Two").game, "Two")
+
+
+def test_a_file_without_presets_or_net_gets_those_of_the_framework(tmp_path: Path):
+    loaded = registry.load(write(tmp_path / "my_game.py", source()))
+    assert loaded.presets() == presets(loaded.game)
+
+
+def test_a_file_may_hold_its_own_presets(tmp_path: Path):
+    text = source() + '\ndef presets(game):\n    return {"quick": game.name}\n'
+    assert registry.load(write(tmp_path / "my_game.py", text)).presets() == {"quick": "TwoPlies"}
+
+
+@pytest.mark.parametrize("name", ["a_package.rules", "a_package.rules:TwoPlies"])
+def test_a_module_by_dotted_name(importable: Path, name: str):
+    write(importable / "a_package" / "__init__.py", "")
+    write(importable / "a_package" / "rules.py", source())
+    assert_plays(registry.load(name).game)
+
+
+def test_presets_beside_a_module_called_game(importable: Path):
+    write(importable / "a_package" / "__init__.py", "")
+    write(importable / "a_package" / "game.py", source())
+    write(importable / "a_package" / "preset.py", 'def presets(game):\n    return {"quick": game.max_plies}\n')
+    assert registry.load("a_package.game").presets() == {"quick": 2}
+
+
+def install(folder: Path, entry_points: str) -> None:
+    """Metadata as pip writes it for an installed package."""
+    write(folder / "a_package-1.0.dist-info" / "METADATA", "Metadata-Version: 2.1\nName: a-package\nVersion: 1.0\n")
+    write(folder / "a_package-1.0.dist-info" / "entry_points.txt", f"[alphazero.games]\n{entry_points}\n")
+    importlib.invalidate_caches()
+
+
+@pytest.mark.parametrize("target", ["a_package.rules", "a_package.rules:TwoPlies"], ids=["module", "class"])
+def test_an_installed_game_by_entry_point(importable: Path, target: str):
+    write(importable / "a_package" / "__init__.py", "")
+    write(importable / "a_package" / "rules.py", source())
+    install(importable, f"two-plies = {target}")
+    assert_plays(registry.load("two-plies").game)
+    assert_refused("two-plys", "did you mean 'two-plies'?", error=UnknownName)
+
+
+def test_an_installed_game_does_not_hide_a_shipped_one(importable: Path):
+    write(importable / "a_package" / "__init__.py", source())
+    install(importable, "connect4 = a_package")
+    assert registry.load("connect4").game.num_actions == 7
+
+
+# --- refused ---
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"), [("conect4", "connect4"), ("tictactoo", "tictactoe"), ("Connect4", "connect4")]
+)
+def test_a_misspelt_name_is_answered_with_the_closest(name: str, guess: str):
+    assert_refused(name, f"did you mean {guess!r}?", "connect4, ", "my_game.py", error=UnknownName)
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "go", "../connect4", "a..b", "no_such_package.game", ":", "a\0.b", "x" * 9999]
+)
+def test_a_name_that_nothing_has_lists_the_allowed_ones(name: str):
+    with pytest.raises(UnknownName, match=r"allowed: .*connect4"):
+        registry.load(name)
+
+
+@pytest.mark.parametrize("name", ["__main__.game", "os.", "os..path", "math.sin"])
+def test_a_name_that_begins_like_a_module_is_refused_in_one_sentence(name: str):
+    with pytest.raises(InputError, match=f"^[^\n]*{re.escape(name)}[^\n]*$"):
+        registry.load(name)
+
+
+@pytest.mark.parametrize("name", ["connect4:Conect4", "games.connect4.game:Conect4"])
+def test_a_class_that_is_not_there_is_answered_with_the_closest(name: str):
+    assert_refused(name, "'Conect4'", "did you mean 'Connect4'?", error=UnknownName)
+
+
+def test_a_missing_file_is_named(tmp_path: Path):
+    assert_refused(str(tmp_path / "none.py"), str(tmp_path / "none.py"), "give the path of a Python file")
+    (tmp_path / "folder.py").mkdir()
+    assert_refused(str(tmp_path / "folder.py"), "folder.py", "give the path of a Python file")
+    assert_refused("x" * 5000 + ".py", "give the path of a Python file")
+
+
+def test_two_games_in_a_file_need_a_choice(tmp_path: Path):
+    path = write(tmp_path / "my_game.py", source("One") + source("Two"))
+    assert_refused(path, path, "not 2", "add :NAME", "One, Two")
+
+
+def test_a_file_without_a_game_says_what_to_write(tmp_path: Path):
+    path = write(tmp_path / "my_game.py", "from alphazero.game import Game\n")
+    assert_refused(path, path, "not 0", "class MyGame(Game)")
+    assert_refused("json.decoder", "json.decoder", "not 0", "class MyGame(Game)")
+
+
+# name: (what the file holds, what the sentence must say)
+BROKEN = {
+    "syntax": ("x = 1\ndef legal(state:\n", ["SyntaxError", "line 2"]),
+    "missing import": ("import no_such_module\n", ["No module named 'no_such_module'", "line 1"]),
+    "missing name": ("from alphazero.game import Gaem\n", ["Gaem", "line 1"]),
+    "error while it runs": ("x = 1\n\ny = [][1]\n", ["IndexError", "line 3"]),
+    "error of many lines": ("raise ValueError('one\\ntwo')\n", ["ValueError: one two", "line 1"]),
+    "leaves Python": ("import sys\nsys.exit(0)\n", ["SystemExit", "line 2"]),
+    "bytes": ("x = '\0'\n", ["null bytes"]),
+    "needs arguments": (
+        "from alphazero.game import Game\nclass Sized(Game):\n    def __init__(self, size):\n        pass\n",
+        ["TypeError", "size"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "parts"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_file_is_one_sentence_with_the_place(tmp_path: Path, text: str, parts: list[str]):
+    path = write(tmp_path / "broken.py", text)
+    assert_refused(path, path, *parts)
+    write(tmp_path / "broken.py", source())
+    assert_plays(registry.load(path).game)
+
+
+@pytest.mark.parametrize(("text", "parts"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_module_is_one_sentence_with_the_place(importable: Path, text: str, parts: list[str]):
+    write(importable / "a_package" / "__init__.py", "")
+    write(importable / "a_package" / "broken.py", text)
+    assert_refused("a_package.broken", "a_package.broken", *parts)
+
+
+def test_a_missing_module_of_a_package_is_named(importable: Path):
+    write(importable / "a_package" / "__init__.py", "")
+    assert_refused("a_package.rulse", "a_package.rulse", "No module named")
+
+
+@pytest.mark.parametrize(
+    ("target", "parts"),
+    [
+        ("a_package.none", ["No module named 'a_package.none'"]),
+        ("a_package.rules:Nothing", ["Nothing"]),
+        ("a_package.rules:init", ["must lead to a Game class", "a_package.rules:init"]),
+        ("a_package.broken", ["SyntaxError"]),
+    ],
+    ids=["no module", "no class", "no game", "syntax"],
+)
+def test_a_broken_entry_point_is_one_sentence(importable: Path, target: str, parts: list[str]):
+    write(importable / "a_package" / "__init__.py", "")
+    write(importable / "a_package" / "rules.py", source())
+    write(importable / "a_package" / "broken.py", "def\n")
+    install(importable, f"two-plies = {target}")
+    assert_refused("two-plies", "'two-plies'", *parts)
+
+
+LOAD_AND_RUN = """
+import sys, importlib, games
+from alphazero.game.kernels import Kernels
+name = sys.argv[1]
+if name.endswith(".py"):
+    game = registry.load(name).game
+else:
+    sys.path.insert(0, sys.argv[2])
+    game = importlib.import_module(name).TwoPlies()
+kernels = Kernels(game)
+kernels.describe_all(kernels.start_states(1))
+print(kernels.describe.is_compiled)
+"""
+
+
+def test_compiled_code_of_a_file_serves_every_way_to_import_it(tmp_path: Path):
+    """What numba keeps on disk names the module that a function came from; another process may call it otherwise."""
+    text = source().replace("@njit\n", "").replace("legal_mask[0] = True", "legal_mask[0] = helper(state)")
+    text = text.replace("def legal", "@njit\ndef helper(state):\n    return True\n\ndef legal")
+    path = write(tmp_path / "my_game.py", text)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for name in ("my_game", path, "my_game", path):
+        command = [sys.executable, "-c", LOAD_AND_RUN, name, str(tmp_path)]
+        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+        assert result.stdout == "True\n", result.stderr

@@ -1,0 +1,353 @@
+"""The validator: faulty games are each caught with the right words, and the shipped games pass."""
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alphazero.commands.check import main
+from alphazero.commands.shared import run_command
+from alphazero.errors import LawBroken
+from alphazero.game import Game, Rules, registry, validator
+from alphazero.game.validator import validate
+from games.tictactoe.game import TicTacToe
+
+GOOD = TicTacToe().plain_rules
+RNG = np.random.default_rng(0)
+
+
+def step_that_checks(state, action):
+    if int(state[0] | state[1]) >> action & 1:
+        raise ValueError("the square is taken")
+    GOOD.step(state, action)
+
+
+def legal_everywhere(state, legal_mask):
+    legal_mask[:] = True
+
+
+def legal_nowhere(state, legal_mask):
+    GOOD.legal(state, legal_mask)
+    if int(state[0] | state[1]).bit_count() == 4:
+        legal_mask[:] = False
+
+
+def legal_beyond_the_mask(state, legal_mask):
+    for square in range(10):
+        legal_mask[square] = not int(state[0] | state[1]) >> square & 1
+
+
+def legal_leaves_entries_alone(state, legal_mask):
+    for square in range(9):
+        if not int(state[0] | state[1]) >> square & 1:
+            legal_mask[square] = True
+
+
+def step_that_plays_nothing(state, action):
+    state[0], state[1] = state[1], state[0]
+
+
+def step_at_random(state, action):
+    GOOD.step(state, action)
+    if RNG.random() < 0.2:
+        state[0] = np.uint64(0)
+
+
+def step_that_returns(state, action):
+    child = state.copy()
+    GOOD.step(child, action)
+    return child
+
+
+def endless_step(state, action):
+    while int(state[0] | state[1]).bit_count() == 3:
+        pass
+    GOOD.step(state, action)
+
+
+def slow_step(state, action):
+    time.sleep(0.01)
+    GOOD.step(state, action)
+
+
+def raising_step(state, action):
+    if action == 4:
+        raise KeyError("centre")
+    GOOD.step(state, action)
+
+
+def is_terminal_that_plays(state):
+    if int(state[0] | state[1]).bit_count() == 3:
+        state[0] |= np.uint64(0x100)
+    return GOOD.is_terminal(state)
+
+
+def observe_too_many(state, planes):
+    planes[2, 0, 0] = 1.0
+
+
+def observe_nan(state, planes):
+    GOOD.observe(state, planes)
+    with np.errstate(all="ignore"):
+        planes[1, 0, 2] = np.float32(0.0) / np.float32(int(state[0]) & 1)
+
+
+def wrong_transform(state, symmetry):
+    GOOD.transform(state, (symmetry + 1) % 8 if symmetry else 0)
+
+
+def unfinished_init(state):
+    state[0] = np.uint64(0)
+
+
+FAULTY: dict[str, tuple[dict[str, Callable[..., Any]], list[str]]] = {
+    "illegal move offered": ({"legal": legal_everywhere, "step": step_that_checks}, ["`step` raised", "taken"]),
+    "empty mask": ({"legal": legal_nowhere}, ["a position that is not over must have a legal action"]),
+    "never ends": ({"step": step_that_plays_nothing}, ["must end within `max_plies` = 9"]),
+    "wrong shape": ({"observe": observe_too_many}, ["`observe` reaches beyond an array"]),
+    "NaN planes": ({"observe": observe_nan}, ["finite numbers", "plane 1, row 0, column 2"]),
+    "changes its parent": ({"is_terminal": is_terminal_that_plays}, ["`is_terminal` must leave the state alone"]),
+    "random step": ({"step": step_at_random}, ["`step` must do the same each time"]),
+    "wrong player": ({"to_play": lambda state: 2}, ["`to_play` must give 0 or 1, not 2"]),
+    "one player": ({"to_play": lambda state: 0}, ["both players"]),
+    "value of another kind": ({"terminal_value": lambda state: 0.5}, ["must give -1, 0 or 1", "not 0.5"]),
+    "wrong symmetry": ({"transform": wrong_transform}, ["must permute the observation as `symmetries` says"]),
+    "action out of range": ({"legal": legal_beyond_the_mask}, ["`legal` reaches beyond an array"]),
+    "half a mask": ({"legal": legal_leaves_entries_alone}, ["`legal` must write every entry", "entry"]),
+    "raises": ({"step": raising_step}, ["`step` raised KeyError", "centre", "in line", "of test_validator.py"]),
+    "makes a new state": ({"step": step_that_returns}, ["`step` must write into the array", "return nothing"]),
+    "never comes back": ({"step": endless_step}, ["`step` has not come back"]),
+    "unfinished start": ({"init": unfinished_init}, ["`init` must write every word"]),
+}
+SUSPICIOUS: dict[str, tuple[dict[str, Callable[..., Any]], str]] = {
+    "wrong sign": ({"terminal_value": lambda state: -GOOD.terminal_value(state)}, "has won"),
+    "very slow": ({"step": slow_step}, "slow"),
+    "always a draw": ({"terminal_value": lambda state: 0.0}, "nothing to learn"),
+}
+
+
+def faulty(changes: dict[str, Callable[..., Any]]) -> Game:
+    class Faulty(TicTacToe):
+        name = "faulty"
+        rules: Rules = replace(GOOD, **changes)
+
+    return Faulty()
+
+
+@pytest.mark.parametrize(("changes", "words"), FAULTY.values(), ids=FAULTY)
+def test_a_faulty_game_is_caught_with_its_law_and_the_position(changes: dict[str, Any], words: list[str], monkeypatch):
+    monkeypatch.setattr(validator, "STUCK", 1.0)
+    with pytest.raises(LawBroken) as caught:
+        validate(faulty(changes), num_games=50)
+    sentence = str(caught.value)
+    assert sentence.startswith("faulty: ") and "\n" not in sentence
+    for part in words:
+        assert part in sentence
+    if "both players" not in words:
+        assert "player" in caught.value.drawing and "a b c" in caught.value.drawing
+
+
+@pytest.mark.parametrize(("changes", "words"), SUSPICIOUS.values(), ids=SUSPICIOUS)
+def test_what_no_law_forbids_gets_a_warning(changes: dict[str, Any], words: str):
+    findings = validate(faulty(changes), num_games=30 if words != "slow" else 2)
+    assert [warning for warning in findings.warnings if words in warning]
+
+
+@pytest.mark.parametrize("fault", ["cells", "actions", "identity", "shape"])
+def test_wrong_permutations_are_caught(fault: str):
+    class Faulty(TicTacToe):
+        name = "faulty"
+
+        @property
+        def symmetries(self):
+            cells, actions = (part.copy() for part in TicTacToe().symmetries)
+            if fault == "cells":
+                cells[3, 0] = cells[3, 1]
+            elif fault == "actions":
+                actions[3, 0] = 9
+            elif fault == "identity":
+                cells, actions = cells[::-1], actions[::-1]
+            else:
+                actions = actions[:5]
+            return cells, actions
+
+    words = {"cells": "permutations of the cells", "actions": "permutations of the actions", "identity": "the identity"}
+    with pytest.raises(LawBroken, match=words.get(fault, "a row of 9 actions for each symmetry")):
+        validate(Faulty(), num_games=2)
+
+
+def with_symmetries(change: Callable[..., Any]) -> Game:
+    class Faulty(TicTacToe):
+        name = "faulty"
+        rules: Rules = replace(TicTacToe().rules, transform=None)
+
+        @property
+        def symmetries(self):
+            return change(*(part.copy() for part in TicTacToe().symmetries))
+
+    return Faulty()
+
+
+def test_symmetries_are_checked_by_playing_where_there_is_no_transform():
+    assert validate(with_symmetries(lambda cells, actions: (cells, actions)), num_games=5).warnings == []
+    turned_board_alone = with_symmetries(lambda cells, actions: (cells, np.tile(np.arange(9), (len(cells), 1))))
+    with pytest.raises(LawBroken, match="symmetry 1 must turn a game into a game that goes just like it") as caught:
+        validate(turned_board_alone, num_games=5)
+    assert caught.value.drawing.startswith("after ") and "mirror image" in caught.value.drawing
+    exchanged = with_symmetries(lambda cells, actions: (cells[[0, 3]], actions[[0, 5]]))
+    with pytest.raises(LawBroken, match="symmetry 1 must turn"):
+        validate(exchanged, num_games=5)
+
+
+def test_a_transform_must_go_with_the_plies():
+    """Each image alone is right, but the game played on from it is another one."""
+
+    def step(state, action):  # one who begins in the upper left gets the last square, too
+        empty = state[0] | state[1] == 0
+        GOOD.step(state, action)
+        if empty and action in (0, 1):
+            state[1] |= np.uint64(1 << 8)
+
+    with pytest.raises(LawBroken, match="symmetry . must turn a game into a game that goes just like it"):
+        validate(faulty({"step": step}), num_games=50)
+
+
+@pytest.mark.parametrize("change", [lambda cells, actions: 4, lambda cells, actions: (cells, actions, actions)])
+def test_symmetries_of_another_form_are_caught(change: Callable[..., Any]):
+    with pytest.raises(LawBroken, match="`symmetries` must be two arrays: rows of 9 cells, and rows of 9 actions"):
+        validate(with_symmetries(change), num_games=2)
+
+
+def test_a_game_without_a_name_is_caught():
+    class Nameless(Game):
+        num_actions, state_words, max_plies, observation_shape = 9, 2, 9, (2, 3, 3)
+        rules: Rules = GOOD
+
+    with pytest.raises(LawBroken, match="Nameless: the class must have a `name`"):
+        validate(Nameless(), num_games=2)
+
+
+def test_what_rules_call_needs_no_decorator():
+    def exchange(state):
+        state[0], state[1] = state[1], state[0]
+
+    def step(state, action):
+        state[0] |= np.uint64(1) << np.uint64(action)
+        exchange(state)
+
+    class Helped(TicTacToe):
+        name = "helped"
+        rules: Rules = replace(TicTacToe().rules, step=step)
+
+    findings = validate(Helped(), num_games=5)
+    assert findings.compiled_per_second is not None and findings.warnings == []
+
+
+def test_rules_that_cannot_be_compiled_get_a_warning():
+    def step(state, action):
+        words = {"own": state[0]}  # numba has no such dictionaries
+        words["action"] = str(action)
+        GOOD.step(state, action)
+
+    findings = validate(faulty({"step": step}), num_games=5)
+    assert findings.compiled_per_second is None and "cannot compile" in findings.warnings[0]
+
+
+def test_a_notation_that_means_two_actions_is_caught():
+    class Faulty(TicTacToe):
+        name = "faulty"
+
+        def format_action(self, action, state):
+            return super().format_action(min(action, 7), state)
+
+    with pytest.raises(LawBroken, match="'b3' is 8 and 7"):
+        validate(Faulty(), num_games=2)
+
+
+def test_a_fault_that_only_the_compiled_rules_have_is_caught():
+    """Whole numbers have 64 bits there, and any number of them in Python."""
+
+    class Faulty(TicTacToe):
+        name = "faulty"
+
+    game = Faulty()
+    game.rules = replace(game.rules, terminal_value=compiled_otherwise())
+    with pytest.raises(LawBroken, match="the compiled rules must do what plain Python does, but `terminal_value`"):
+        validate(game, num_games=30)
+
+
+def compiled_otherwise() -> Any:
+    from games.tictactoe.game import has_line
+
+    def terminal_value(state):
+        if (len(state) + 2**62) * 4 == 8:
+            return 0.0
+        return -1.0 if has_line(state[1]) else 0.0
+
+    return terminal_value
+
+
+def test_the_shipped_games_keep_all_laws(game: Game):
+    findings = validate(game, num_games=4 if game.num_actions > 200 else 25)
+    assert findings.warnings == []
+    assert findings.compiled_per_second is not None
+    assert sum(findings.outcomes.values()) == findings.num_games == len(findings.lengths)
+
+
+def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[str]):
+    assert run_command(main, ["nim", "--games", "40"]) == 0
+    said = capsys.readouterr().out
+    for words in (
+        "40, ",
+        "(max_plies 16)",
+        "of 28",
+        "draw 0%",
+        "players alternate",
+        "first of these games: ",
+        "nim keeps all laws.",
+        "python main.py --game nim",
+    ):
+        assert words in said
+
+
+SOURCE = """
+import numpy as np
+from alphazero.game import Game, Rules
+from games.tictactoe.game import TicTacToe
+
+class Faulty(TicTacToe):
+    name = "faulty"
+    rules = Rules(**{name: getattr(TicTacToe().plain_rules, name) for name in
+        ("init", "legal", "step", "is_terminal", "observe")}, terminal_value=lambda state: 2.0)
+"""
+
+
+def test_the_command_draws_the_position_and_says_the_law(tmp_path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "faulty.py").write_text(SOURCE)
+    assert run_command(main, [str(tmp_path / "faulty.py")]) == 2
+    drawing, sentence = capsys.readouterr().err.rstrip().rsplit("\n", 1)
+    assert sentence.startswith("error: faulty: `terminal_value` must give -1, 0 or 1")
+    assert "to move:" in drawing and "a b c" in drawing
+
+
+@pytest.mark.parametrize("argv", [["chess"], ["nim", "--games", "0"], []])
+def test_wrong_input_gets_one_sentence(argv: list[str], capsys: pytest.CaptureFixture[str]):
+    assert run_command(main, argv) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert registry.NAMES
+
+
+def test_an_endless_loop_is_found_in_the_background_too(monkeypatch):
+    """A shell starts programs in the background with interrupts ignored."""
+    monkeypatch.setattr(validator, "STUCK", 1.0)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(LawBroken, match="`step` has not come back"):
+            validate(faulty({"step": endless_step}), num_games=50)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

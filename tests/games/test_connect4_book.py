@@ -1,0 +1,388 @@
+"""The opening book: its positions against the rules of the game, its table, its scores, and how it is made."""
+
+import functools
+import math
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.commands.shared import run_command
+from alphazero.errors import InputError
+from alphazero.game import Position
+from alphazero.game.kernels import Kernels
+from alphazero.storage.files import read_npz, write_npz
+from games.connect4 import book as module
+from games.connect4.book import collect_scores, look_up_all, main, make_book, quiet_positions
+from games.connect4.notation import GAME, format_moves, parse_moves
+from games.connect4.solver import BOOK_BITS, BOOK_FILE, BOOK_HEADER, BOOK_PLY, Solver
+
+KERNELS = Kernels(GAME)
+
+
+def states_of(positions: list[Position]) -> np.ndarray:
+    return np.array([position.state for position in positions], np.uint64).reshape(-1, 2)
+
+
+def mirrored(states: np.ndarray) -> np.ndarray:
+    columns = [states >> np.uint64(7 * column) & np.uint64(127) for column in range(7)]
+    return np.bitwise_or.reduce([bits << np.uint64(7 * (6 - column)) for column, bits in enumerate(columns)])
+
+
+def smaller_images(states: np.ndarray) -> list[tuple[int, int]]:
+    """Every state or its mirror image, whichever is smaller; in order, as often as they come."""
+    pairs = zip(states.tolist(), mirrored(states).tolist(), strict=True)
+    return sorted(min(tuple(state), tuple(image)) for state, image in pairs)
+
+
+# --- the positions ---
+
+
+def children_of(states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(rows, children, won)`: of every legal action of every state, whether it makes four."""
+    masks, _, _ = KERNELS.describe_all(states)
+    rows, actions = np.nonzero(masks)
+    children = states[rows]
+    KERNELS.play(children, np.zeros(len(rows), np.int8), actions)
+    return rows, children, KERNELS.describe_all(children)[2] < 0
+
+
+def can_win_at_once(states: np.ndarray) -> np.ndarray:
+    rows, _, won = children_of(states)
+    return np.bincount(rows[won], minlength=len(states)) > 0
+
+
+def has_safe_action(states: np.ndarray) -> np.ndarray:
+    rows, children, _ = children_of(states)
+    return np.bincount(rows[~can_win_at_once(children)], minlength=len(states)) > 0
+
+
+@pytest.fixture(scope="module")
+def positions_by_ply() -> list[np.ndarray]:
+    """All positions of 0 to 7 stones that are not won, mirror images and all, by playing on from the start."""
+    plies = [KERNELS.start_states(1)]
+    for _ in range(7):
+        _, children, won = children_of(plies[-1])
+        plies.append(np.unique(children[~won], axis=0))
+    return plies
+
+
+@pytest.mark.parametrize("ply", range(8))
+def test_the_positions_are_those_reached_by_play_that_nobody_is_about_to_win(ply, positions_by_ply):
+    states = positions_by_ply[ply]
+    quiet = states[~can_win_at_once(states)]
+    quiet = quiet[has_safe_action(quiet)]
+    found = quiet_positions(ply)
+    assert found.dtype == np.uint64 and found.shape[1] == 2
+    assert smaller_images(found) == sorted(set(smaller_images(quiet)))
+    assert ply < 5 or len(quiet) < len(states), "some should have been left out"
+
+
+@pytest.mark.parametrize(
+    ("moves", "quiet"),
+    [
+        ("", True),
+        ("121212", False),  # X wins with column 1
+        ("44553", False),  # O cannot stop X on both sides
+        ("1122", True),  # two in a row are no threat yet
+        ("112233", False),  # X wins with column 4
+        ("11223", True),  # O has to stop X in column 4, and can
+    ],
+)
+def test_whether_some_positions_are_in_the_book(moves, quiet):
+    position = parse_moves(moves)
+    [image] = smaller_images(states_of([position]))
+    assert (image in smaller_images(quiet_positions(position.ply))) == quiet
+
+
+# --- the table ---
+
+
+@pytest.fixture(scope="module")
+def some_states() -> np.ndarray:
+    """Distinct positions of 7 stones in random order, no two of them mirror images."""
+    return np.random.default_rng(0).permutation(quiet_positions(7))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 100, 5000])
+def test_a_book_gives_back_what_was_put_in_for_a_position_and_its_mirror_image(count, some_states):
+    for seed in range(1 if count > 1000 else 10):
+        rng = np.random.default_rng(seed)
+        states = rng.choice(some_states, count, replace=False)
+        scores = rng.integers(-15, 15, count).astype(np.int8)
+        book = make_book(states, scores)
+        assert book.dtype == np.uint8
+        np.testing.assert_array_equal(look_up_all(states, book), scores)
+        np.testing.assert_array_equal(look_up_all(mirrored(states), book), scores)
+    if count == 5000:
+        assert len(book) < 2 * count * BOOK_BITS / 8
+        assert set(scores) == set(range(-15, 15))
+
+
+def test_equal_positions_make_equal_books(some_states):
+    states, scores = some_states[:500], np.arange(500).astype(np.int8) % 30 - 15
+    np.testing.assert_array_equal(make_book(states, scores), make_book(states.copy(), scores.copy()))
+
+
+def test_every_cell_in_use_matters(some_states):
+    states, scores = some_states[:100], np.zeros(100, np.int8)
+    book = make_book(states, scores)
+    _, num_segments, segment_size = book[:BOOK_HEADER].view("<u8").tolist()
+    num_bits = BOOK_BITS * (num_segments + 2) * segment_size
+    assert len(book) == BOOK_HEADER + math.ceil(num_bits / 8) + 1
+    changed = np.empty((num_bits, 100), bool)
+    for bit in range(num_bits):
+        damaged = book.copy()
+        damaged[BOOK_HEADER + bit // 8] ^= 1 << bit % 8
+        changed[bit] = look_up_all(states, damaged) != scores
+    assert (changed.sum(axis=0) == 3 * BOOK_BITS).all(), "three cells have a position's score"
+    assert changed.any(axis=1).mean() > 0.6, "few cells should lie idle"
+
+
+@pytest.mark.parametrize("score", [-16, 17])
+def test_a_score_that_has_no_room_is_not_stored_wrongly(score, some_states):
+    with pytest.raises(ValueError, match="does not give back"):
+        make_book(some_states[:10], np.full(10, score, np.int8))
+
+
+def test_equal_positions_have_no_place_in_a_book(some_states):
+    twice = np.concatenate([some_states[:10], mirrored(some_states[:1])])
+    with pytest.raises(ValueError, match="equal positions"):
+        make_book(twice, np.zeros(11, np.int8))
+
+
+# --- the book that comes with the solver ---
+
+
+@pytest.fixture(scope="module")
+def shipped() -> np.ndarray:
+    return read_npz(BOOK_FILE, 1 << 23)["book"]
+
+
+def quiet_openings(count: int, seed: int) -> list[Position]:
+    """Positions of the book's ply, by random play."""
+    rng, positions = np.random.default_rng(seed), []
+    while len(positions) < count:
+        position = GAME.start()
+        while position.ply < BOOK_PLY and not position.terminal:
+            position = position.play(int(rng.choice(position.legal_actions)))
+        state = position.state[None].copy()
+        if not position.terminal and not can_win_at_once(state)[0] and has_safe_action(state)[0]:
+            positions.append(position)
+    return positions
+
+
+def test_the_shipped_book_is_small(shipped):
+    assert BOOK_FILE.stat().st_size <= 4_000_000
+    assert len(shipped) <= 4_000_000
+
+
+@pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.slow)])
+def test_the_shipped_book_says_what_the_solver_finds_without_it(count, shipped):
+    states = states_of(quiet_openings(count, seed=count))
+    expected = Solver(book=False).solve_all(states)
+    np.testing.assert_array_equal(look_up_all(states, shipped), expected)
+    np.testing.assert_array_equal(look_up_all(mirrored(states), shipped), expected)
+    assert min(expected) < 0 < max(expected)
+
+
+def test_the_shipped_book_says_what_another_solver_does(shipped):
+    bitbully = pytest.importorskip("bitbully")
+    agent = bitbully.BitBully("12-ply-dist")
+    positions = quiet_openings(500, seed=1)
+    expected = [agent.mtdf(bitbully.Board(list(position.actions))) for position in positions]
+    stored = look_up_all(states_of(positions), shipped).tolist()
+    wrong = [
+        format_moves(position.actions) for position, a, b in zip(positions, stored, expected, strict=True) if a != b
+    ]
+    assert not wrong
+    assert len(set(stored)) > 15
+
+
+# --- collecting scores ---
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Scorer:
+    """Says scores made up from the states; refuses the call of that number; remembers what it was asked."""
+
+    def __init__(self, fails_at: int = -1):
+        self.fails_at = fails_at
+        self.asked: list[list[int]] = []
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        if len(self.asked) == self.fails_at:
+            raise Interrupted
+        self.asked.append(states[:, 0].tolist())
+        return (states[:, 0] % 30).astype(np.int8) - 15
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK", 10)
+
+
+@pytest.mark.parametrize("fails_at", [0, 1, 3, 4])
+def test_collecting_goes_on_where_it_was_interrupted(fails_at, small_pieces, some_states, tmp_path):
+    states = some_states[:47]
+    whole = collect_scores(states, Scorer(), tmp_path / "whole")
+    first, second, third = Scorer(fails_at), Scorer(), Scorer(0)
+    with pytest.raises(Interrupted):
+        collect_scores(states, first, tmp_path / "deep" / "broken")
+    scores = collect_scores(states, second, tmp_path / "deep" / "broken")
+    assert scores.dtype == np.int8
+    assert scores.tolist() == whole.tolist() == Scorer()(states).tolist()
+    assert [len(piece) for piece in first.asked + second.asked] == [10, 10, 10, 10, 7]
+    assert [word for piece in first.asked + second.asked for word in piece] == states[:, 0].tolist(), (
+        "every position once"
+    )
+    assert len(first.asked) == fails_at
+    np.testing.assert_array_equal(collect_scores(states, third, tmp_path / "deep" / "broken"), whole)
+
+
+@pytest.mark.parametrize("others", ["in another order", "more of them", "fewer"])
+def test_scores_of_other_positions_are_refused(others, small_pieces, some_states, tmp_path):
+    collect_scores(some_states[:25], Scorer(), tmp_path)
+    states = {
+        "in another order": np.roll(some_states[:25], 1, axis=0),
+        "more of them": some_states[:27],
+        "fewer": some_states[:24],
+    }[others]
+    with pytest.raises(InputError, match=r"scores_000\d.npz is of other positions: give --work another folder"):
+        collect_scores(states, Scorer(), tmp_path)
+
+
+# --- the command ---
+
+
+def run_book(*arguments: object) -> int:
+    return run_command(main, [str(argument) for argument in arguments])
+
+
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+@functools.cache
+def late_states() -> np.ndarray:
+    """Some distinct positions of 26 stones, quickly solved, in the stead of those of 12."""
+    rng, found = np.random.default_rng(6), {}
+    while len(found) < 40:
+        position = GAME.start()
+        while position.ply < 26 and not position.terminal:
+            position = position.play(int(rng.choice(position.legal_actions)))
+        state = position.state[None].copy()
+        if not position.terminal and not can_win_at_once(state)[0] and has_safe_action(state)[0]:
+            found[smaller_images(state)[0]] = state[0]
+    return np.array(list(found.values()))
+
+
+@pytest.fixture
+def small_book(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Where the book goes now; it is of `late_states` alone."""
+    asked = []
+    monkeypatch.setattr(module, "quiet_positions", lambda ply: asked.append(ply) or late_states())
+    monkeypatch.setattr(module, "BOOK_FILE", tmp_path / "book.npz")
+    yield tmp_path / "book.npz"
+    assert set(asked) <= {BOOK_PLY}
+
+
+def test_making_the_book_twice_gives_equal_bytes_and_the_right_scores(small_book, tmp_path, capsys):
+    made = []
+    for work in ("one", "one", "two"):
+        assert run_book("--make", "--work", tmp_path / work, "--check", 40) == 0
+        assert capsys.readouterr().out == "all 40 positions checked agree with the solver\n"
+        made.append(small_book.read_bytes())
+        small_book.unlink()
+    assert made[0] == made[1] == made[2]
+    small_book.write_bytes(made[0])
+    states = late_states()
+    stored = look_up_all(states, read_npz(small_book, 1 << 20)["book"])
+    np.testing.assert_array_equal(stored, Solver(threads=1, book=False).solve_all(states))
+    assert len(set(stored.tolist())) > 5
+
+
+def test_bitbully_and_our_solver_make_the_same_book(small_book, tmp_path):
+    pytest.importorskip("bitbully")
+    assert run_book("--make", "--work", tmp_path / "one", "--check", 0) == 0
+    ours = small_book.read_bytes()
+    small_book.unlink()
+    assert run_book("--make", "--work", tmp_path / "two", "--check", 0, "--scores-from", "bitbully") == 0
+    assert small_book.read_bytes() == ours
+
+
+def test_bitbully_is_asked_for_where_it_is_missing(small_book, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "bitbully", None)
+    assert run_book("--make", "--work", tmp_path / "work", "--scores-from", "bitbully") == 2
+    assert error_line(capsys).startswith("error: bitbully is not installed: pip install bitbully")
+    assert not small_book.exists()
+
+
+def test_a_book_of_wrong_scores_is_found_out(small_book, capsys):
+    states = late_states()
+    scores = Solver(threads=1, book=False).solve_all(states)
+    write_npz(small_book, {"book": make_book(states, scores)})
+    assert run_book("--check", 40) == 0
+    assert capsys.readouterr().out == "all 40 positions checked agree with the solver\n"
+    scores[17] += 1
+    write_npz(small_book, {"book": make_book(states, scores)})
+    assert run_book("--check", 40) == 2
+    line = error_line(capsys)
+    assert re.fullmatch(
+        rf"error: the book is wrong: it gives {scores[17]} for the position \[.*\], whose score is {scores[17] - 1}; "
+        "make it anew with --make",
+        line,
+    )
+    assert re.search(rf"\[ *{states[17, 0]} +{states[17, 1]} *\]", line)
+
+
+def test_the_seed_picks_the_positions_to_check(small_book, capsys):
+    states = late_states()
+    scores = Solver(threads=1, book=False).solve_all(states)
+    scores[17] += 1
+    write_npz(small_book, {"book": make_book(states, scores)})
+    found = [run_book("--check", 20, "--seed", seed) for seed in range(12)]
+    assert set(found) == {0, 2}
+    assert found == [run_book("--check", 20, "--seed", seed) for seed in range(12)]
+    assert run_book("--check", 0) == 0
+
+
+def test_a_missing_or_damaged_book_is_said_so(small_book, capsys):
+    assert run_book("--check", 5) == 2
+    assert error_line(capsys) == f"error: there is no file {small_book}"
+    small_book.write_bytes(b"no book")
+    assert run_book("--check", 5) == 2
+    assert error_line(capsys).startswith(f"error: {small_book} is damaged or no file of ours")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--scores-from", "nobody"], "unknown source of scores 'nobody' (allowed: bitbully, solver)"),
+        (["--scores-from", "solvr"], "did you mean 'solver'?"),
+        (["--check", "-1"], "--check takes 0 to 1,000,000 positions"),
+        (["--check", "1000001"], "--check takes 0 to 1,000,000 positions"),
+        (["--threads", "0"], "--threads 1 to 1,024"),
+        (["--threads", "1025"], "--threads 1 to 1,024"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(arguments, words, small_book, capsys):
+    assert run_book(*arguments) == 2
+    assert words in error_line(capsys)
+    assert not small_book.exists()
+
+
+@pytest.mark.slow
+def test_the_shipped_book_passes_its_check_and_covers_all_its_positions(capsys):
+    assert run_book("--check", 300, "--seed", 1) == 0
+    out, err = capsys.readouterr()
+    assert out == "all 300 positions checked agree with the solver\n" and "error" not in err
+    assert len(quiet_positions(BOOK_PLY)) == 4_116_273

@@ -1,0 +1,228 @@
+"""The endgame solver against published endgames, plain negamax over plain rules, and its own moves."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.errors import InputError, InvalidSetting
+from alphazero.game import Position, registry
+from alphazero.game.kernels import Kernels
+from alphazero.players.baselines import RandomPlayer
+from alphazero.players.contestants import open_contestant
+from games.othello.labelled import Labelled, load_file, load_frozen
+from games.othello.solver import NO_SCORE, Solver
+from tests.games.plain_othello_solver import agrees, board_of
+
+ROOT = Path(__file__).resolve().parents[2]
+GAMES = {8: registry.load("othello").game, 6: registry.load("othello6").game}
+SOLVERS = {size: Solver(game, 2) for size, game in GAMES.items()}
+each_size = pytest.mark.parametrize("size", [8, 6])
+
+
+def random_positions(size: int, num_empty: int, count: int, seed: int) -> np.ndarray:
+    """States `uint64[count, 2]` of random games that go on with so many empty squares."""
+    game = GAMES[size]
+    kernels = Kernels(game)
+    player = RandomPlayer(kernels, seed)
+    found: list[np.ndarray] = []
+    states, to_play = kernels.start_states(4 * count), np.zeros(4 * count, np.int8)
+    for ply in range(game.max_plies):
+        going_on = ~kernels.describe_all(states)[1]
+        states, to_play = states[going_on], to_play[going_on]
+        if not len(states):
+            break
+        found += list(states[SOLVERS[size].num_empty(states) == num_empty])
+        actions = player.select_actions(states, np.arange(len(states)), np.full(len(states), ply))
+        kernels.play(states, to_play, actions)
+    assert len(found) >= count
+    return np.array(found[:count])
+
+
+def plain_score(position: Position) -> int:
+    """The score by nothing but the rules, empty squares to the winner."""
+    own, opponent = (int(word).bit_count() for word in position.state)
+    if position.terminal:
+        empty = position.game.size**2 - own - opponent  # type: ignore[attr-defined]
+        return own - opponent + empty * int(np.sign(own - opponent))
+    return max(-plain_score(position.play(action)) for action in position.legal_actions)
+
+
+@each_size
+@pytest.mark.parametrize("num_empty", [1, 2, 3, 4, 5, 6])
+def test_scores_are_those_of_plain_negamax(size: int, num_empty: int):
+    states = random_positions(size, num_empty, 12 if num_empty < 6 else 3, seed=num_empty)
+    scores = SOLVERS[size].move_scores(states)
+    for state, row in zip(states, scores, strict=True):
+        position = Position(GAMES[size], state.copy(), 0, ())
+        assert [action for action, score in enumerate(row) if score != NO_SCORE] == position.legal_actions
+        assert [int(row[action]) for action in position.legal_actions] == [
+            -plain_score(position.play(action)) for action in position.legal_actions
+        ]
+
+
+@each_size
+def test_with_best_only_the_best_moves_are_the_same(size: int):
+    states = random_positions(size, 11, 40, seed=1)
+    exact, quick = (SOLVERS[size].move_scores(states, best_only) for best_only in (False, True))
+    best = exact.max(axis=1, keepdims=True)
+    np.testing.assert_array_equal(quick.max(axis=1, keepdims=True), best)
+    np.testing.assert_array_equal(quick == best, exact == best)
+
+
+@each_size
+def test_a_position_is_worth_its_best_move(size: int):
+    """Scores of a position and of its children, each solved alone."""
+    states = random_positions(size, 10, 20, seed=2)
+    kernels = Kernels(GAMES[size])
+    scores = SOLVERS[size].move_scores(states)
+    for state, row in zip(states, scores, strict=True):
+        for action in np.flatnonzero(row != NO_SCORE):
+            child = state[None].copy()
+            kernels.play(child, np.zeros(1, np.int8), np.array([action]))
+            if not kernels.describe_all(child)[1][0]:
+                assert -SOLVERS[size].move_scores(child).max() == row[action]
+
+
+def test_published_endgames(shared_data: Path):
+    """FForum's problems with at most 17 empty squares: every move's score."""
+    problems = json.loads((shared_data / "facts.json").read_text())["ffo_endgames"]
+    game = GAMES[8]
+    labelled = load_file(shared_data / "facts.json", Solver(game, 2), game, most_empty=17)
+    assert len(labelled.names) == 3
+    for name, row in zip(labelled.names, labelled.scores, strict=True):
+        found = {game.format_action(a, labelled.states[0]): int(row[a]) for a in np.flatnonzero(row != NO_SCORE)}
+        assert found == problems[name]["all_moves"]
+
+
+@pytest.mark.slow
+def test_published_endgames_with_20_empty_squares(shared_data: Path):
+    """`load_file` compares the scores that the file gives."""
+    labelled = load_file(shared_data / "facts.json", SOLVERS[8], GAMES[8])
+    assert len(labelled.names) == 16
+
+
+@each_size
+def test_the_frozen_set_is_labelled_exactly(size: int):
+    """Some positions anew, by a solver with an empty table; all are as they should be."""
+    labelled = load_frozen(size)
+    assert len(labelled.states) == 2000
+    empty = SOLVERS[size].num_empty(labelled.states)
+    assert set(empty.tolist()) == {10, 11, 12, 13, 14}
+    rows = np.random.default_rng(0).permutation(2000)[:150]
+    np.testing.assert_array_equal(SOLVERS[size].move_scores(labelled.states[rows]), labelled.scores[rows])
+    worst = np.where(labelled.scores == NO_SCORE, 100, labelled.scores).min(axis=1)
+    assert (worst < labelled.scores.max(axis=1)).all(), "a position in which all moves are equally good shows nothing"
+    kernels = Kernels(GAMES[size])
+    canonical = labelled.states.copy()
+    kernels.canonicalize(canonical, np.zeros(2000, np.int64))
+    assert len(np.unique(canonical, axis=0)) == 2000
+
+
+def count_errors(labelled: Labelled, size: int) -> int:
+    """Positions whose labels the second solver contradicts."""
+    pairs = zip(labelled.states, labelled.scores, strict=True)
+    return sum(not agrees(board_of(state, size), scores, NO_SCORE, size) for state, scores in pairs)
+
+
+def part(labelled: Labelled, rows: np.ndarray) -> Labelled:
+    return Labelled([labelled.names[row] for row in rows], labelled.states[rows], labelled.scores[rows])
+
+
+@each_size
+def test_a_second_solver_agrees_with_labels_of_the_frozen_set(size: int):
+    labelled = load_frozen(size)
+    few = np.flatnonzero(SOLVERS[size].num_empty(labelled.states) <= 12)
+    chosen = part(labelled, np.random.default_rng(1).choice(few, 100, replace=False))
+    assert count_errors(chosen, size) == 0
+    best = chosen.scores.argmax(axis=1)
+    chosen.scores[np.arange(100), best] -= 2
+    assert count_errors(chosen, size) == 100
+
+
+@pytest.mark.slow
+@each_size
+def test_a_second_solver_agrees_with_all_labels_of_the_frozen_set(size: int):
+    assert count_errors(load_frozen(size), size) == 0
+
+
+def test_a_second_solver_agrees_on_published_endgames(shared_data: Path):
+    labelled = load_file(shared_data / "facts.json", SOLVERS[8], GAMES[8], most_empty=14)
+    assert len(labelled.names) >= 1 and count_errors(labelled, 8) == 0
+
+
+SOLVE_ONE = """
+import numpy as np, games
+from games.othello.solver import Solver
+game = registry.load("othello6").game
+state = np.array([STATE], np.uint64)
+print(Solver(game, 1).move_scores(state).max())
+"""
+
+
+def test_a_second_process_uses_the_compiled_code_of_the_first(tmp_path: Path):
+    """A recursive function called with literals would crash there (numba's issue 6061)."""
+    state = random_positions(6, 9, 1, seed=3)[0]
+    code = SOLVE_ONE.replace("STATE", str(state.tolist()))
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        command = [sys.executable, "-c", code]
+        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+        assert result.stdout.strip() == str(SOLVERS[6].move_scores(state[None]).max()), result.stderr
+
+
+# --- the player ---
+
+
+def test_the_solver_plays_best_moves_only():
+    states = random_positions(8, 12, 30, seed=4)
+    loaded = registry.load("othello")
+    solver = open_contestant("solver:12", loaded, seed=0, threads=2)
+    actions = solver.select_actions(states, np.arange(30), np.full(30, 48))
+    scores = SOLVERS[8].move_scores(states)
+    assert (scores[np.arange(30), actions] == scores.max(axis=1)).all()
+    before = random_positions(8, 30, 5, seed=4)
+    assert solver.select_actions(before, np.arange(5), np.full(5, 30)).shape == (5,)
+
+
+def test_greedy_takes_most_discs():
+    game = GAMES[8]
+    greedy = open_contestant("greedy", registry.load("othello"), seed=0, threads=1)
+    states = random_positions(8, 40, 20, seed=5)
+    for state in states:
+        position = Position(game, state.copy(), 0, ())
+        counts = {action: int(position.play(action).state[1]).bit_count() for action in position.legal_actions}
+        chosen = greedy.select_actions(np.tile(state, (50, 1)), np.arange(50), np.full(50, 20))
+        assert set(chosen.tolist()) == {action for action, count in counts.items() if count == max(counts.values())}
+
+
+@pytest.mark.parametrize("text", ["solver:0", "solver:23", "solver:x", "solver@a=1", "greedy:2"])
+def test_wrong_settings_are_refused(text: str):
+    with pytest.raises(InvalidSetting, match="write (solver|greedy)"):
+        open_contestant(text, registry.load("othello"), seed=0, threads=1)
+
+
+# --- positions of files ---
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[1", "is not JSON"),
+        ("[1]", "holds no positions"),
+        ('{"1": {"board": "XO", "to_move": "X"}}', "64 of the signs X, O and -"),
+        ('{"1": {"board": "' + "X" * 64 + '", "to_move": "B"}}', 'must be "X" or "O"'),
+        ('{"1": {"board": "' + "X" * 64 + '", "to_move": "X"}}', "neither side can move"),
+        ('{"1": {"board": "' + "-" * 64 + '", "to_move": "X"}}', "neither side can move"),
+        ('{"1": {"board": "-O' + "X" * 62 + '", "to_move": "X", "score": 3}}', "the score is 64"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path: Path, text: str, words: str):
+    path = tmp_path / "positions.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words):
+        load_file(path, SOLVERS[8], GAMES[8])

@@ -1,0 +1,646 @@
+"""The figures of `games.connect4.pons` against sums done by hand; its command; and the solver as a contestant."""
+
+import copy
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+from alphazero.errors import InputError
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.players.baselines import RandomPlayer
+from alphazero.players.contestants import open_contestant
+from alphazero.players.net_players import PolicyPlayer, SearchPlayer
+from alphazero.players.player import Assessment, Player, Temperature
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import SearchConfig
+from alphazero.search.rollouts import playouts
+from games.connect4 import pons
+from games.connect4.labelled import Labelled, best_scores, load_frozen
+from games.connect4.notation import GAME
+from games.connect4.pons import FIGURES, Judgement, judge
+from games.connect4.solver import NO_SCORE, Solver
+
+CONNECT_4 = registry.load("connect4")
+KERNELS = Kernels(GAME)
+NO = NO_SCORE
+
+GAME_OF_24_PLIES = "255235465151743522746644"
+POSITIONS_FILE = ["121212 18", "4453 -2", "2252576253462244111563365343671351441 -1"]
+
+
+def state_after(moves: str) -> np.ndarray:
+    return GAME.position([int(move) - 1 for move in moves]).state
+
+
+def labelled_of(rows: list[tuple[str, list[int]]], values: list[tuple[str, int]] = ()) -> Labelled:
+    return Labelled(
+        [moves for moves, _ in rows],
+        np.array([state_after(moves) for moves, _ in rows], np.uint64).reshape(-1, 2),
+        np.array([scores for _, scores in rows], np.int8).reshape(-1, 7),
+        [moves for moves, _ in values],
+        np.array([state_after(moves) for moves, _ in values], np.uint64).reshape(-1, 2),
+        np.array([score for _, score in values], np.int8),
+    )
+
+
+class Planted(Player):
+    """Answers by the position, as planted."""
+
+    name = "planted"
+
+    def __init__(self, actions: dict[str, int], policies: dict[str, list[float]] | None = None, values=None):
+        self._actions, self._policies, self._values = (
+            planted and {tuple(state_after(moves).tolist()): answer for moves, answer in planted.items()}
+            for planted in (actions, policies, values)
+        )
+
+    def select_actions(self, states, games, plies):
+        return self.assess(states, games, plies).actions
+
+    def assess(self, states, games, plies):
+        keys = [tuple(state.tolist()) for state in states]
+        actions = np.array([self._actions.get(key, 0) for key in keys])
+        policy = self._policies and np.array([self._policies.get(key, [1 / 7] * 7) for key in keys], np.float32)
+        values = self._values and np.array([self._values.get(key, 0.0) for key in keys], np.float64)
+        return Assessment(actions, policy, values)
+
+
+FIVE = [
+    ("1", [3, 1, -2, 0, -5, -1, 3]),
+    ("12", [0, -1, -1, 0, -7, -1, -1]),
+    ("111111", [NO, -4, -2, -9, -2, -3, -4]),
+    ("11", [-1, -1, -1, 2, -1, -1, -1]),
+    ("123", [5, 4, 3, 2, 1, 6, -6]),
+]
+
+
+# --- the figures ---
+
+
+def test_actions_are_right_if_they_keep_the_outcome_and_strictly_right_if_they_have_the_best_score():
+    #                        faster win left   draw lost  slowest loss  win found  best
+    actions = {"1": 1, "12": 1, "111111": 2, "11": 3, "123": 5}
+    judgement = judge(Planted(actions), labelled_of(FIVE))
+    assert judgement.right.tolist() == [True, False, True, True, True]
+    assert judgement.strictly_right.tolist() == [False, False, True, True, True]
+    figures = judgement.figures()
+    assert figures["positions"] == 5
+    assert (figures["accuracy"], figures["strict_accuracy"]) == (0.8, 0.6)
+    worse = judge(Planted({"1": 3, "12": 3, "111111": 3, "11": 0, "123": 6}), labelled_of(FIVE)).figures()
+    assert (worse["accuracy"], worse["strict_accuracy"]) == (
+        0.4,
+        0.2,
+    )  # the draw kept; all lost, so any column is right
+
+
+def test_a_player_without_a_policy_and_values_has_no_such_figures():
+    labelled = labelled_of(FIVE, [("1", 3), ("12", 0)])
+    figures = judge(Planted({}), labelled).figures()
+    for name in ("cross_entropy", "value_sign_accuracy"):
+        assert figures[name] is None and figures[f"{name}_interval"] is None
+    assert set(figures) == {"positions", *FIGURES, *(f"{name}_interval" for name in FIGURES)}
+
+
+def test_cross_entropy_is_of_the_mass_on_columns_that_keep_the_outcome():
+    policies = {
+        "1": [0.1, 0.2, 0.3, 0.1, 0.0, 0.1, 0.2],  # wins: 1, 2 and 7, together 0.5
+        "12": [0.05, 0.2, 0.2, 0.2, 0.15, 0.1, 0.1],  # draws: 1 and 4, together 0.25
+        "111111": [0.0, 0.1, 0.1, 0.2, 0.2, 0.2, 0.2],  # lost whatever is played: 1
+        "11": [0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0],  # nothing on the only win, which counts as 0.001
+        "123": [0.0, 0.0, 0.0, 0.0, 0.0, 0.002, 0.998],  # 0.002
+    }
+    judgement = judge(Planted({}, policies), labelled_of(FIVE))
+    expected = [math.log(2), math.log(4), 0.0, math.log(1000), math.log(500)]
+    assert judgement.losses == pytest.approx(expected, abs=1e-5)
+    figures, mean = judgement.figures(), sum(expected) / 5
+    assert figures["cross_entropy"] == pytest.approx(mean, abs=1e-5)
+    deviation = math.sqrt(sum((loss - mean) ** 2 for loss in expected) / 5)
+    margin = 1.96 * deviation / math.sqrt(5)
+    assert figures["cross_entropy_interval"] == pytest.approx([mean - margin, mean + margin], abs=1e-3)
+
+
+def test_mass_on_a_full_column_is_worth_nothing():
+    policies = {"111111": [0.75, 0.05, 0.05, 0.05, 0.05, 0.05, 0.0]}
+    judgement = judge(Planted({}, policies), labelled_of(FIVE[2:3]))
+    assert judgement.losses == pytest.approx([math.log(4)], abs=1e-5)
+
+
+THIRD = 1 / 3
+
+
+@pytest.mark.parametrize(
+    ("score", "value", "right"),
+    [
+        (5, 1.0, True),
+        (1, THIRD + 1e-6, True),
+        (5, THIRD, False),
+        (5, THIRD - 1e-6, False),
+        (5, 0.0, False),
+        (5, -0.9, False),
+        (0, 0.0, True),
+        (0, THIRD, True),
+        (0, -THIRD, True),
+        (0, THIRD + 1e-6, False),
+        (0, -THIRD - 1e-6, False),
+        (-1, -THIRD - 1e-6, True),
+        (-9, -1.0, True),
+        (-9, -THIRD, False),
+        (-9, -THIRD + 1e-6, False),
+        (-9, 0.9, False),
+    ],
+)
+def test_a_value_must_be_on_the_right_side_of_a_third(score, value, right):
+    labelled = labelled_of(FIVE, [("4453", score)])
+    judgement = judge(Planted({}, values={"4453": value, "1": 1.0}), labelled)
+    assert judgement.values_right.tolist() == [right]
+    assert judgement.figures()["value_sign_accuracy"] == float(right)
+
+
+def judgement_of(plies, right, value_plies=(), values_right=None, losses=None) -> Judgement:
+    return Judgement(
+        np.array(plies), np.array(right, bool), np.array(right, bool), None if losses is None else np.array(losses),
+        np.array(value_plies, np.int64), None if values_right is None else np.array(values_right, bool),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("num_right", "count", "interval"),
+    [
+        (8, 10, [0.4902, 0.9433]),  # Wilson's interval, as printed by others
+        (0, 10, [0.0, 0.2775]),
+        (10, 10, [0.7225, 1.0]),
+        (50, 100, [0.4038, 0.5962]),
+        (1, 1, [0.2065, 1.0]),
+    ],
+)
+def test_shares_have_wilsons_interval(num_right, count, interval):
+    right = [True] * num_right + [False] * (count - num_right)
+    figures = judgement_of([5] * count, right, [5] * count, right).figures()
+    for name in ("accuracy", "strict_accuracy", "value_sign_accuracy"):
+        assert figures[name] == num_right / count
+        assert figures[f"{name}_interval"] == pytest.approx(interval, abs=1e-4)
+
+
+def test_phases_begin_at_plies_12_and_24_and_one_without_positions_has_no_figures():
+    plies = [0, 11, 12, 23, 24, 41]
+    judgement = judgement_of(plies, [1, 0, 1, 1, 0, 0], [11, 12], [True, False], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    phases = judgement.by_phase()
+    assert list(phases) == ["0-11", "12-23", "24-"]
+    assert [phase["positions"] for phase in phases.values()] == [2, 2, 2]
+    assert [phase["accuracy"] for phase in phases.values()] == [0.5, 1.0, 0.0]
+    assert [phase["cross_entropy"] for phase in phases.values()] == [1.5, 3.5, 5.5]
+    assert [phase["value_sign_accuracy"] for phase in phases.values()] == [1.0, 0.0, None]
+    empty = judgement_of([0, 41], [1, 1], [0, 41], [1, 1], [1.0, 1.0]).by_phase()["12-23"]
+    assert empty.pop("positions") == 0 and len(empty) == 8 and set(empty.values()) == {None}
+
+
+def test_the_figures_by_ply_are_of_the_plies_that_have_positions():
+    judgement = judgement_of([3, 0, 3, 41], [1, 1, 0, 0], [3, 4], [True, True])
+    by_ply = judgement.by_ply()
+    assert list(by_ply) == [0, 3, 41] and all(type(ply) is int for ply in by_ply)
+    assert [figures["positions"] for figures in by_ply.values()] == [1, 2, 1]
+    assert [figures["accuracy"] for figures in by_ply.values()] == [1.0, 0.5, 0.0]
+    assert [figures["value_sign_accuracy"] for figures in by_ply.values()] == [None, 1.0, None]
+
+
+def test_a_position_belongs_to_the_ply_of_its_stones():
+    moves = [GAME_OF_24_PLIES[:ply] for ply in (0, 1, 11, 12, 23, 24)]
+    labelled = labelled_of([(text, [1] * 7) for text in moves], [(moves[3], 1)])
+    judgement = judge(Planted({}, values={moves[3]: 1.0}), labelled)
+    assert judgement.plies.tolist() == [0, 1, 11, 12, 23, 24] and judgement.value_plies.tolist() == [12]
+    assert [phase["positions"] for phase in judgement.by_phase().values()] == [3, 2, 1]
+
+
+def test_every_position_is_a_game_of_its_own_and_progress_reaches_1():
+    frozen, asked, shares = load_frozen(), [], []
+    some = part_of(frozen, np.arange(1000, 2100))
+
+    class Noting(Player):
+        def select_actions(self, states, games, plies):
+            raise AssertionError("assess is to be asked")
+
+        def assess(self, states, games, plies):
+            asked.append((states, games, plies))
+            return Assessment(np.full(len(states), 3), None, np.zeros(len(states), np.float32))
+
+    judge(Noting(), some, shares.append)
+    states, numbers, plies = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+    assert np.array_equal(states, np.concatenate([some.states, some.value_states]))
+    assert numbers.tolist() == [*range(1100), *range(1100)]
+    assert plies.tolist() == [len(moves) for moves in [*some.moves, *some.value_moves]]
+    assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == 1.0 and len(shares) == len(asked) > 2
+
+
+# --- players known to be good and bad ---
+
+
+def part_of(labelled: Labelled, rows: np.ndarray) -> Labelled:
+    return Labelled(
+        [labelled.moves[row] for row in rows], labelled.states[rows], labelled.column_scores[rows],
+        [labelled.value_moves[row] for row in rows], labelled.value_states[rows], labelled.value_scores[rows],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def late() -> Labelled:
+    frozen = load_frozen()
+    rows = np.flatnonzero([len(moves) >= 20 for moves in frozen.moves])
+    return part_of(frozen, np.random.default_rng(1).permutation(rows)[:400])
+
+
+def late_plies(late: Labelled) -> np.ndarray:
+    return np.array([len(moves) for moves in late.moves])
+
+
+def open_player(text: str, seed: int = 1, threads: int = 1, **more) -> Player:
+    return open_contestant(text, CONNECT_4, seed=seed, threads=threads, **more)
+
+
+def test_a_perfect_player_is_always_right(late):
+    figures = judge(open_player("solver"), late).figures()
+    assert figures["accuracy"] == figures["strict_accuracy"] == 1.0 and figures["positions"] == 400
+
+
+def test_a_player_that_takes_the_worst_column_is_never_right(late):
+    worst = np.where(late.column_scores == NO_SCORE, 100, late.column_scores).argmin(axis=1)
+    figures = judge(Planted(dict(zip(late.moves, worst.tolist(), strict=True))), late).figures()
+    assert figures["accuracy"] == figures["strict_accuracy"] == 0.0
+
+
+def test_random_is_right_as_often_as_there_are_good_columns():
+    frozen = load_frozen()
+    legal = frozen.column_scores != NO_SCORE
+    best = best_scores(frozen.column_scores)[:, None]
+    keeps = legal & (np.sign(frozen.column_scores) == np.sign(best))
+    figures = judge(RandomPlayer(KERNELS, seed=1), frozen).figures()
+    shares = keeps.sum(axis=1) / legal.sum(axis=1), (frozen.column_scores == best).sum(axis=1) / legal.sum(axis=1)
+    assert 0.3 < shares[1].mean() < shares[0].mean() < 0.6
+    assert figures["accuracy"] == pytest.approx(shares[0].mean(), abs=0.02)  # 3.5 standard deviations
+    assert figures["strict_accuracy"] == pytest.approx(shares[1].mean(), abs=0.02)
+
+
+# --- what players say of positions ---
+
+
+def uneven(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An `evaluate` with priors and values that depend on the position, priors also on full columns."""
+    stones = np.bitwise_count(states[:, 0]).astype(np.float64)[:, None]
+    mixed = (states[:, 0] * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)).astype(np.float64)[:, None]
+    priors = 1.1 + np.sin(mixed + stones + np.arange(7.0))
+    return (priors / priors.sum(axis=1, keepdims=True)).astype(np.float32), np.sin(mixed[:, 0]).astype(np.float32)
+
+
+def net_players(threads: int) -> list[Player]:
+    evaluators, config = [uneven] * threads, SearchConfig(num_simulations=20, noise_fraction=0.0)
+    gumbel = dataclasses.replace(config, gumbel_actions=4)
+    return [
+        PolicyPlayer("policy", KERNELS, evaluators, 1),
+        PolicyPlayer("drawn", KERNELS, evaluators, 1, temperature=Temperature(1.0)),
+        SearchPlayer("search", KERNELS, evaluators, config, 1),
+        SearchPlayer("drawn", KERNELS, evaluators, config, 1, temperature=Temperature(1.0)),
+        SearchPlayer("gumbel", KERNELS, evaluators, gumbel, 1),
+        SearchPlayer("playouts", KERNELS, [playouts(KERNELS, 1)] * threads, config, 1),
+    ]
+
+
+@pytest.mark.parametrize("which", range(6))
+def test_a_net_and_a_search_say_what_their_actions_rest_on(which, late):
+    states, plies = late.states, late_plies(late)
+    legal, numbers = late.column_scores != NO_SCORE, np.arange(len(states))
+    alone = net_players(1)[which]
+    said = alone.assess(states, numbers, plies)
+    assert said.actions.shape == said.values.shape == (400,) and said.policy.shape == (400, 7)
+    assert said.actions.dtype == np.int64 and legal[numbers, said.actions].all()
+    assert np.array_equal(said.actions, alone.select_actions(states, numbers, plies))
+    assert said.policy.sum(axis=1) == pytest.approx(np.ones(400), abs=1e-5)
+    assert said.policy.min() >= 0 and (said.policy[~legal] == 0).all() and (~legal).any()
+    assert np.abs(said.values).max() <= 1 and np.unique(said.values).size > 10
+    together = net_players(3)[which].assess(states, numbers, plies)
+    for name in ("actions", "policy", "values"):
+        assert np.array_equal(getattr(said, name), getattr(together, name)), name
+
+
+def test_the_policy_of_a_net_is_its_prior_over_legal_columns(late):
+    plies = late_plies(late)
+    legal = late.column_scores != NO_SCORE
+    said = net_players(1)[0].assess(late.states, np.arange(400), plies)
+    priors, values = uneven(late.states, legal)
+    masses = np.where(legal, priors, 0).astype(np.float64)
+    assert said.policy == pytest.approx(masses / masses.sum(axis=1, keepdims=True), abs=1e-6)
+    assert np.array_equal(said.values, values)
+    assert np.array_equal(said.actions, said.policy.argmax(axis=1))
+
+
+def test_the_policy_of_a_search_sees_a_win_that_the_prior_does_not():
+    state = state_after("121212")[None]
+    prior = np.array([[0.04] + [0.16] * 6], np.float32)
+
+    def lean(states, legal_masks):
+        return np.tile(prior, (len(states), 1)), np.zeros(len(states), np.float32)
+
+    said = SearchPlayer("", KERNELS, [lean], SearchConfig(num_simulations=200, noise_fraction=0.0), 1).assess(
+        state, np.zeros(1, np.int64), np.full(1, 6)
+    )
+    assert said.actions.tolist() == [0] and said.policy[0].argmax() == 0 and said.values[0] > THIRD
+
+
+@pytest.mark.parametrize("name", ["random", "greedy", "minimax:2", "solver"])
+def test_other_players_say_their_actions_alone(name, late):
+    player, plies = open_player(name), late_plies(late)
+    said = player.assess(late.states, np.arange(400), plies)
+    assert said.policy is None and said.values is None
+    assert np.array_equal(said.actions, player.select_actions(late.states, np.arange(400), plies))
+
+
+# --- the figures of every generation ---
+
+
+def make_net(perturbed: bool):
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(1)
+        net = CONNECT_4.make_net(GAME, {"blocks": 1, "channels": 8})
+        if perturbed:  # a fresh net likes all columns equally
+            for parameter in net.averaged.parameters():
+                parameter.add_(0.3 * torch.randn(parameter.shape))
+    return net
+
+
+@pytest.fixture(scope="module")
+def nets(tmp_path_factory):
+    """Checkpoints by whether they like some columns better than others."""
+    folder, paths = tmp_path_factory.mktemp("nets"), {}
+    for perturbed in (False, True):
+        paths[perturbed] = folder / f"{perturbed}.safetensors"
+        make_net(perturbed).save(paths[perturbed], {"generation": 1})
+    return paths
+
+
+def load_net(path: Path):
+    net = CONNECT_4.make_net(GAME, {"blocks": 1, "channels": 8})
+    net.load(path)
+    return net
+
+
+def policy_of(net, threads: int = 1) -> PolicyPlayer:
+    kernels = Kernels(GAME)
+    return PolicyPlayer("", kernels, [Evaluator(kernels, net) for _ in range(threads)], 0, use_threads=net.use_threads)
+
+
+@pytest.mark.parametrize("perturbed", [False, True])
+def test_a_generations_figures_do_not_depend_on_threads(perturbed, nets):
+    net = load_net(nets[perturbed])
+    figures = [CONNECT_4.make_benchmark(GAME)(policy_of(net, threads)) for threads in (1, 2)]
+    assert figures[0] == figures[1]
+    assert list(figures[0]) == [
+        "pons_accuracy", "pons_strict_accuracy", "pons_cross_entropy", "pons_value_sign_accuracy"
+    ]  # fmt: skip
+    assert all(type(figure) is float for figure in figures[0].values())
+    assert 0.2 < figures[0]["pons_strict_accuracy"] < figures[0]["pons_accuracy"] < 0.6
+
+
+@pytest.mark.parametrize("perturbed", [False, True])
+def test_a_generations_figures_are_those_of_the_command(perturbed, nets, tmp_path):
+    figures = CONNECT_4.make_benchmark(GAME)(policy_of(load_net(nets[perturbed])))
+    [entry] = run_json(tmp_path, nets[perturbed], "--simulations", "0")
+    assert entry["positions"] == 7000
+    assert figures == {f"pons_{name}": round(entry[name], 5) for name in FIGURES}
+
+
+def test_a_benchmark_follows_the_net_as_it_learns(nets):
+    net, other = load_net(nets[False]), load_net(nets[True])
+    benchmark = CONNECT_4.make_benchmark(GAME)
+    before = benchmark(policy_of(net))
+    net.load(nets[True])
+    assert benchmark(policy_of(net)) == benchmark(policy_of(other)) != before
+    assert copy.copy(before) == benchmark(policy_of(load_net(nets[False])))
+
+
+def test_a_figure_that_a_player_has_no_opinion_on_is_left_out():
+    figures = CONNECT_4.make_benchmark(GAME)(open_contestant("greedy", CONNECT_4, seed=0, threads=2))
+    assert list(figures) == ["pons_accuracy", "pons_strict_accuracy"]
+
+
+def test_other_games_have_no_benchmark():
+    assert registry.load("tictactoe").make_benchmark is None
+
+
+# --- the command ---
+
+
+def run_pons(*arguments) -> int:
+    return run_command(pons.main, [*map(str, arguments), "--threads", "1"])
+
+
+def run_json(tmp_path: Path, *arguments) -> list[dict]:
+    file = tmp_path / "result.json"
+    assert run_pons(*arguments, "--json", file) == 0
+    return json.loads(file.read_text())
+
+
+@pytest.fixture
+def positions(tmp_path) -> Path:
+    path = tmp_path / "positions.txt"
+    path.write_text("\n".join(POSITIONS_FILE) + "\n")
+    return path
+
+
+def test_greedy_is_reported_in_a_table(positions, capsys):
+    assert run_pons("greedy", "--positions", positions) == 0
+    report, errors = capsys.readouterr()
+    assert errors == "" and report.startswith(f"greedy on {positions}: 3 positions, 1 of them decisive\n")
+    lines = report.splitlines()
+    rows = {line[:24].strip(): line[24:].split() for line in lines[3:7]}
+    assert list(rows) == ["all", "plies 0-11", "plies 12-23", "plies 24-"]
+    assert [row[0] for row in rows.values()] == ["3", "2", "0", "1"]
+    # greedy takes the win; of the two lost positions any column is right
+    assert rows["all"][1:3] == ["100.0%", "(43.9-100.0)"] and rows["all"][-2:] == ["-", "-"]
+    assert rows["plies 12-23"] == ["0", "-", "-", "-", "-"]
+    assert [heading in lines[2] for heading in ("accuracy", "strict accuracy", "cross-entropy", "value sign")]
+    start = lines.index("accuracy by ply")
+    assert [line.split() for line in lines[start + 1 :]] == [
+        ["3-5", "█" * 40, "100.0%"],
+        ["6-8", "█" * 40, "100.0%"],
+        ["36-38", "█" * 40, "100.0%"],
+    ]
+
+
+def test_the_frozen_set_is_what_is_asked_about_unless_told_otherwise(capsys):
+    assert run_pons("random") == 0
+    assert capsys.readouterr().out.startswith("random on the frozen set: 7000 positions, 7000 of them decisive\n")
+
+
+NAMES_OF_FIGURES = {"positions", *FIGURES, *(f"{name}_interval" for name in FIGURES)}
+
+
+def test_the_json_of_a_net_has_an_entry_for_each_number_of_simulations(nets, positions, tmp_path, capsys):
+    entries = run_json(tmp_path, nets[True], "--simulations", "0,5,5", "--positions", positions)
+    assert [entry["simulations"] for entry in entries] == [0, 5]
+    for entry in entries:
+        assert set(entry) == {"contestant", "simulations", *NAMES_OF_FIGURES, "by_phase", "by_ply"}
+        assert entry["contestant"] == str(nets[True]) and entry["positions"] == 3
+        assert list(entry["by_phase"]) == ["0-11", "12-23", "24-"] and list(entry["by_ply"]) == ["4", "6", "37"]
+        for part in (*entry["by_phase"].values(), *entry["by_ply"].values()):
+            assert set(part) == NAMES_OF_FIGURES
+        for name in FIGURES:
+            low, high = entry[f"{name}_interval"]
+            assert low <= entry[name] <= high
+            assert entry["by_phase"]["12-23"][name] is None and entry["by_phase"]["12-23"][f"{name}_interval"] is None
+    report = capsys.readouterr().out
+    assert report.index("policy without a search") < report.index("\n5 simulations")
+    assert report.count("accuracy by ply") == 2
+
+
+def test_the_json_of_a_player_that_does_not_search_has_one_entry(positions, tmp_path):
+    [entry] = run_json(tmp_path, "random", "--simulations", "0,100", "--positions", positions)
+    assert entry["simulations"] is None and entry["contestant"] == "random"
+    for name in ("cross_entropy", "value_sign_accuracy"):
+        assert entry[name] is None and entry[f"{name}_interval"] is None
+    [entry] = run_json(tmp_path, "mcts:30", "--simulations", "0,100", "--positions", positions)
+    assert entry["simulations"] == 30 and entry["cross_entropy"] >= 0
+    entries = run_json(tmp_path, "mcts", "--simulations", "20,10", "--positions", positions)
+    assert [entry["simulations"] for entry in entries] == [20, 10]
+
+
+def test_the_solver_has_every_figure_right_by_the_command(positions, tmp_path):
+    [entry] = run_json(tmp_path, "solver", "--positions", positions)
+    assert entry["accuracy"] == entry["strict_accuracy"] == 1.0 and entry["simulations"] is None
+
+
+def test_a_search_knows_more_than_the_policy_alone(nets, tmp_path, late):
+    file = tmp_path / "late.jsonl"
+    lines = [
+        json.dumps({"moves": moves, "scores": [None if score == NO_SCORE else score for score in scores]})
+        for moves, scores in zip(late.moves[:200], late.column_scores.tolist(), strict=False)
+    ]
+    file.write_text("\n".join(lines))
+    policy, search = run_json(tmp_path, nets[True], "--simulations", "0,100", "--positions", file)
+    assert search["accuracy"] > policy["accuracy"] + 0.1
+    assert search["cross_entropy"] < policy["cross_entropy"]
+
+
+def test_the_same_seed_gives_the_same_figures(tmp_path):
+    first, again, other = (run_json(tmp_path, "random", "--seed", seed) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"), [("a.png", b"\x89PNG\r\n\x1a\n"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")]
+)
+def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert run_pons("mcts", "--simulations", "5,10", "--positions", positions, "--plot", tmp_path / name) == 0
+    content = (tmp_path / name).read_bytes()
+    assert content.startswith(beginning) and len(content) > 2000
+    if name == "a.svg":
+        assert b"<svg" in content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["radnom"], "did you mean 'random'"),
+        ([], "CONTESTANT"),
+        (["human"], "human plays one game at a time"),
+        (["mcts", "--simulations", "0"], "mcts needs at least 1 simulation"),
+        (["random", "--simulations", "x"], "--simulations takes whole numbers as in 0,100,800, not 'x'"),
+        (["random", "--simulations", "5,"], "--simulations takes whole numbers"),
+        (["random", "--simulations", ""], "--simulations takes whole numbers"),
+        (["random", "--simulations", "1.5"], "--simulations takes whole numbers"),
+        (["random", "--simulations", "-1"], "--simulations must lie between 0 and 1,000,000"),
+        (["random", "--simulations", "5,1000001"], "--simulations must lie between 0 and 1,000,000"),
+        (["random", "--plot", "result.txt"], "--plot takes a file that ends in .png, .svg, .pdf, not 'result.txt'"),
+        (["random", "--plot", "missing/result.png"], "--plot takes a file in a folder that exists"),
+        (["random", "--json", "missing/result.json"], "--json takes a file in a folder that exists"),
+        (["random", "--json", "."], "--json takes a file in a folder that exists"),
+        (["random", "--positions", "missing.txt"], "there is no file missing.txt"),
+        (["random", "--positions", "empty.txt"], "empty.txt, line 1, column 1: the file is empty"),
+        (["random", "--positions", "."], "cannot read .: "),
+        (["random", "--positions", "wrong.txt"], "wrong.txt, line 1, column 6: the score is -2, not 3"),
+        (["random", "--threads", "0"], "--threads must lie between 1 and 1,024"),
+        (["random", "--seed", "-1"], "--seed from 0 up"),
+        (["random", "--simulation", "5"], "did you mean --simulations"),
+        (["missing.safetensors"], "does not exist"),
+        (["random", "--plot", "a" * 300 + ".png"], ""),
+        (["random", "--json", "a" * 300 + ".json"], ""),
+    ],
+)
+def test_wrong_command_lines_end_with_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("empty.txt").write_text("")
+    Path("wrong.txt").write_text("4453 3\n")
+    assert run_command(pons.main, arguments) == 2
+    output, errors = capsys.readouterr()
+    assert output == "" and errors.startswith("error: ") and errors.count("\n") == 1
+    assert message in errors
+
+
+# --- the solver as a contestant ---
+
+
+def test_the_solver_plays_all_best_columns_and_only_those(late):
+    rows = np.flatnonzero([len(moves) >= 26 for moves in late.moves])
+    states, numbers, plies = late.states[rows], np.arange(len(rows)), late_plies(late)[rows]
+    best = late.column_scores[rows] == best_scores(late.column_scores[rows])[:, None]
+    player, chosen = open_player("solver"), np.zeros(best.shape, bool)
+    for repetition in range(40):
+        chosen[numbers, player.select_actions(states, 1000 * repetition + numbers, plies)] = True
+    assert not (chosen & ~best).any() and (best.sum(axis=1) > 1).sum() > 20
+    assert (chosen == best).mean() > 0.99
+
+
+def test_the_seed_decides_which_of_the_best_columns_the_solver_plays(late):
+    plies = late_plies(late)
+    several = (late.column_scores == best_scores(late.column_scores)[:, None]).sum(axis=1) > 1
+    first, again, other = (
+        open_player("solver", seed, threads).select_actions(late.states, np.arange(400), plies)
+        for seed, threads in ((1, 1), (1, 2), (2, 1))
+    )
+    assert np.array_equal(first, again) and np.array_equal(first[~several], other[~several])
+    assert 0.3 < (first != other)[several].mean() < 0.8
+
+
+def test_the_solver_wins_as_soon_and_loses_as_late_as_can_be():
+    def play(moves: str) -> int:
+        state = state_after(moves)[None]
+        return int(open_player("solver").select_actions(state, np.zeros(1, np.int64), np.full(1, len(moves)))[0]) + 1
+
+    assert play("121212") == 1  # wins at once rather than later
+    assert play("12121") == 1  # blocks
+    assert play("4453") in (3, 6, 7)  # lost, with the scores -5 -5 -2 -3 -4 -2 -2
+
+
+@pytest.mark.parametrize("text", ["solver:3", "solver@x=1", "solver:3@x=1"])
+def test_the_solver_takes_no_argument_and_no_settings(text):
+    with pytest.raises(InputError, match="solver takes no argument and no settings"):
+        open_player(text)
+
+
+def test_the_solver_can_be_pitted(tmp_path, capsys):
+    file = tmp_path / "result.json"
+    assert run_command(pit.main, ["solver", "random", "--games", "4", "--json", str(file), "--threads", "1"]) == 0
+    result = json.loads(file.read_text())
+    assert result["games"] == 4 and result["contestants"][0]["wins"] >= 3
+    assert capsys.readouterr().out.startswith("connect4: solver against random, 4 games\n")
+    assert run_command(pit.main, ["solver", "solver", "--games", "2", "--threads", "1"]) == 0
+    assert capsys.readouterr().out.startswith("connect4: solver against solver, 2 games\n")
+
+
+def test_only_connect_four_has_a_solver(capsys):
+    assert run_command(pit.main, ["solver", "random", "--game", "tictactoe", "--games", "2"]) == 2
+    assert "unknown contestant 'solver'" in capsys.readouterr().err
+
+
+def test_the_labels_of_a_small_file_are_the_solvers(positions, tmp_path):
+    # the positions of these tests are what they say
+    solver = Solver(threads=1)
+    for line in POSITIONS_FILE:
+        moves, score = line.split()
+        assert solver.solve(GAME.position([int(move) - 1 for move in moves])) == int(score)

@@ -1,0 +1,59 @@
+"""The nets that are shipped: each loads, is what its card says, and is as good as its card says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from alphazero.game import registry
+from alphazero.players.contestants import open_contestant
+from alphazero.storage.checkpoint import load_checkpoint, read_card
+
+FOLDER = Path(__file__).resolve().parents[2] / "pretrained"
+NETS = sorted(FOLDER.glob("*/*.safetensors"))
+MAX_BYTES = 6_000_000
+"""Of a game's nets together."""
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def test_connect4_has_a_ladder_of_three_strengths():
+    ladder = [read_card(FOLDER / "connect4" / f"{name}.safetensors") for name in ("beginner", "club", "best")]
+    figures = [card["benchmark"]["0"]["pons_accuracy"] for card in ladder]
+    assert figures == sorted(figures) and figures[0] < figures[-1] - 0.05
+    ratings = [card["rating"] for card in ladder]
+    assert [rating["elo"] for rating in ratings] == sorted(rating["elo"] for rating in ratings)
+    assert len({rating["above"] for rating in ratings}) == 1, "ratings are above the same opponent"
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in NETS}), ids=lambda path: path.name)
+def test_the_nets_of_a_game_are_small(folder):
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= MAX_BYTES
+
+
+@pytest.mark.parametrize("path", NETS, ids=name_of)
+def test_a_card_says_where_its_net_comes_from(path):
+    _, card = load_checkpoint(path)
+    assert card["game"] == path.parent.name and card["description"]
+    assert card["command"].startswith(f"python main.py --game {card['game']} --preset ")
+    assert card["data"]["source"] == "self-play" and min(card["data"]["games"], card["data"]["positions"]) > 0
+    assert 0 < card["hours"] <= card["cpu_hours"] * 2 and card["hardware"]
+    for match in card["matches"]:
+        low, high = match["score_interval"]
+        assert match["games"] == match["wins"] + match["draws"] + match["losses"] and low <= match["score"] <= high
+
+
+@pytest.mark.parametrize("path", NETS, ids=name_of)
+def test_a_net_is_as_good_as_its_card_says(path):
+    """Arithmetic differs a little between processors: half a percent of the positions may turn out otherwise."""
+    card = json.loads(path.with_suffix(".json").read_text())
+    loaded = registry.load(card["game"])
+    assert loaded.make_benchmark is not None
+    player = open_contestant(str(path), loaded, seed=0, threads=2, simulations=0)
+    measured = loaded.make_benchmark(loaded.game)(player)
+    promised = card["benchmark"]["0"]
+    assert measured.keys() == promised.keys()
+    for name, figure in promised.items():
+        assert measured[name] == pytest.approx(figure, abs=0.005), name

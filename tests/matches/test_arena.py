@@ -1,0 +1,278 @@
+"""Matches: pairs, colours, openings, counting, stopping early, and a game in which a player moves twice."""
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.matches import arena
+from alphazero.matches.arena import MatchResult, gate_decided, play_match
+from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
+from alphazero.players.net_players import SearchPlayer
+from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack, Temperature
+from alphazero.search.mcts import SearchConfig
+from alphazero.search.rollouts import playouts
+from tests.game.double_move_game import DoubleMove
+
+TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE = registry.load("tictactoe").game, registry.load("connect4").game, DoubleMove()
+GAMES = [TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE]
+KERNELS = {game.name: Kernels(game) for game in GAMES}
+
+
+class FirstLegal(Player):
+    """Plays the lowest legal action and notes what it was asked."""
+
+    name = "first legal"
+
+    def __init__(self, kernels):
+        self.kernels, self.asked = kernels, []
+
+    def select_actions(self, states, games, plies):
+        self.asked += list(zip(games.tolist(), plies.tolist(), strict=True))
+        return self.kernels.describe_all(states)[0].argmax(axis=1)
+
+
+@dataclass
+class Fixed(Player):
+    """Always answers with the same action."""
+
+    action: int
+    name: str = "fixed"
+
+    def select_actions(self, states, games, plies):
+        return np.full(len(states), self.action)
+
+
+def test_the_interval_of_two_equal_players_holds_one_half():
+    kernels = KERNELS["tictactoe"]
+    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 2000, seed=1)
+    low, high = result.score_interval
+    assert low < 0.5 < high < low + 0.05
+
+
+def replayed(game, result):
+    return [game.position(actions) for actions in result.actions]
+
+
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: game.name)
+def test_outcomes_are_those_of_the_rules(game):
+    kernels = KERNELS[game.name]
+    result = play_match(kernels, RandomPlayer(kernels, 1), GreedyPlayer(kernels, 2), 60, seed=3)
+    finals = replayed(game, result)
+    assert all(final.terminal for final in finals)
+    assert [final.outcome * (1 - 2 * (n % 2)) for n, final in enumerate(finals)] == list(result.outcomes)
+    assert result.games == tuple(range(60)) and result.num_games == 60
+    assert (result.wins, result.draws, result.losses) == tuple(result.outcomes.count(x) for x in (1, 0, -1))
+    assert result.score == (result.wins + result.draws / 2) / 60 < 0.5
+    assert result.distinct_games == len({tuple(final.actions) for final in finals})
+
+
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: game.name)
+def test_every_ply_is_asked_of_the_player_to_move(game):
+    kernels = KERNELS[game.name]
+    first, second = FirstLegal(kernels), FirstLegal(kernels)
+    result = play_match(kernels, first, second, 10, seed=1, opening_plies=2)
+    expected = [[], []]
+    for number, actions in enumerate(result.actions):
+        for ply in range(2, len(actions)):
+            expected[game.position(actions[:ply]).to_play ^ (number % 2)].append((number, ply))
+    assert [sorted(first.asked), sorted(second.asked)] == [sorted(asked) for asked in expected]
+    assert result.moves == (len(first.asked), len(second.asked))
+
+
+def test_perfect_players_of_tic_tac_toe_always_draw():
+    kernels = KERNELS["tictactoe"]
+    first, second = MinimaxPlayer(kernels, 9, 1), MinimaxPlayer(kernels, 9, 2)
+    result = play_match(kernels, first, second, 40, seed=1, opening_plies=1)
+    assert result.draws == 40 and result.score == 0.5
+    # after two random plies a game may be lost already, but then for both sides of the pair
+    result = play_match(kernels, first, second, 100, seed=1)
+    assert all(a == -b for a, b in zip(result.outcomes[::2], result.outcomes[1::2], strict=True))
+
+
+def test_perfect_play_of_the_double_move_game_is_a_draw():
+    kernels = KERNELS["double_move"]
+    result = play_match(kernels, MinimaxPlayer(kernels, 12, 1), MinimaxPlayer(kernels, 12, 2), 20, 1, opening_plies=0)
+    assert result.draws == 20  # as by brute force, exact_result() == 0
+    assert any(
+        DOUBLE_MOVE.position(actions[:ply]).to_play == DOUBLE_MOVE.position(actions[: ply + 1]).to_play
+        for actions in result.actions
+        for ply in range(len(actions) - 1)
+    )
+    result = play_match(kernels, MinimaxPlayer(kernels, 12, 1), RandomPlayer(kernels, 2), 40, 1, opening_plies=0)
+    assert result.losses == 0 and result.wins > 20
+
+
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: game.name)
+def test_openings_come_in_pairs_with_the_players_swapped(game):
+    kernels = KERNELS[game.name]
+    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 20, seed=5, opening_plies=2)
+    openings = [actions[:2] for actions in result.actions]
+    assert openings[::2] == openings[1::2]
+    assert result.moves[0] + result.moves[1] == sum(len(actions) - 2 for actions in result.actions)
+    if game is not DOUBLE_MOVE:  # it has six openings of two plies
+        assert len({game.position(opening).state.tobytes() for opening in openings}) == 10
+
+
+def test_openings_repeat_only_when_there_are_no_more():
+    kernels = KERNELS["connect4"]
+    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 30, seed=5, opening_plies=1)
+    columns = [actions[0] for actions in result.actions[::2]]
+    assert sorted(columns[:7]) == list(range(7))
+    assert columns[7:14] == columns[:7] and columns[14] == columns[0]
+
+
+def test_an_opening_that_ends_every_game_is_refused():
+    with pytest.raises(InvalidSetting, match="fewer opening plies"):
+        play_match(KERNELS["double_move"], Fixed(0), Fixed(0), 2, 1, opening_plies=12)
+
+
+def test_no_games_are_refused():
+    with pytest.raises(InvalidSetting, match="at least 1 game, not 0"):
+        play_match(KERNELS["tictactoe"], Fixed(0), Fixed(0), 0, 1)
+
+
+def test_same_seed_same_match_however_many_games_are_side_by_side(monkeypatch):
+    kernels = KERNELS["connect4"]
+
+    def play(seed):
+        config = SearchConfig(num_simulations=30, noise_fraction=0.0)
+        search = SearchPlayer(
+            "mcts", kernels, [playouts(kernels, seed)] * 2, config, seed, temperature=Temperature(0.5)
+        )
+        return play_match(kernels, search, GreedyPlayer(kernels, seed), 12, seed).actions
+
+    together = play(1)
+    assert together == play(1) != play(2)
+    monkeypatch.setattr(arena, "SIDE_BY_SIDE", 5)
+    assert play(1) == together
+    monkeypatch.setattr(SearchPlayer, "one_at_a_time", True)
+    assert play(1) == together
+
+
+def test_players_without_randomness_repeat_their_games():
+    kernels = KERNELS["connect4"]
+    result = play_match(kernels, FirstLegal(kernels), FirstLegal(kernels), 20, seed=1, opening_plies=0)
+    assert result.num_games == 20 and result.distinct_games == 1
+    assert result.wins == result.losses == 10  # whoever begins wins, and each begins in half of them
+
+
+@pytest.mark.parametrize("action", [-1, 0, 7, 100])
+def test_an_illegal_action_stops_the_match(action):
+    with pytest.raises(IllegalAction, match=f"fixed chose {action} after .* not a legal action"):
+        play_match(KERNELS["connect4"], Fixed(action), Fixed(action), 2, seed=1, opening_plies=0)
+
+
+class Follower(FollowingPlayer):
+    """Plays the lowest legal action, but gives up the games in `lost`, and takes back once at each of `regrets`."""
+
+    name = "follower"
+
+    def __init__(self, game, lost=(), regrets=()):
+        super().__init__(game)
+        self.lost, self.regrets, self.met, self.asked = lost, dict(regrets), [], []
+
+    def meet(self, opponent):
+        self.met.append(opponent)
+
+    def choose(self, position, game):
+        self.asked.append((game, position.actions))
+        if game in self.lost and position.ply >= 2:
+            raise Forfeit(f"tired of {game}")
+        if (game, position.ply) in self.regrets:
+            raise TakeBack(self.regrets.pop((game, position.ply)))
+        return position.legal_actions[0]
+
+
+@pytest.mark.parametrize("follower_first", [True, False])
+def test_a_forfeited_game_is_lost_and_the_others_go_on(follower_first, caplog):
+    kernels = KERNELS["tictactoe"]
+    follower, other = Follower(TIC_TAC_TOE, lost=(1, 2)), FirstLegal(kernels)
+    players = (follower, other) if follower_first else (other, follower)
+    result = play_match(kernels, *players, 6, seed=1, opening_plies=2)
+    assert follower.met == [other] and result.num_games == 6
+    lost = -1 if follower_first else 1
+    assert [outcome for game, outcome in enumerate(result.outcomes) if game in (1, 2)] == [lost, lost]
+    assert result.forfeits == ("", "follower: tired of 1", "follower: tired of 2", "", "", "")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"follower loses game {n}: tired of {n}" for n in (1, 2)
+    ]
+    finals = replayed(TIC_TAC_TOE, result)
+    assert [final.terminal for final in finals] == [game not in (1, 2) for game in range(6)]
+    assert all(finals[game].ply in (2, 3) for game in (1, 2))  # what was played stays
+
+
+def test_a_follower_knows_the_whole_game():
+    kernels, follower = KERNELS["double_move"], Follower(DOUBLE_MOVE)
+    result = play_match(kernels, follower, RandomPlayer(kernels, 1), 4, seed=1, opening_plies=1)
+    assert all(result.actions[game][: len(actions)] == actions for game, actions in follower.asked)
+    assert result.moves[0] == len(follower.asked) and result.forfeits == ("",) * 4
+
+
+def test_moves_that_are_taken_back_are_forgotten():
+    kernels, follower = KERNELS["tictactoe"], Follower(TIC_TAC_TOE, regrets={(0, 4): 2, (1, 3): 1}.items())
+    result = play_match(kernels, follower, FirstLegal(kernels), 2, seed=1, opening_plies=0)
+    assert result.actions == ((0, 1, 2, 3, 4, 5, 6),) * 2
+    assert [len(actions) for game, actions in follower.asked if game == 0] == [0, 2, 4, 2, 4, 6]
+    assert [len(actions) for game, actions in follower.asked if game == 1] == [1, 3, 1, 3, 5]
+
+
+def test_progress_counts_up_to_the_result():
+    kernels, seen = KERNELS["tictactoe"], []
+    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 30, 1, on_progress=seen.append)
+    assert seen[0].num_games == 0 and seen[0].score == 0.5 and seen[-1] == result
+    assert sorted(seen, key=lambda so_far: (so_far.num_games, so_far.moves)) == seen
+    assert all(ms > 0 for ms in result.ms_per_move)
+
+
+def test_a_match_stops_when_it_is_decided():
+    kernels = KERNELS["tictactoe"]
+    greedy, other = GreedyPlayer(kernels, 1), RandomPlayer(kernels, 2)
+    whole = play_match(kernels, greedy, other, 600, 1)
+    result = play_match(kernels, greedy, other, 600, 1, decided=gate_decided(0.55, 600))
+    assert whole.score >= 0.55 and result.score >= 0.55
+    assert result.points >= 330 and result.num_games < 600
+    numbers = dict(zip(whole.games, whole.actions, strict=True))
+    assert all(numbers[n] == actions for n, actions in zip(result.games, result.actions, strict=True))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.55, 0.7, 1.0])
+def test_stopping_early_never_changes_the_verdict(threshold):
+    rng = random.Random(int(threshold * 100))
+    for _ in range(300):
+        num_games = rng.randint(1, 60)
+        weights = [rng.random() + 0.01 for _ in range(3)]
+        outcomes = rng.choices([1, 0, -1], weights, k=num_games)
+        verdict = make_result(outcomes).score >= threshold
+        decided, stops = gate_decided(threshold, num_games), []
+        for n in range(1, num_games + 1):
+            if decided(make_result(outcomes[:n])):
+                stops.append(n)
+                assert (make_result(outcomes[:n]).score >= threshold) == verdict
+        assert stops and stops == list(range(stops[0], num_games + 1))  # once certain, always certain
+
+
+def make_result(outcomes):
+    return MatchResult(tuple(range(len(outcomes))), ((),) * len(outcomes), tuple(outcomes), (0, 0), (0.0, 0.0))
+
+
+def test_the_gate_stops_at_once_when_certain_and_not_before():
+    decided = gate_decided(0.55, 100)
+    assert not decided(make_result([1] * 54)) and decided(make_result([1] * 55))
+    assert not decided(make_result([-1] * 45)) and decided(make_result([-1] * 46))
+    assert not decided(make_result([0] * 90)) and decided(make_result([0] * 91))
+
+
+def test_some_games_of_a_match_are_the_same_games():
+    kernels = KERNELS["connect4"]
+    players = RandomPlayer(kernels, 1), GreedyPlayer(kernels, 2)
+    whole = play_match(kernels, *players, 20, seed=3)
+    part = play_match(kernels, *players, 20, seed=3, numbers=[3, 4, 11, 19])
+    assert part.games == (3, 4, 11, 19)
+    assert part.actions == tuple(whole.actions[i] for i in part.games)
+    assert part.outcomes == tuple(whole.outcomes[i] for i in part.games)
+    assert len(part.game_seconds) == 4

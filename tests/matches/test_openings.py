@@ -1,0 +1,148 @@
+"""How games begin: distinct openings that follow the seed, and balanced ones where the game can tell."""
+
+import json
+
+import numpy as np
+import pytest
+
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.game.record import read_records
+from alphazero.matches.arena import play_match
+from alphazero.matches.openings import choose_openings, draw_openings, find_filter
+from games.connect4.solver import Solver
+from tests.game.double_move_game import DoubleMove
+
+TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE = registry.load("tictactoe").game, registry.load("connect4").game, DoubleMove()
+
+
+@pytest.mark.parametrize(
+    ("game", "plies", "count"), [(TIC_TAC_TOE, 0, 1), (TIC_TAC_TOE, 2, 72), (CONNECT_4, 3, 238), (CONNECT_4, 2, 49)]
+)
+def test_openings_are_distinct_and_all_there_are(game, plies, count):
+    # 9 x 8 ordered pairs of squares; distinct Connect Four positions by OEIS A212693
+    openings = draw_openings(game, 10_000, plies, seed=1)
+    assert len(openings) == len({opening.state.tobytes() for opening in openings}) == count
+    assert all(opening.ply == plies and not opening.terminal for opening in openings)
+
+
+def test_openings_never_end_the_game():
+    openings = draw_openings(TIC_TAC_TOE, 10_000, 5, seed=1)
+    # three crosses and two noughts on nine squares, less the 8 lines with any two noughts beside them
+    assert len(openings) == 84 * 15 - 8 * 15
+    assert not any(opening.terminal for opening in openings)
+
+
+def test_openings_are_random_and_follow_the_seed():
+    texts = [[opening.actions for opening in draw_openings(CONNECT_4, 10, 4, seed)] for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+    firsts = [draw_openings(CONNECT_4, 1, 1, seed)[0].actions[0] for seed in range(700)]
+    assert all(60 < firsts.count(column) < 140 for column in range(7))
+
+
+@pytest.mark.parametrize(
+    ("game", "num_pairs", "plies"),
+    [(TIC_TAC_TOE, 1, 2), (TIC_TAC_TOE, 72, 2), (TIC_TAC_TOE, 73, 3), (CONNECT_4, 49, 2), (CONNECT_4, 50, 3)],
+)
+def test_the_default_opening_gives_every_pair_its_own(game, num_pairs, plies):
+    openings = choose_openings(game, num_pairs, seed=1)
+    assert {opening.ply for opening in openings} == {plies}
+    assert len({opening.state.tobytes() for opening in openings}) == len(openings) == num_pairs
+    assert [opening.actions for opening in openings] == [
+        opening.actions for opening in draw_openings(game, num_pairs, plies, seed=1)
+    ]
+
+
+def test_a_tiny_game_gets_the_most_openings_it_has():
+    openings = choose_openings(DOUBLE_MOVE, 1000, seed=1)
+    numbers = [len(draw_openings(DOUBLE_MOVE, 1000, n, seed=1)) for n in range(12)]
+    assert len(openings) == numbers[openings[0].ply] == max(numbers) < 1000
+
+
+# --- balanced ones ---
+
+
+@pytest.fixture(scope="module")
+def are_balanced():
+    return find_filter("balanced", registry.load("connect4"))
+
+
+def test_balanced_openings_are_the_draws_among_the_random_ones(are_balanced):
+    solver = Solver(threads=1)
+    for plies in (2, 3):
+        every = draw_openings(CONNECT_4, 10_000, plies, seed=1)
+        draws = [opening.actions for opening in every if solver.solve(opening) == 0]
+        found = draw_openings(CONNECT_4, 10_000, plies, 1, are_balanced)
+        assert [opening.actions for opening in found] == draws and 0 < len(draws) < len(every) / 2
+        some = draw_openings(CONNECT_4, 5, plies, 1, are_balanced)
+        assert [opening.actions for opening in some] == draws[:5]
+
+
+def test_balanced_openings_are_as_many_as_there_are_pairs_and_follow_the_seed(are_balanced):
+    texts = [[opening.actions for opening in choose_openings(CONNECT_4, 40, seed, are_balanced)] for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+    assert len(texts[0]) == len(set(texts[0])) == 40 and {len(actions) for actions in texts[0]} == {3}
+
+
+def test_a_game_without_a_balanced_opening_is_refused():
+    nothing = lambda states: np.zeros(len(states), bool)  # noqa: E731
+    with pytest.raises(InvalidSetting, match="tictactoe has no balanced opening"):
+        choose_openings(TIC_TAC_TOE, 2, 1, nothing)
+    with pytest.raises(InvalidSetting, match="is over or not balanced"):
+        play_match(Kernels(TIC_TAC_TOE), None, None, 2, 1, opening_plies=2, are_balanced=nothing)
+
+
+def test_only_games_that_know_their_values_have_balanced_openings():
+    assert find_filter("random", registry.load("tictactoe")) is None
+    with pytest.raises(InvalidSetting, match="nothing tells which openings of tictactoe are balanced"):
+        find_filter("balanced", registry.load("tictactoe"))
+    with pytest.raises(UnknownName, match="allowed: balanced, random"):
+        find_filter("fair", registry.load("connect4"))
+
+
+def run_pit(*arguments):
+    return run_command(pit.main, [str(argument) for argument in arguments])
+
+
+def test_a_match_and_a_tournament_begin_with_balanced_openings(tmp_path, capsys):
+    file, folder, solver = tmp_path / "games.jsonl", tmp_path / "folder", Solver(threads=1)
+    options = ("--games", 8, "--openings", "balanced", "--seed", 3)
+    assert run_pit("greedy", "random", *options, "--save-games", file) == 0
+    assert run_pit("greedy", "random", "minimax:2", *options, "--folder", folder) == 0
+    alone, together = read_records(file), read_records(folder / "all_games.jsonl")
+    assert len(alone) == 8 and len(together) == 24
+    for record in alone + together:
+        assert solver.solve(record.positions(CONNECT_4)[len(record.opening)]) == 0
+    assert json.loads((folder / "tournament.json").read_text())["openings"] == "balanced"
+    capsys.readouterr()
+    assert run_pit("greedy", "random", "minimax:2", "--games", 8, "--seed", 3, "--folder", folder) == 2
+    assert 'openings: "balanced" -> "random"' in capsys.readouterr().err
+
+
+def test_a_folder_from_before_there_was_a_choice_goes_on_with_random_openings(tmp_path, capsys):
+    line = ("greedy", "random", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path)
+    assert run_pit(*line) == 0
+    settings = json.loads((tmp_path / "tournament.json").read_text())
+    assert settings.pop("openings") == "random"
+    (tmp_path / "tournament.json").write_text(json.dumps(settings))
+    assert run_pit(*line) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("random greedy --openings fair", "unknown kind of openings 'fair' (allowed: balanced, random)"),
+        ("random greedy --game tictactoe --openings balanced", "nothing tells which openings of tictactoe"),
+        ("random greedy mcts:2 --game tictactoe --openings balanced", "nothing tells which openings of tictactoe"),
+        ("random human --openings balanced", "with a human, games begin at the start"),
+    ],
+)
+def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run_pit(*line.split()) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1 and message in errors
+    assert list(tmp_path.iterdir()) == []

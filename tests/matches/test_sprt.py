@@ -1,0 +1,106 @@
+"""The sequential test: its likelihoods against a plain optimiser, its error rates by planted players."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+from alphazero.errors import InvalidSetting
+from alphazero.matches.arena import MatchResult
+from alphazero.matches.sprt import PAIR_SCORES, Sprt, expected_score
+
+
+def log_likelihood(counts: np.ndarray, mean: float) -> float:
+    """The largest log-likelihood of the counts among all distributions over the five results with that mean."""
+    constraints = (
+        {"type": "eq", "fun": lambda p: p.sum() - 1},
+        {"type": "eq", "fun": lambda p: p @ PAIR_SCORES - mean},
+    )
+    found = optimize.minimize(
+        lambda p: -(counts * np.log(p)).sum() / counts.sum(), np.full(5, 0.2), bounds=[(1e-9, 1)] * 5,
+        constraints=constraints, method="SLSQP", options={"maxiter": 1000, "ftol": 1e-14},
+    )  # fmt: skip
+    assert found.success
+    return -found.fun * counts.sum()
+
+
+@pytest.mark.parametrize("pairs", [(5, 9, 30, 12, 8), (1, 2, 3, 4, 50), (40, 3, 20, 3, 30), (7, 1, 1, 1, 1)])
+@pytest.mark.parametrize("elos", [(0, 20), (-30, 5), (10, 200)])
+def test_the_ratio_is_that_of_the_likeliest_distributions(pairs, elos):
+    counts = np.array(pairs, float)
+    expected = log_likelihood(counts, expected_score(elos[1])) - log_likelihood(counts, expected_score(elos[0]))
+    assert Sprt(*elos).log_likelihood_ratio(pairs) == pytest.approx(expected, abs=2e-3)
+
+
+def test_two_results_alone_by_hand():
+    """With only lost and won pairs it is Wald's test of a coin: W log(p1 / p0) + L log(q1 / q0)."""
+    p0, p1 = 0.5, 10 ** (100 / 400) / (1 + 10 ** (100 / 400))
+    expected = 60 * math.log(p1 / p0) + 40 * math.log((1 - p1) / (1 - p0))
+    # the little that is added for results that never came tells against none of the two
+    assert Sprt(0, 100).log_likelihood_ratio((40, 0, 0, 0, 60)) == pytest.approx(expected, abs=0.01)
+
+
+def test_more_of_the_same_gives_more_certainty_and_the_mirror_image_the_opposite():
+    test = Sprt(-10, 10)
+    ratios = [test.log_likelihood_ratio([n * k for k in (5, 10, 20, 15, 10)]) for n in (1, 2, 4)]
+    assert ratios[1] == pytest.approx(2 * ratios[0]) and ratios[2] == pytest.approx(4 * ratios[0])
+    assert ratios[0] > 0 and test.log_likelihood_ratio((10, 15, 20, 10, 5)) == pytest.approx(-ratios[0])
+    assert test.log_likelihood_ratio((0, 0, 0, 0, 0)) == 0
+    assert test.bounds == (pytest.approx(-2.944, abs=1e-3), pytest.approx(2.944, abs=1e-3))
+
+
+def verdicts(win: float, draw: float, matches: int) -> list[str | None]:
+    """Of matches between players who win and draw single games so often, looked at after every fourth pair."""
+    rng, test, found = np.random.default_rng(1), Sprt(0, 20), []
+    for _ in range(matches):
+        points = rng.choice([2, 1, 0], p=[win, draw, 1 - win - draw], size=(6000, 2)).sum(axis=1)
+        counts, verdict = np.zeros(5, int), None
+        for begin in range(0, len(points), 4):
+            counts += np.bincount(points[begin : begin + 4], minlength=5)
+            verdict = test.verdict(counts)
+            if verdict:
+                break
+        found.append(verdict)
+    return found
+
+
+def test_a_player_who_scores_60_percent_passes_and_an_equal_one_fails():
+    """200 matches each, at the stated error rates of 5%: up to 18 of 200 are within three standard errors of them."""
+    assert verdicts(0.55, 0.1, 200).count("H1") == 200
+    equal = verdicts(0.4, 0.2, 200)
+    assert equal.count("H1") <= 18 and equal.count("H0") >= 180
+
+
+@pytest.mark.parametrize("elos", [(20, 0), (5, 5), (0, 1e9), (float("nan"), 3)])
+def test_wrong_hypotheses_are_refused(elos):
+    with pytest.raises(InvalidSetting, match="two Elo differences, the smaller first"):
+        Sprt(*elos)
+
+
+def test_pairs_count_in_order_up_to_the_first_that_is_open():
+    games = {0: 1, 1: 1, 2: 0, 3: -1, 4: 1, 6: 1, 7: 1}
+    result = MatchResult(tuple(games), ((),) * 7, tuple(games.values()), (0, 0), (0.0, 0.0))
+    assert result.pairs == (0, 1, 0, 0, 1)  # 2 points, then 1/2; the third pair is open, so the fourth waits
+
+
+def test_a_match_stops_when_it_is_clear(tmp_path, capsys):
+    report = tmp_path / "result.json"
+    argv = ["minimax:3", "random", "--game", "tictactoe", "--sprt", "0,50", "--json", str(report)]
+    assert run_command(pit.main, argv) == 0
+    said = capsys.readouterr().out
+    assert "H1 accepted: minimax:3 is stronger by 50 points or more" in said
+    written = json.loads(report.read_text())
+    assert written["sprt"]["verdict"] == "H1" and written["games"] < 2000
+    assert sum(written["sprt"]["pairs"]) <= written["games"] // 2
+    assert run_command(pit.main, ["random", "random", "--game", "tictactoe", "--sprt", "0,1", "--games", "20"]) == 0
+    assert "not decided: give it more --games" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["20", "a,b", "20,0", "1,2,3", ""])
+def test_a_wrong_test_gets_one_sentence(text, capsys):
+    assert run_command(pit.main, ["random", "greedy", f"--sprt={text}"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,65 @@
+"""Muon: against torch's own, which takes matrices one at a time, and against singular values."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from alphazero.nets.muon import Muon, orthogonal
+
+SHAPES = (32, 216), (32, 288), (32, 288), (64, 16), (96, 128), (1, 64), (128, 96), (32, 288)
+"""Wide and tall ones, above and below what is small, three of one shape apart from each other."""
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_it_moves_matrices_as_torch_does(dtype):
+    """torch's rounds are in bf16, which keeps 8 bits: single entries differ by percents of an update, means do not."""
+    generator = torch.Generator().manual_seed(3)
+    start = [torch.randn(shape, generator=generator) for shape in SHAPES]
+    mine, theirs = [matrix.clone() for matrix in start], [torch.nn.Parameter(matrix.clone()) for matrix in start]
+    muon = Muon(mine, weight_decay=0.1, dtype=dtype)
+    reference = torch.optim.Muon(theirs, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    for step in range(4):
+        rate = 0.02 / (step + 1)
+        gradients = [torch.randn(shape, generator=generator) for shape in SHAPES]
+        muon.step(gradients, rate)
+        for parameter, gradient in zip(theirs, gradients, strict=True):
+            parameter.grad = gradient
+        reference.param_groups[0]["lr"] = rate
+        reference.step()
+    for matrix, parameter, before in zip(mine, theirs, start, strict=True):
+        moved, expected = matrix - before, parameter.detach() - before
+        assert ((moved - expected).square().mean() / expected.square().mean()).sqrt() < 0.02
+    for momentum, parameter in zip(muon.momenta, theirs, strict=True):
+        torch.testing.assert_close(momentum, reference.state[parameter]["momentum_buffer"])
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 100), (2, 100, 40), (1, 7, 7), (4, 1, 30)])
+def test_singular_vectors_stay_and_singular_values_come_near_1(shape):
+    """The values' bounds are those of the polynomial (Jordan et al. 2024), above a hundredth of the largest norm."""
+    generator = torch.Generator().manual_seed(5)
+    matrices = 1000 * torch.randn(shape, generator=generator)
+    u, values, v = torch.linalg.svd(matrices, full_matrices=False)
+    turned = u.mT @ orthogonal(matrices, torch.float32) @ v.mT
+    found = torch.diagonal(turned, dim1=1, dim2=2)
+    assert (values > 0.01 * torch.linalg.matrix_norm(matrices)[:, None]).all()
+    assert (found > 0.65).all() and (found < 1.25).all()
+    torch.testing.assert_close(turned - torch.diag_embed(found), torch.zeros_like(turned), atol=1e-4, rtol=0)
+
+
+def test_the_first_step_by_hand():
+    """A row becomes itself over its norm, times what five rounds make of 1; the factor of its length is 0.2 sqrt(4)."""
+    gradient, length = torch.tensor([[3.0, 0.0, 4.0, 0.0]]), 1.0
+    for _ in range(5):
+        length = 3.4445 * length - 4.7750 * length**3 + 2.0315 * length**5
+    matrix = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
+    Muon([matrix], weight_decay=0.5, dtype=torch.float32).step([gradient], 0.1)
+    expected = 0.95 * torch.tensor([[1.0, 2.0, 3.0, 4.0]]) - 0.1 * 0.4 * length * gradient / 5
+    torch.testing.assert_close(matrix, expected)
+
+
+def test_no_gradient_moves_nothing_but_by_decay():
+    matrices = [torch.ones(2, 3), torch.ones(3, 2)]
+    Muon(matrices, weight_decay=0.5, dtype=torch.float32).step([torch.zeros(2, 3), torch.zeros(3, 2)], 0.1)
+    for matrix in matrices:
+        torch.testing.assert_close(matrix, torch.full_like(matrix, 0.95))

@@ -1,0 +1,226 @@
+"""Engines that speak the Go Text Protocol as players: what real ones said, and what bad ones do to us."""
+
+import itertools
+import os
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.game.gtp_words import default_words
+from alphazero.game.kernels import Kernels
+from alphazero.game.record import read_records
+from alphazero.matches.arena import play_match
+from alphazero.players.baselines import RandomPlayer
+from alphazero.players.contestants import open_contestant
+from alphazero.players.gtp_player import GtpPlayer
+from alphazero.players.player import Forfeit
+
+FAKE, DATA = Path(__file__).parent / "fake_gtp_engine.py", Path(__file__).parent / "data"
+TIC_TAC_TOE = registry.load("tictactoe")
+KERNELS = Kernels(TIC_TAC_TOE.game)
+GO = "openspiel:go(board_size=9,komi=7.5)"
+
+
+def fake(*words: object) -> str:
+    return shlex.join([sys.executable, str(FAKE), *map(str, words)])
+
+
+def engine(*words: object, timeout: float = 30.0, log: list[str] | None = None) -> GtpPlayer:
+    return GtpPlayer(TIC_TAC_TOE.game, default_words(TIC_TAC_TOE.game), fake(*words), timeout, log)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "boards"),
+    [
+        ("othello", "gtp_rhino_othello.txt", ["set_game Othello", "boardsize 8", "clear_board"]),
+        (GO, "gtp_gnugo_go9.txt", ["boardsize 9", "clear_board", "komi 7.5"]),
+    ],
+)
+def test_a_game_with_a_real_engine_is_played_again_word_for_word(name, file, boards):
+    """gtp-rhino 0.16.1 and GNU Go 3.8, as Debian has them; the fake refuses any word that they were not told."""
+    words = (DATA / file).read_text().partition("\n")[0].removeprefix("# ").split()
+    loaded, log = registry.load(name), []
+    player = GtpPlayer(loaded.game, loaded.gtp_words(loaded.game), fake("replay", DATA / file), log=log)
+    position, chosen = loaded.game.start(), 0
+    for word in words:
+        action = position.parse(word)
+        if position.ply >= 2 and position.to_play == 1:  # the opening was given, and the engine had white
+            assert player.choose(position, 0) == action
+            chosen += 1
+        position = position.play(action)
+    assert position.terminal and chosen > 25
+    said = [line.removeprefix("> ") for line in log if line.startswith("> ")]
+    assert [word for word in said if word in boards] == boards
+    assert f"# {' '.join(words)}\n" + "\n".join(log) + "\n" == (DATA / file).read_text()
+
+
+def test_the_othello_log_holds_a_forced_pass_that_the_engine_refused():
+    text = (DATA / "gtp_rhino_othello.txt").read_text()
+    assert "pass" in text.partition("\n")[0].split() and "pass\n? syntax error" in text
+
+
+def test_an_engine_plays_a_match_and_is_told_every_game():
+    log: list[str] = []
+    result = play_match(KERNELS, RandomPlayer(KERNELS, 1), engine("well", log=log), 8, seed=1)
+    assert result.num_games == 8 and result.forfeits == ("",) * 8
+    assert log.count("> clear_board") == 8  # one game after the other, none told again
+    for number, actions in enumerate(result.actions):
+        for ply in range(2, len(actions)):
+            if ply % 2 != number % 2:
+                assert actions[ply] == min(set(range(9)) - set(actions[:ply]))
+
+
+def test_a_game_that_does_not_go_on_is_told_again():
+    log: list[str] = []
+    player, start = engine("well", log=log), TIC_TAC_TOE.game.start()
+    assert player.choose(start, 0) == 0
+    assert player.choose(start.play(0).play(4), 0) == 1
+    assert [line for line in log if line.startswith("> play")] == ["> play white B2"]
+    assert player.choose(start.play(8).play(0), 0) == 1  # somebody took moves back
+    assert [line for line in log if line.startswith(">")][-4:] == [
+        "> clear_board", "> play black C3", "> play white A1", "> genmove black",
+    ]  # fmt: skip
+
+
+FAULTS = {
+    "crash": "ended (exit code 3), saying 'out of ideas' without an answer to 'genmove",
+    "garbage": "answered 'I think I play A1' to 'genmove",
+    "illegal": "played 'Z9', which is not legal (legal: ",
+    "refuse": "refused 'genmove",
+    "resign": "resigns",
+    "endless": "gave an answer without end",
+}
+
+
+@pytest.mark.parametrize("mode", FAULTS)
+def test_what_an_engine_does_wrong_loses_its_game_and_the_next_one_begins(mode, caplog):
+    result = play_match(KERNELS, engine(mode), RandomPlayer(KERNELS, 1), 3, seed=1)
+    assert result.outcomes == (-1, -1, -1) and result.score == 0.0
+    assert all(FAULTS[mode] in reason for reason in result.forfeits)
+    assert [record.getMessage().count(FAULTS[mode]) for record in caplog.records] == [1, 1, 1]
+    assert all("\n" not in reason for reason in result.forfeits)
+
+
+def test_an_engine_that_hangs_loses_its_game():
+    player = engine("hang", timeout=0.3)
+    with pytest.raises(Forfeit, match="has not answered 'genmove black' for 0.3 s"):
+        player.choose(TIC_TAC_TOE.game.start(), 0)
+
+
+def test_an_engine_that_has_crashed_is_started_again(tmp_path):
+    result = play_match(KERNELS, engine("crash-once", tmp_path / "crashed"), RandomPlayer(KERNELS, 1), 4, seed=1)
+    assert [bool(reason) for reason in result.forfeits] == [True, False, False, False]
+
+
+def test_forfeits_are_written_with_the_games_and_shown(tmp_path, capsys):
+    file = tmp_path / "games.jsonl"
+    arguments = ["random", f"gtp:{fake('garbage')}", "--game", "tictactoe", "--games", "2", "--save-games", str(file)]
+    assert run_command(pit.main, arguments) == 0
+    report, errors = capsys.readouterr()
+    assert "wins            2\n" in report and "forfeits        2" in report
+    assert errors.count("which is not GTP") == 2
+    records = read_records(file)
+    assert [record.result for record in records] == ["1-0", "0-1"]
+    assert all("which is not GTP" in record.forfeit for record in records)
+    assert run_command(pit.main, ["--replay", str(file), "0"]) == 0
+    assert "1-0 (gtp:" in capsys.readouterr().out
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_an_engine_is_ended_with_its_children(tmp_path):
+    player = engine("child", tmp_path / "pid")
+    child = int((tmp_path / "pid").read_text())
+    assert is_running(child)
+    player.choose(TIC_TAC_TOE.game.start(), 0)
+    del player
+    end = time.monotonic() + 10
+    while is_running(child) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not is_running(child)
+
+
+def test_an_engine_in_quotation_marks_with_a_timeout():
+    player = open_contestant(f'gtp:"{fake("well")}"@timeout=7.5', TIC_TAC_TOE, seed=1, threads=1)
+    assert isinstance(player, GtpPlayer) and player._timeout == 7.5
+    assert player.choose(TIC_TAC_TOE.game.start(), 0) == 0
+    without = open_contestant(f"gtp:{fake('well')}", TIC_TAC_TOE, seed=1, threads=1)
+    assert without.choose(TIC_TAC_TOE.game.start(), 0) == 0
+    odd = open_contestant(f'gtp:"{fake("well", "user@host=1,x")}"', TIC_TAC_TOE, seed=1, threads=1)
+    assert odd.choose(TIC_TAC_TOE.game.start(), 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gtp", "gtp takes the command line of an engine"),
+        ('gtp:""', "gtp takes the command line of an engine"),
+        ("gtp:no-such-engine --mode gtp", "cannot be started: No such file or directory"),
+        ("gtp:'open", "is no command line: No closing quotation"),
+        ("gtp:x@speed=1", "unknown setting 'speed' (allowed: timeout)"),
+        ("gtp:x@timeout=soon", "setting timeout takes a number, not 'soon'"),
+        ("gtp:x@timeout=0", "the timeout of gtp must lie between 0.01 and 86400, not 0"),
+        ("gtp:x@timeout=nan", "the timeout of gtp must lie between"),
+        (f"gtp:{fake('poor')}", "does not know boardsize, clear_board, genmove, play, quit"),
+        (f"gtp:{fake('games')}", "does not play tictactoe, but Go, Hex"),
+        (f"gtp:{fake('mute')}@timeout=0.3", "has not answered 'list_commands' for 0.3 s"),
+        (f"gtp:{sys.executable} -c 1", "ended (exit code 0) without an answer to 'list_commands'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(text, message, capsys):
+    assert run_command(pit.main, ["random", text, "--game", "tictactoe"]) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1 and errors.startswith("error: ") and message in errors
+
+
+def test_an_engine_cannot_be_asked_about_single_positions():
+    player = engine("well")
+    start, zero, one = TIC_TAC_TOE.game.start(), np.array([0]), np.array([1])
+    with pytest.raises(InvalidSetting, match="follows whole games"):
+        player.select_actions(start.play(0).state[None], zero, one)
+    assert player.select_actions(start.state[None], zero, zero).tolist() == [0]
+
+
+def test_our_own_engine_is_one():
+    """Both ends of the protocol are ours here, in a game with a player who moves twice."""
+    loaded = registry.load("dots_and_boxes")
+    command = f"{sys.executable} -m alphazero.gtp greedy --game dots_and_boxes"
+    player = open_contestant(f"gtp:{command}", loaded, seed=1, threads=1)
+    kernels = Kernels(loaded.game)
+    result = play_match(kernels, player, RandomPlayer(kernels, 1), 2, seed=1)
+    assert result.forfeits == ("", "") and result.num_games == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("othello", "gtp-rhino -l 1"), (GO, "gnugo --mode gtp --level 1 --chinese-rules --capture-all-dead")],
+)
+def test_a_real_engine_plays_twenty_games(name, command):
+    path = shutil.which(command.split()[0], path=f"{os.environ['PATH']}:/usr/games")
+    if path is None:
+        pytest.skip(f"{command.split()[0]} is not installed")
+    loaded = registry.load(name)
+    kernels, log = Kernels(loaded.game), []
+    words = loaded.gtp_words(loaded.game)
+    player = GtpPlayer(loaded.game, words, " ".join([path, *command.split()[1:]]), log=log)
+    result = play_match(kernels, open_contestant("mcts:50", loaded, seed=1, threads=2), player, 20, seed=1)
+    assert result.num_games == 20 and result.forfeits == ("",) * 20
+    refused = [before for before, line in itertools.pairwise(log) if line.startswith("?")]
+    assert all(command.endswith(" pass") for command in refused) and len(refused) <= 1

@@ -1,0 +1,226 @@
+"""Someone at the terminal: what is asked, shown and done; by calls, and through a pipe."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.game.record import read_records
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.arena import play_match
+from alphazero.players.contestants import open_contestant
+from alphazero.players.human import COMMANDS, HumanLeft, HumanPlayer, mark_changes
+from alphazero.players.player import Player, TakeBack
+from tests.game.double_move_game import DoubleMove
+
+ROOT = Path(pit.__file__).parent
+TIC_TAC_TOE, CONNECT_4, OTHELLO6 = (registry.load(name) for name in ("tictactoe", "connect4", "othello6"))
+
+
+def human(loaded: LoadedGame = TIC_TAC_TOE) -> HumanPlayer:
+    player = open_contestant("human", loaded, seed=1, threads=1)
+    assert isinstance(player, HumanPlayer)
+    return player
+
+
+@pytest.fixture
+def types(monkeypatch):
+    """Sets what the human types; every prompt is printed."""
+
+    def set_answers(*answers: str) -> None:
+        left = iter(answers)
+
+        def ask(prompt: str) -> str:
+            print(prompt)
+            answer = next(left, None)
+            if answer is None:
+                raise EOFError
+            return answer
+
+        monkeypatch.setattr("builtins.input", ask)
+
+    return set_answers
+
+
+def test_a_human_is_asked_again_until_the_action_is_legal(types, capsys):
+    position = TIC_TAC_TOE.game.position_from_text("a1 b2")
+    types("z9", "a1", "", " C3 ")
+    assert human().choose(position, 0) == 8
+    assert capsys.readouterr().out.count("b1, c1, a2, c2, a3, b3, c3") == 4  # at first and after each wrong answer
+
+
+@pytest.mark.parametrize("answers", [["quit"], ["QUIT "], []])
+def test_a_human_may_leave(types, answers):
+    types(*answers)
+    with pytest.raises(HumanLeft):
+        human().choose(TIC_TAC_TOE.game.start(), 0)
+
+
+def test_a_human_sees_whose_turn_it_is_where_a_player_moves_twice(types, capsys):
+    game = DoubleMove()
+    player = HumanPlayer(game, human()._adviser, None, 1)
+    types("2")
+    assert player.choose(game.position_from_text("3 1"), 0) == 1  # the second player has taken one and moves again
+    shown = capsys.readouterr().out
+    assert "pile 8, first player 3, second player[1]" in shown and "Player 2:" in shown and "plays" not in shown
+
+
+def test_a_human_is_told_what_the_other_one_played_and_where(types, capsys):
+    game = TIC_TAC_TOE.game
+    types("a1")
+    human().choose(game.start(), 0)
+    shown = capsys.readouterr().out
+    assert "plays" not in shown and "[" not in shown
+    types("c3")
+    human().choose(game.position_from_text("a1 b2"), 0)
+    shown = capsys.readouterr().out
+    assert "Player 2 plays b2\n\n 1 X . .\n 2 .[O].\n 3 . . .\n" in shown
+    types("3 1")  # nothing of his own yet: all is the other's
+    with pytest.raises(HumanLeft):
+        human().choose(game.position_from_text("a1"), 0)
+    assert "Player 1 plays a1\n\n 1[X]. .\n" in capsys.readouterr().out
+
+
+def test_marks_on_a_terminal_are_reversed_and_only_what_was_empty_is_marked():
+    before, after = "X O .  3\nX . .  1", "X O .  5\nX X .  1"
+    assert mark_changes(before, after, ".", True) == "X O .  5\nX \033[7mX\033[0m .  1"
+    assert mark_changes(before, after, ".", False) == "X O .  5\nX[X].  1"
+    assert mark_changes(" X . O .", " . . X .", ".", False) == "[.].[X]."  # taken: where it came from as well
+    assert mark_changes("+++\n+++", "+X+\n+++", "+", True) == "+\033[7mX\033[0m+\n+++"
+    assert mark_changes("a", "ab", ".", True) == "ab" and mark_changes("a", "a", ".", True) == "a"
+
+
+def test_undo_takes_back_ones_own_move_and_the_answer(types, capsys):
+    types("undo", "a1")
+    assert human().choose(TIC_TAC_TOE.game.start(), 0) == 0
+    assert "There is no move of yours to take back." in capsys.readouterr().out
+    for text, ply in (("a1 b1", 0), ("a1 b1 c1", 1), ("a1 b1 c1 a2", 2)):
+        types("undo")
+        with pytest.raises(TakeBack) as caught:
+            human().choose(TIC_TAC_TOE.game.position_from_text(text), 0)
+        assert caught.value.ply == ply
+
+
+class Recorder(Player):
+    """Plays the lowest legal action and notes what it was asked."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.plies: list[int] = []
+
+    def select_actions(self, states, games, plies):
+        self.plies += plies.tolist()
+        return Kernels(TIC_TAC_TOE.game).describe_all(states)[0].argmax(axis=1)
+
+
+def test_the_arena_goes_back_and_the_game_goes_on(types):
+    opponent = Recorder()
+    types("c3", "c2", "undo", "undo", "b2", "c2", "c1", "a3")  # the recorder takes a1, b1; then a1, b1, a2
+    result = play_match(Kernels(TIC_TAC_TOE.game), human(), opponent, 1, seed=1, opening_plies=0)
+    words = " ".join("abc"[action % 3] + str(action // 3 + 1) for action in result.actions[0])
+    assert words.startswith("b2 a1 c2 b1 c1 a2 a3") and result.outcomes == (1,)
+    assert opponent.plies == [1, 3, 1, 3, 5]
+
+
+def test_a_hint_comes_from_the_opponent_if_it_searches_and_can_be_played(types, capsys):
+    position = CONNECT_4.game.position_from_text("1 2 1 2 1 2")
+    player = human(CONNECT_4)
+    types("hint", "1")
+    assert player.choose(position, 0) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"mcts:400, \d+ simulations:\n  1 +\d+ visits  value \+1\.00  1\n", shown)
+    player.meet(open_contestant("mcts:32", CONNECT_4, seed=1, threads=1))
+    types("hint", "1")
+    player.choose(CONNECT_4.game.start(), 0)
+    shown = capsys.readouterr().out
+    assert "mcts:32, 32 simulations:\n" in shown and shown.count(" visits  value ") == 3
+    player.meet(open_contestant("random", CONNECT_4, seed=1, threads=1))
+    assert player._opponent == "random"
+
+
+def test_the_solver_tells_the_truth(types, capsys):
+    types("eval", "1")
+    human(CONNECT_4).choose(CONNECT_4.game.position_from_text("4 4 3 3"), 0)  # 4 4 3 3 5 or 2: wins with the next one
+    shown = capsys.readouterr().out
+    told = dict(re.findall(r"^  (\d) +(.*)$", shown, re.MULTILINE))
+    assert told["5"] == told["2"] == "wins in 2" and len(told) == 7
+    assert next(iter(told)) in "25"  # the best first
+    types("eval", "a1")
+    human().choose(TIC_TAC_TOE.game.start(), 0)
+    assert "tictactoe has no solver" in capsys.readouterr().out
+
+
+def test_the_truth_of_othello_is_in_its_endgames(types, capsys):
+    game, position = OTHELLO6.game, OTHELLO6.game.start()
+    types("eval", position.format(position.legal_actions[0]))
+    human(OTHELLO6).choose(position, 0)
+    assert "too far from the end" in capsys.readouterr().out
+    rng = np.random.default_rng(1)
+    while position.ply < 30:
+        position = position.play(int(rng.choice(position.legal_actions)))
+    types("eval", position.format(position.legal_actions[0]))
+    human(OTHELLO6).choose(position, 0)
+    told = dict(re.findall(r"^  (\S+) +((?:wins|loses|draw).*)$", capsys.readouterr().out, re.MULTILINE))
+    assert {game.parse_action(word, position.state) for word in told} == set(position.legal_actions)
+    margins = [
+        int(re.sub(r"wins by |loses by |draw", lambda m: {"l": "-"}.get(m[0][0], ""), w) or 0) for w in told.values()
+    ]
+    assert margins == sorted(margins, reverse=True) and margins[0] == best_margin(position)
+
+
+def best_margin(position) -> int:
+    """The mover's discs less the opponent's with perfect play, by plain negamax, empty squares to the winner."""
+    if position.terminal:
+        own, other = (int(word).bit_count() for word in position.state)
+        empty = 36 - own - other
+        return own - other + (empty if own > other else -empty if own < other else 0)
+    return max(-best_margin(position.play(action)) for action in position.legal_actions)
+
+
+def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
+    file = tmp_path / "game.jsonl"
+    player = human()
+    player.meet(open_contestant("greedy", TIC_TAC_TOE, seed=1, threads=1))
+    types("save", f"save {tmp_path / 'none' / 'x'}", f"save {file}", "c3")
+    assert player.choose(TIC_TAC_TOE.game.position_from_text("a1 b2 b1"), 3) == 8
+    shown = capsys.readouterr().out
+    assert "save takes the name of a file" in shown and "save takes a file in a folder that exists" in shown
+    (record,) = read_records(file)
+    assert record.contestants == ("greedy", "human") and record.moves == ("a1", "b2", "b1") and record.result == "*"
+    assert record.number == 3 and record.seed == 1
+    assert run_command(pit.main, ["--replay", str(file), "0"]) == 0
+    assert "1 X X .\n2 . O .\n3 . . .\n" in capsys.readouterr().out
+
+
+def test_help_lists_every_command(types, capsys):
+    types("help", "a1")
+    human().choose(TIC_TAC_TOE.game.start(), 0)
+    shown = capsys.readouterr().out
+    assert all(f"  {command}" in shown for command in COMMANDS)
+
+
+def test_a_human_cannot_be_asked_about_single_positions():
+    with pytest.raises(InvalidSetting, match="human follows whole games"):
+        human().select_actions(TIC_TAC_TOE.game.start().state[None], np.array([0]), np.array([1]))
+
+
+def test_a_whole_game_through_a_pipe(tmp_path):
+    typed = "help\nc3\nundo\nb2\nhint\neval\nsave game.jsonl\nc1\na3\nc2\nquit\n"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "pit.py"), "human", "minimax:9", "--game", "tictactoe", "--seed", "1"],
+        cwd=tmp_path, input=typed, capture_output=True, text=True, timeout=120, env={"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stderr == ""
+    assert "You have left the match.\ntictactoe: human against minimax:9, 1 games\n" in done.stdout
+    assert done.stdout.count("Player 2 plays ") >= 2 and "mcts:400, 400 simulations" in done.stdout
+    (record,) = read_records(tmp_path / "game.jsonl")
+    assert record.contestants == ("human", "minimax:9") and record.moves[0] == "b2" and len(record.moves) == 2

@@ -1,0 +1,211 @@
+"""Every player against plain, independent answers; alone and in a batch."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game, Position, registry
+from alphazero.game.kernels import Kernels
+from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
+from alphazero.players.net_players import PolicyPlayer, SearchPlayer
+from alphazero.players.player import Player, Temperature
+from alphazero.search.mcts import SearchConfig
+from alphazero.search.rollouts import playouts
+from tests.game.double_move_game import DoubleMove, exact_result
+
+GAMES = {name: registry.load(name).game for name in ("tictactoe", "connect4")} | {"double_move": DoubleMove()}
+KERNELS = {name: Kernels(game) for name, game in GAMES.items()}
+CONFIG = SearchConfig(num_simulations=60, noise_fraction=0.0)
+
+
+def select(player: Player, positions: list[Position], first_game: int = 0) -> list[int]:
+    """The player's actions, position i being from game `first_game` + i."""
+    states = np.stack([position.state for position in positions])
+    numbers = np.arange(first_game, first_game + len(positions))
+    plies = np.array([position.ply for position in positions])
+    return [int(action) for action in player.select_actions(states, numbers, plies)]
+
+
+def random_positions(game: Game, count: int, seed: int = 0) -> list[Position]:
+    rng, positions = np.random.default_rng(seed), []
+    while len(positions) < count:
+        position = game.start()
+        for _ in range(rng.integers(game.max_plies)):
+            if not position.terminal:
+                position = position.play(rng.choice(position.legal_actions))
+        if not position.terminal:
+            positions.append(position)
+    return positions
+
+
+def plain_minimax(position: Position, depth: int, player: int) -> float:
+    """The value for `player` (0 or 1): sooner wins and later losses are better; no cuts, no sign changes."""
+    if position.terminal:
+        return position.outcome * (1 if player == 0 else -1) * (2.0 + depth)
+    if depth == 0:
+        return 0.0
+    values = [plain_minimax(position.play(action), depth - 1, player) for action in position.legal_actions]
+    return max(values) if position.to_play == player else min(values)
+
+
+def best_actions(position: Position, depth: int) -> set[int]:
+    mover = position.to_play
+    values = {a: plain_minimax(position.play(a), depth - 1, mover) for a in position.legal_actions}
+    return {action for action, value in values.items() if value == max(values.values())}
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "count"),
+    [("tictactoe", 1, 40), ("tictactoe", 4, 20), ("connect4", 3, 20), ("double_move", 5, 40)],
+)
+def test_minimax_plays_the_best_actions_and_all_of_them(name, depth, count):
+    player = MinimaxPlayer(KERNELS[name], depth, seed=1, threads=2)
+    for position in random_positions(GAMES[name], count):
+        chosen = select(player, [position] * 60)
+        assert set(chosen) == best_actions(position, depth), position
+
+
+def test_minimax_knows_the_game_in_which_a_player_moves_twice():
+    game, player = GAMES["double_move"], MinimaxPlayer(KERNELS["double_move"], 12, seed=1)
+    for position in random_positions(game, 100):
+        result = exact_result(*_stones(position), position.to_play)
+        [action] = select(player, [position])
+        child = position.play(action)
+        assert result == (exact_result(*_stones(child), child.to_play))
+
+
+def _stones(position: Position) -> tuple[int, int, int]:
+    pile, own, opponent, player = (int(word) for word in position.state)
+    return (pile, own, opponent) if player == 0 else (pile, opponent, own)
+
+
+@pytest.mark.parametrize("depth", [-1, 0, 43])
+def test_minimax_refuses_a_depth_out_of_range(depth):
+    with pytest.raises(InvalidSetting, match="between 1 and 42"):
+        MinimaxPlayer(KERNELS["connect4"], depth, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "action"),
+    [("connect4", "1 2 1 2 1 2", "1"), ("connect4", "4 1 4 1 4", "4"), ("tictactoe", "a1 b1 a2 b2", "a3")],
+)
+def test_greedy_and_search_take_a_win_or_the_only_block(name, text, action):
+    position, kernels = GAMES[name].position_from_text(text), KERNELS[name]
+    search = SearchPlayer("mcts", kernels, [playouts(kernels, 1)], CONFIG, seed=1)
+    for player in (GreedyPlayer(kernels, 1), search):
+        assert set(select(player, [position] * 20)) == {position.parse(action)}
+
+
+def test_random_takes_every_legal_action_equally_often():
+    position = GAMES["tictactoe"].position_from_text("a1 b1 c1")
+    counts = Counter(select(RandomPlayer(KERNELS["tictactoe"], 1), [position] * 6000))
+    assert sorted(counts) == position.legal_actions
+    assert all(abs(count - 1000) < 150 for count in counts.values())  # five standard deviations
+
+
+def make_players(name: str, seed: int) -> list[Player]:
+    kernels = KERNELS[name]
+    evaluate = playouts(kernels, seed)
+    return [
+        RandomPlayer(kernels, seed),
+        GreedyPlayer(kernels, seed),
+        MinimaxPlayer(kernels, 3, seed, threads=2),
+        PolicyPlayer("policy", kernels, [evaluate, evaluate], seed),
+        SearchPlayer("search", kernels, [evaluate], CONFIG, seed),
+        SearchPlayer("drawing", kernels, [evaluate] * 2, CONFIG, seed, temperature=Temperature(1.0)),
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(GAMES))
+def test_alone_as_in_a_batch_and_the_seed_decides(name):
+    positions = random_positions(GAMES[name], 23)
+    for player, again, other in zip(make_players(name, 1), make_players(name, 1), make_players(name, 2), strict=True):
+        together = select(player, positions)
+        assert all(action in position.legal_actions for action, position in zip(together, positions, strict=True))
+        assert together == [select(again, [position], i)[0] for i, position in enumerate(positions)]
+        repeated = positions * 10
+        assert select(player, repeated) != select(other, repeated) or isinstance(player, SearchPlayer)
+
+
+def test_threads_do_not_change_a_search():
+    kernels, positions = KERNELS["connect4"], random_positions(GAMES["connect4"], 50)
+    chosen = [
+        select(SearchPlayer("mcts", kernels, [playouts(kernels, 1)] * threads, CONFIG, seed=1), positions)
+        for threads in (1, 2, 5)
+    ]
+    assert chosen[0] == chosen[1] == chosen[2]
+
+
+def test_every_thread_says_that_it_uses_one():
+    kernels, said = KERNELS["tictactoe"], []
+    player = SearchPlayer("mcts", kernels, [playouts(kernels, 1)] * 2, CONFIG, seed=1, use_threads=said.append)
+    select(player, random_positions(GAMES["tictactoe"], 8))
+    assert 1 <= len(said) <= 2 and set(said) == {1}
+
+
+def planted(weights):
+    """An `evaluate` with these priors everywhere, on illegal actions too."""
+
+    def evaluate(states, legal_masks):
+        return np.tile(np.array(weights, np.float32), (len(states), 1)), np.zeros(len(states), np.float32)
+
+    return evaluate
+
+
+def test_the_policy_alone_plays_the_highest_legal_prior():
+    kernels, game = KERNELS["tictactoe"], GAMES["tictactoe"]
+    player = PolicyPlayer("net", kernels, [planted([9, 8, 7, 6, 5, 4, 3, 2, 1])], seed=1)
+    assert select(player, [game.start(), game.position([0]), game.position([0, 1])]) == [0, 1, 2]
+    no_prior = PolicyPlayer("net", kernels, [planted([1, 1] + [0] * 7)], seed=1)
+    assert set(select(no_prior, [game.position([0, 1])] * 100)) == set(range(2, 9))
+
+
+@pytest.mark.parametrize(("temperature", "share"), [(1.0, 0.75), (0.5, 0.9), (2.0, 0.634)])
+def test_the_temperature_sharpens_and_flattens(temperature, share):
+    # priors 3 : 1 become 3^(1/T) : 1
+    player = PolicyPlayer("net", KERNELS["tictactoe"], [planted([3, 1] + [0] * 7)], 1, Temperature(temperature))
+    chosen = select(player, [GAMES["tictactoe"].start()] * 2000)
+    assert chosen.count(0) / 2000 == pytest.approx(share, abs=0.04)
+
+
+def test_the_temperature_of_a_game_changes_once():
+    """Even at 1 every other action is taken in the first two plies, and never from then on."""
+    player = PolicyPlayer("net", KERNELS["tictactoe"], [planted([5, 4] + [0] * 7)], 1, Temperature(1.0, 2, 0.0))
+    states = np.stack([GAMES["tictactoe"].start().state] * 300)
+    chosen = [player.select_actions(states, np.arange(300), np.full(300, ply)) for ply in range(4)]
+    assert [set(actions.tolist()) for actions in chosen] == [{0, 1}, {0, 1}, {0}, {0}]
+    assert Temperature(0.5, 3, 0.1).at(np.array([0, 2, 3, 9])).tolist() == [0.5, 0.5, 0.1, 0.1]
+    with pytest.raises(InvalidSetting, match="temperature_plies"):
+        Temperature(1.0, -1)
+
+
+@pytest.mark.parametrize("temperature", [-1.0, 101.0, float("nan")])
+def test_a_temperature_out_of_range_is_refused(temperature):
+    with pytest.raises(InvalidSetting, match="temperature"):
+        PolicyPlayer("net", KERNELS["tictactoe"], [planted([1] * 9)], 1, Temperature(temperature))
+
+
+def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
+    kernels, start = KERNELS["tictactoe"], GAMES["tictactoe"].start()
+    config = SearchConfig(num_simulations=9, noise_fraction=0.0)  # one visit each
+    equal = SearchPlayer("mcts", kernels, [planted([1] * 9)], config, seed=1)
+    assert set(select(equal, [start] * 200)) == set(range(9))
+    leaning = planted([5] + [1] * 8)
+    counts = [
+        Counter(select(SearchPlayer("mcts", kernels, [leaning], CONFIG, 1, Temperature(temperature)), [start] * 200))
+        for temperature in (0.0, 0.1, 1.0)
+    ]
+    assert len(counts[0]) == 1 and counts[0][0] == 200
+    assert counts[1][0] > counts[2][0] and len(counts[2]) > 5
+
+
+def test_sequential_halving_plays_its_winner():
+    config = SearchConfig(num_simulations=32, gumbel_actions=7, noise_fraction=0.0)
+    position, kernels = GAMES["connect4"].position_from_text("1 2 1 2 1 2"), KERNELS["connect4"]
+    assert select(SearchPlayer("mcts", kernels, [playouts(kernels, 1)], config, 1), [position]) == [0]
+    # with Gumbel noise the winner varies, though the improved policy always likes the same action best
+    noisy = SearchConfig(num_simulations=8, gumbel_actions=2, noise_fraction=0.25)
+    player = SearchPlayer("mcts", kernels, [planted([5] + [1] * 6)], noisy, seed=1)
+    assert len(set(select(player, [GAMES["connect4"].start()] * 50))) > 2

@@ -1,0 +1,216 @@
+"""The search on a device against the one on the processor, for one game: run by test_cuda.py.
+
+`python tests/device_search_check.py GAME` with NUMBA_ENABLE_CUDASIM=1 does it in numba's simulator, which has to be
+chosen before numba is imported, hence in a process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from alphazero.game import registry
+from alphazero.game.functions import plain
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import DeviceEvaluate
+from alphazero.search import cpu_kernels as tree_kernels
+from alphazero.search.analysis import Analysis
+from alphazero.search.cuda_search import CudaSearch
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import Search, SearchConfig, SearchResult
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+from tests.search.reference_search import plies_of, random_positions, states_of
+
+BASE = SearchConfig(
+    num_simulations=14, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0, root_temperature=1.0,
+    gumbel_actions=0, gumbel_visit_offset=50.0, gumbel_value_scale=1.0, reuse_subtree=False, prove=True,
+    leaves_per_step=1, prior_temperature=1.0,
+)  # fmt: skip
+CONFIGS = {
+    "noise": replace(BASE, noise_fraction=0.25, root_temperature=1.2),
+    "kept subtrees": replace(BASE, reuse_subtree=True, c_puct=0.8, prior_temperature=1.7),
+    "halving": replace(BASE, gumbel_actions=5, prior_temperature=1.7, noise_fraction=0.25, gumbel_value_scale=0.1),
+    "leaves in flight": replace(BASE, leaves_per_step=3, num_simulations=15),
+    "unproven": replace(BASE, prove=False, c_puct=3.0),
+}
+FIELDS = "visit_counts", "policy", "q", "values", "actions"
+TREES = 5
+SEED = 7
+
+
+class Planted:
+    """Priors and values that depend on what the network sees alone, in whole numbers: the same on every device."""
+
+    def __init__(self, kernels: Kernels):
+        game = kernels.game
+        self.kernels = kernels
+        rng = np.random.default_rng(5)
+        self.weights = rng.integers(1, 1000, (int(np.prod(game.observation_shape)), game.num_actions + 1))
+
+    def answers(self, planes: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        seen = np.rint(planes.reshape(len(planes), len(self.weights)) * 64).astype(np.int64)
+        marks = (seen @ self.weights) % 257
+        priors = np.where(legal_masks, 1 + marks[:, :-1] % 32, 0).astype(np.float32)
+        return priors, (marks[:, -1].astype(np.float32) - 128) / 129
+
+    def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As a search on the device asks: about the smallest mirror image, whose answer is turned back."""
+        game = self.kernels.game
+        _, permutations = game.symmetries
+        priors, values = np.empty(legal_masks.shape, np.float32), np.empty(len(states), np.float32)
+        for i, state in enumerate(states):
+            images = [state.copy() for _ in permutations]
+            for symmetry, image in enumerate(images):
+                if game.rules.transform is not None:
+                    game.rules.transform(image, symmetry)
+            best = min(range(len(images)), key=lambda symmetry: images[symmetry].tolist())
+            mask = legal_masks[i, permutations[best]]
+            answer, values[i : i + 1] = self.answers(self.kernels.observations(images[best][None]), mask[None])
+            priors[i, permutations[best]] = answer[0]
+        return priors, values
+
+
+class PlantedOnDevice(DeviceEvaluate):
+    """The same for a search on a device; it computes on the processor, so that no graph can be made of it."""
+
+    search: CudaSearch
+
+    def __init__(self, planted: Planted):
+        self.planted = planted
+
+    def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
+        device = self.search._device
+        with device.stream() as stream:
+            seen, masks = device.read((planes, legal_masks), len(planes), stream)
+            for array, answer in zip((priors, values), self.planted.answers(seen, masks), strict=True):
+                device.write(array, answer, stream)
+
+
+def device_search(kernels: Kernels, config: SearchConfig, planted: Planted) -> CudaSearch:
+    evaluate = PlantedOnDevice(planted)
+    evaluate.search = search = CudaSearch.__new__(CudaSearch)
+    search.__init__(kernels, config, evaluate, TREES + 1, SEED)  # type: ignore[misc]
+    return search
+
+
+def play_two_plies(search: Search | CudaSearch, states: np.ndarray, plies: np.ndarray) -> list[SearchResult]:
+    """A search from every state, then one from those after the best actions, in fewer trees and in another order."""
+    kernels, everyone = search.kernels, np.arange(TREES)
+    found = []
+    trees, actions = everyone, None
+    for later in (False, True):
+        search.start(trees, states[trees], trees, plies[trees] + later, actions)
+        steps = 0
+        while not np.isin(trees, search.finished()).all():
+            search.step()
+            steps += 1
+            assert steps <= 4 * search.config.num_simulations
+        found.append(search.read(trees))
+        best = np.full(TREES, -1)
+        best[trees] = found[-1].actions
+        states = states.copy()
+        kernels.play(states, np.zeros(TREES, np.int8), best)
+        trees = np.flatnonzero(~kernels.describe_all(states)[1])[::-1].copy()
+        actions = best[trees]
+        if len(trees) == 0:
+            break
+    return found
+
+
+def differences(name: str, simulator: bool) -> list[str]:
+    """Where the device's search differs from that of the processor, compiled or (with `simulator`) as plain Python."""
+    kernels = Kernels(registry.load(name).game)
+    planted = Planted(kernels)
+    wrong = []
+    for config_name, config in CONFIGS.items():
+        positions = random_positions(kernels.game, TREES, seed=len(config_name))
+        states, plies = states_of(positions), plies_of(positions)
+        expected = play_two_plies(idle(Search(kernels, config, planted, TREES + 1, SEED)), states, plies)
+        runs = {"device": play_two_plies(device_search(kernels, config, planted), states, plies)}
+        if simulator:
+            with plain_python(kernels) as plain_kernels:
+                search = idle(Search(plain_kernels, config, planted, TREES + 1, SEED))
+                runs["plain Python"] = play_two_plies(search, states, plies)
+        for engine, found in runs.items():
+            if len(found) != len(expected):
+                wrong.append(f"{name}, {config_name}, {engine}: {len(found)} plies instead of {len(expected)}")
+            for ply, (one, other) in enumerate(zip(found, expected, strict=False)):
+                for field in FIELDS:
+                    if getattr(one, field).tobytes() != getattr(other, field).tobytes():
+                        wrong.append(f"{name}, {config_name}, {engine}: {field} differ at ply {ply}")
+    return wrong
+
+
+def idle(search: Search) -> Search:
+    search.tree.remaining[:] = 0
+    return search
+
+
+def self_play_differences(name: str) -> list[str]:
+    """Where games played by a search on the device differ from those of one on the processor."""
+    kernels = Kernels(registry.load(name).game)
+    planted = Planted(kernels)
+    config = SelfPlayConfig(random_plies=2, temperature_plies=3)
+    wrong = []
+    network: Any = SimpleNamespace(evaluate=planted.answers)
+    for search_config, sees_wins in (
+        (replace(BASE, num_simulations=6, noise_fraction=0.25), False),
+        (replace(BASE, gumbel_actions=4), True),
+    ):
+        evaluate = PlantedOnDevice(planted)
+        evaluate.sees_wins = sees_wins
+        on_processor = Evaluator(kernels, network, 0, sees_wins)
+        on_device = SelfPlay(kernels, config, search_config, evaluate, 3, SEED)
+        assert isinstance(on_device.search, CudaSearch)
+        evaluate.search = on_device.search
+        there, here = on_device.play(4), SelfPlay(kernels, config, search_config, on_processor, 3, SEED).play(4)
+        for field, samples in here.arrays().items():
+            if there.arrays()[field].tobytes() != samples.tobytes():
+                wrong.append(f"{name}: self-play's {field} differ")
+    return wrong
+
+
+def analysis_differences(name: str) -> list[str]:
+    """Where what is said of a position by a tree on the device differs from what one on the processor says."""
+    kernels = Kernels(registry.load(name).game)
+    planted = Planted(kernels)
+    (position,) = random_positions(kernels.game, 1, seed=1)
+    evaluate = PlantedOnDevice(planted)
+    on_device = Analysis(kernels, BASE, evaluate)
+    assert isinstance(on_device._search, CudaSearch)
+    evaluate.search = on_device._search
+    here = Analysis(kernels, BASE, planted).run(position)
+    expected = [replace(line, prior=None, moves=(line.action,)) for line in here]
+    return [] if on_device.run(position) == expected else [f"{name}: an analysis differs"]
+
+
+@contextlib.contextmanager
+def plain_python(kernels: Kernels) -> Iterator[Kernels]:
+    """The game's kernels, and all loops over trees, run by Python."""
+    plain_kernels = Kernels(kernels.game)
+    for kernel in (plain_kernels.find_movers, plain_kernels.describe, plain_kernels.advance):
+        kernel._run = kernel.plain
+    names = "move_roots", "open_roots", "prepare_roots", "select", "expand_and_backup", "read_roots"
+    compiled = {name: getattr(tree_kernels, name) for name in names}
+    try:
+        for name, kernel in compiled.items():
+            setattr(tree_kernels, name, np.errstate(all="ignore")(plain(kernel)))
+        yield plain_kernels
+    finally:
+        for name, kernel in compiled.items():
+            setattr(tree_kernels, name, kernel)
+
+
+if __name__ == "__main__":
+    found = differences(sys.argv[1], simulator=True)
+    found += analysis_differences(sys.argv[1])
+    if registry.load(sys.argv[1]).game.max_plies <= 24:
+        found += self_play_differences(sys.argv[1])
+    print("\n".join(found) or f"{sys.argv[1]}: all equal")
+    sys.exit(bool(found))

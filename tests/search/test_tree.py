@@ -1,0 +1,452 @@
+"""The parts of the tree by hand: formulas with numbers from the papers, re-rooting node for node, noise by theory."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from alphazero.game import Game, Position, registry
+from alphazero.game import randomness as noise
+from alphazero.game.kernels import Kernels
+from alphazero.search import cpu_kernels as tree_kernels
+from alphazero.search import selection
+from alphazero.search.mcts import Search, SearchConfig
+from alphazero.search.tree import ILLEGAL, Tree, make_tree
+from tests.search.reference_search import F, check_tree, neutral, planted, plies_of, random_positions, states_of
+
+TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
+KERNELS = {game.name: Kernels(game) for game in (TICTACTOE, CONNECT4)}
+PLAIN = SearchConfig(
+    num_simulations=80, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, root_temperature=1.0, gumbel_actions=0,
+    reuse_subtree=True, prove=True, leaves_per_step=1,
+)  # fmt: skip
+UNPROVEN = 2
+
+
+# --- formulas --------------------------------------------------------------------------------------------------------
+
+
+def test_puct_by_hand():
+    # P = 1/4, N(s) = 9, N(s, a) = 4, the child's value sum -3, so Q = +3/4 for the chooser; c = 2
+    weight = F(2 * math.sqrt(9))  # c sqrt(N(s))
+    assert selection.puct(F(0.75), F(0.25), 4, weight) == pytest.approx(0.75 + 0.3)
+    assert selection.puct(F(0), F(0.25), 0, weight) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("values", "visits", "best"),
+    # P = 1/4 and 3/4, N(s) = 9, c = 2; without the square root the first and the last would come out the other way
+    [
+        ([0.75, -0.01], [4, 4], 0),  # 0.75 + 0.3 against -0.01 + 0.9
+        ([0.75, 0.16], [4, 4], 1),  # 1.05 against 1.06
+        ([0.0, 0.39], [2, 6], 1),  # 0.5 against 0.39 + 4.5/7 = 1.03
+        ([0.55, 0.39], [2, 6], 0),  # 1.05 against 1.03
+    ],
+)
+def test_the_best_puct_score_is_chosen(values, visits, best):
+    prior, q, counts = np.array([0.25, 0.75], F), np.array(values, F), np.array(visits, np.int32)
+    assert selection.choose_by_puct(prior, counts, q, F(9), F(0), F(1), F(2), F(0)) == best
+
+
+def test_an_unvisited_action_starts_below_its_parents_mean():
+    # mean = 4.5 / 9 = 0.5; prior mass visited 0.64: 0.5 - 0.2 * 0.8 = 0.34; U = 1 * 0.36 * 3 / 1 = 1.08; sum 1.42
+    prior, visits = np.array([0.64, 0.36], F), np.array([8, 0], np.int32)
+
+    def choose(q):
+        return selection.choose_by_puct(prior, visits, np.array([q, 0], F), F(9), F(4.5), F(0.64), F(1), F(0.2))
+
+    # the visited action's U = 0.64 * 3 / 9 = 0.2133
+    assert choose(1.42 - 0.2134 - 1e-3) == 1
+    assert choose(1.42 - 0.2133 + 1e-3) == 0
+
+
+@pytest.mark.parametrize("c_puct", [0.0, 1e-3, 1000.0])
+@pytest.mark.parametrize("q", [-1.0, -1e6])
+def test_illegal_actions_are_never_chosen(c_puct, q):
+    prior, visits = np.array([ILLEGAL, 1.0], F), np.array([0, 50], np.int32)
+    assert selection.choose_by_puct(prior, visits, np.array([0, q], F), F(51), F(-40), F(1), F(c_puct), F(0.2)) == 1
+
+
+def test_missing_values_are_completed_by_the_mix():
+    # Danihelka et al. 2022, equation 33: (v + sum N / sum P of visited * sum P q) / (1 + sum N)
+    #   v = 0.1; visited: P = 0.5, N = 3, q = 0.4 and P = 0.25, N = 1, q = -0.8; so sum P q = 0.2 - 0.2 = 0
+    #   (0.1 + 4 / 0.75 * 0) / 5 = 0.02
+    prior = np.array([0.5, 0.25, 0.25, ILLEGAL], F)
+    visits, unproven = np.array([3, 1, 0, 0], np.int32), np.full(4, UNPROVEN, np.int8)
+    completed = np.empty(4, F)
+    selection.complete_q(prior, visits, np.array([0.4, -0.8, 0, 0], F), unproven, F(0.1), completed)
+    assert completed[:3] == pytest.approx([0.4, -0.8, 0.02])
+    # q = 0.4 and 0.2: sum P q = 0.25; (0.1 + 4 / 0.75 * 0.25) / 5 = 0.286667
+    selection.complete_q(prior, visits, np.array([0.4, 0.2, 0, 0], F), unproven, F(0.1), completed)
+    assert completed[2] == pytest.approx(0.2866667)
+    # nothing visited: the network's value
+    selection.complete_q(prior, np.zeros(4, np.int32), np.zeros(4, F), unproven, F(0.1), completed)
+    assert completed[:3] == pytest.approx([0.1] * 3)
+    # a proven loss counts as -1, whatever the size of its q: (0.1 + 4 / 0.75 * (0.2 - 0.25)) / 5 = -0.0333333
+    proven = np.array([UNPROVEN, -1, UNPROVEN, UNPROVEN], np.int8)
+    selection.complete_q(prior, visits, np.array([0.4, -1e6, 0, 0], F), proven, F(0.1), completed)
+    assert completed[:3] == pytest.approx([0.4, -1, -1 / 30])
+
+
+def test_sigma_by_hand():
+    # (c_visit + max N) c_scale q with q = (0.5 + 1) / 2: (50 + 30) * 0.1 * 0.75 = 6
+    assert selection.sigma(F(0.5), 30, F(50), F(0.1)) == pytest.approx(6.0)
+    assert selection.sigma(F(-1), 30, F(50), F(0.1)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("num_considered", "budget", "schedule"),
+    [
+        # two phases of 8: four actions twice, then the better two four times
+        (4, 16, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]),
+        # three phases of 8: eight actions once, four twice, two four times
+        (8, 24, [*[0] * 8, *[1] * 4, *[2] * 4, 3, 3, 4, 4, 5, 5, 6, 6]),
+        (3, 5, [0, 0, 0, 1, 1]),
+        (2, 5, [0, 0, 1, 1, 2]),  # one phase of two rounds, and one visit more
+        (1, 4, [0, 1, 2, 3]),
+        (4, 3, [0, 0, 0]),  # fewer simulations than actions
+        (16, 20, [*[0] * 16, *[1] * 4]),  # a phase's share, 5, is less than one round
+        # three phases of 66: seven actions 9 times (63), three 22 times (66), two 33 times (66), and 5 visits are left
+        (
+            7,
+            200,
+            [*np.repeat(range(9), 7), *np.repeat(range(9, 31), 3), *np.repeat(range(31, 64), 2), 64, 64, 65, 65, 66],
+        ),
+    ],
+)
+def test_sequential_halving_schedules_by_hand(num_considered, budget, schedule):
+    assert [selection.considered_visits(num_considered, budget, i) for i in range(budget)] == schedule
+
+
+# --- reading the root ------------------------------------------------------------------------------------------------
+
+
+def read_gumbel_root(prior, visits, q, proven, gumbels, offset, scale, raw_value=0.0) -> tuple[np.ndarray, int]:
+    """The policy target and the best action of a root that looks like this."""
+    tree = opened_roots(np.array(prior, F))
+    tree.visits[0, 0], tree.q[0, 0], tree.action_proven[0, 0] = visits, q, proven
+    tree.root_gumbel[0], tree.raw_value[0, 0] = gumbels, raw_value
+    tree.node_visits[0, 0] = 1 + sum(visits)
+    actions = len(prior)
+    policies, qs, values = np.empty((1, actions), F), np.empty((1, actions), F), np.empty(1, F)
+    best = np.empty(1, np.int64)
+    counts = np.empty((1, actions), np.int32)
+    tree_kernels.read_roots(tree, np.arange(1), True, F(offset), F(scale), counts, policies, qs, values, best)
+    return policies[0], int(best[0])
+
+
+def test_the_improved_policy_by_hand():
+    # c_visit = 50, c_scale = 0.01, most visits 2: sigma(q) = 0.52 (q + 1) / 2; v_mix = (0.1 + 4 / 0.75 * 0) / 5 = 0.02
+    # weights 0.5 e^0.312, 0.25 e^0.156, 0.25 e^0.2652 = 0.68308, 0.29221, 0.32592, together 1.30121
+    policy, best = read_gumbel_root([0.5, 0.25, 0.25], [2, 2, 0], [0.2, -0.4, 0], [2, 2, 2], [0, 0, 9], 50, 0.01, 0.1)
+    assert policy == pytest.approx([0.52496, 0.22457, 0.25048], abs=2e-5)
+    assert best == 0  # gumbel 9 does not help the third: it has fewer visits
+    _, best = read_gumbel_root([0.5, 0.25, 0.25], [2, 2, 0], [0.2, -0.4, 0], [2, 2, 2], [0, 1, 9], 50, 0.01, 0.1)
+    assert best == 1  # ln 0.25 + 1 + 0.156 = -0.2303 against ln 0.5 + 0.312 = -0.3811
+
+
+def test_when_the_most_visited_action_is_lost_the_best_of_the_others_wins():
+    """The scores of the others differ by little, and still count."""
+    lost = [-1, 2, 2, 2]
+    policy, best = read_gumbel_root([0.25] * 4, [10, 3, 3, 0], [-1e6, 0, 0, 0], lost, [0, 1.0, 1.02, -5], 50, 1)
+    assert best == 2
+    assert policy[0] == 0
+    assert policy[1] == pytest.approx(policy[2])
+
+
+# --- the root's priors -----------------------------------------------------------------------------------------------
+
+
+def opened_roots(priors: np.ndarray, count: int = 1) -> Tree:
+    """`count` trees of which only the root is open, with these weights; a weight below 0 is an illegal action."""
+    tree = make_tree(count, 2, len(priors), 1)
+    everyone = np.arange(count)
+    rows = np.repeat(np.asarray(priors, F)[None], count, axis=0)
+    tree_kernels.open_roots(tree, everyone, rows >= 0, rows, np.zeros(count, F), 1.0)
+    return tree
+
+
+def prepare(tree, seed=0, first_game=0, ply=0, temperature=1.0, fraction=0.0, total=10.0, use_gumbel=False):
+    count = len(tree.size)
+    everyone = np.arange(count)
+    tree_kernels.prepare_roots(
+        tree, everyone, np.ones(count, np.int32), seed, first_game + everyone, np.full(count, ply), temperature,
+        F(fraction), total, use_gumbel,
+    )  # fmt: skip
+    return tree.root_prior.copy()
+
+
+def test_temperature_at_the_root_by_hand():
+    tree = opened_roots([0.64, 0.16, -1, 0.2])
+    # square roots 0.8, 0.4, 0.4472136, together 1.6472136
+    assert prepare(tree, temperature=2.0)[0, [0, 1, 3]] == pytest.approx([0.485669, 0.2428343, 0.2714970], abs=1e-6)
+    # squares 0.4096, 0.0256, 0.04, together 0.4752
+    assert prepare(tree, temperature=0.5)[0, [0, 1, 3]] == pytest.approx([0.8619529, 0.0538721, 0.0841751], abs=1e-6)
+    assert prepare(tree, temperature=1.0)[0, [0, 1, 3]] == pytest.approx([0.64, 0.16, 0.2])
+    assert tree.prior[0, 0, [0, 1, 3]] == pytest.approx([0.64, 0.16, 0.2])  # the raw prior stays as it was
+
+
+def test_noise_is_mixed_by_its_fraction():
+    tree = opened_roots([0.5, -1, 0.25, 0.25], 50)
+    shares, mixed = prepare(tree, fraction=1.0), prepare(tree, fraction=0.25)
+    legal = [0, 2, 3]
+    assert mixed[:, legal] == pytest.approx(0.75 * tree.prior[:, 0, legal] + 0.25 * shares[:, legal], abs=1e-6)
+    for found in (shares, mixed):
+        assert found[:, legal].sum(axis=1) == pytest.approx(np.ones(50), abs=1e-5)
+        assert (found[:, legal] >= 0).all()
+        assert (found[:, 1] < 0).all()  # illegal stays illegal
+
+
+@pytest.mark.parametrize("total", [0.5, 3.0, 10.0, 200.0])
+def test_noise_follows_dirichlets_law(total):
+    count, legal = 6000, np.array([0, 2, 3, 4, 6])
+    tree = opened_roots([1, -1, 1, 2, 0, -1, 5], count)
+    shares = prepare(tree, seed=11, fraction=1.0, total=total)[:, legal].astype(float)
+    # Dirichlet(alpha, ..., alpha) of k = 5 has mean 1/k, variance (1/k)(1 - 1/k)/(k alpha + 1) and
+    # covariance -1/k^2/(k alpha + 1)
+    variance = 0.2 * 0.8 / (total + 1)
+    assert shares.mean(axis=0) == pytest.approx([0.2] * 5, abs=5 * math.sqrt(variance / count))
+    assert shares.var(axis=0) == pytest.approx([variance] * 5, rel=0.12)
+    assert np.cov(shares.T)[0, 1] == pytest.approx(-0.04 / (total + 1), rel=0.25)
+    # every share alone is Beta(alpha, (k - 1) alpha)
+    for i in range(5):
+        assert stats.kstest(shares[:, i], stats.beta(total / 5, total * 4 / 5).cdf).pvalue > 1e-3
+
+
+def test_the_smallest_noise_total_still_makes_noise():
+    """A Dirichlet of tiny concentration puts everything on one action; it must not vanish in an underflow."""
+    shares = prepare(opened_roots([1] * 9, 500), fraction=1.0, total=1e-3)
+    assert shares.sum(axis=1) == pytest.approx(np.ones(500), abs=1e-5)
+    assert np.median(shares.max(axis=1)) > 0.99
+    assert set(shares.argmax(axis=1)) == set(range(9))
+
+
+def test_noise_depends_on_seed_game_and_ply_alone():
+    tree = opened_roots([1] * 7, 20)
+
+    def draw(**key):
+        return prepare(tree, fraction=1.0, **key)
+
+    first = draw(seed=5, first_game=100, ply=3)
+    assert (first == draw(seed=5, first_game=100, ply=3)).all()
+    assert (first[7:] == draw(seed=5, first_game=107, ply=3)[:13]).all()  # game 107 in another row
+    for other in (draw(seed=6, first_game=100, ply=3), draw(seed=5, first_game=100, ply=4)):
+        assert (abs(first - other).max(axis=1) > 0.01).all()
+    assert len({row.tobytes() for row in first}) == 20  # every game its own
+
+
+def test_root_gumbels_follow_their_law_and_key():
+    tree = opened_roots([1] * 7, 600)
+    prepare(tree, seed=3, use_gumbel=True)
+    draws = tree.root_gumbel.copy()
+    assert stats.kstest(draws.ravel(), "gumbel_r").pvalue > 1e-3
+    assert len(set(draws.ravel())) > 4190  # every action of every game its own
+    prepare(tree, seed=3, use_gumbel=True, fraction=0.3)
+    assert (tree.root_gumbel == draws).all()  # the Dirichlet noise uses other numbers and leaves them alone
+    prepare(tree, seed=3, ply=1, use_gumbel=True)
+    assert abs(np.corrcoef(draws.ravel(), tree.root_gumbel.ravel())[0, 1]) < 0.06
+    prepare(tree, seed=3)
+    ties = tree.root_gumbel  # without them: what breaks ties
+    assert (ties > 0).all() and (ties < 1.001e-3).all() and len(set(ties.ravel())) > 4100
+
+
+# --- random numbers --------------------------------------------------------------------------------------------------
+
+
+def keys(count: int, purpose: int = noise.MOVE, seed: int = 0) -> list[np.uint64]:
+    return [np.uint64(noise.make_key(seed, i // 50, i % 50, purpose)) for i in range(count)]
+
+
+def test_uniform_numbers_along_and_across_keys():
+    along = np.array([noise.uniform(np.uint64(7), i) for i in range(4000)])
+    across = np.array([noise.uniform(key, 0) for key in keys(4000)])
+    for draws in (along, across):
+        assert draws.min() > 0 and draws.max() < 1
+        assert stats.kstest(draws, "uniform").pvalue > 1e-3
+        assert abs(np.corrcoef(draws[1:], draws[:-1])[0, 1]) < 0.06
+    other = np.array([noise.uniform(key, 0) for key in keys(4000, noise.TIE)])
+    assert abs(np.corrcoef(across, other)[0, 1]) < 0.06
+    assert len({int(key) for purpose in range(7) for key in keys(1000, purpose)}) == 7000
+
+
+def test_gumbel_numbers():
+    assert stats.kstest([noise.gumbel(np.uint64(9), i) for i in range(4000)], "gumbel_r").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("shape", [0.03, 0.3, 1.0, 1.4, 10.0, 1000.0])
+def test_gamma_numbers(shape):
+    draws = [noise.gamma(key, shape) for key in keys(3000)]
+    assert stats.kstest(draws, stats.gamma(shape).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("word", [0, (1 << 64) - 1])
+def test_uniform_is_never_0_or_1_at_the_ends_of_the_hash(word):
+    """The key whose first draw hashes to `word` is found by running SplitMix64's finaliser backwards."""
+    mask = (1 << 64) - 1
+
+    def unshift(number: int, bits: int) -> int:
+        found = number
+        for _ in range(64 // bits + 1):
+            found = number ^ (found >> bits)
+        return found
+
+    number = unshift(word, 31) * pow(0x94D049BB133111EB, -1, 1 << 64) & mask
+    number = unshift(number, 27) * pow(0xBF58476D1CE4E5B9, -1, 1 << 64) & mask
+    key = np.uint64((unshift(number, 30) - 0x9E3779B97F4A7C15) & mask)
+    assert int(noise.combine(key, 0)) == word
+    assert 0.0 < noise.uniform(key, 0) < 1.0
+    assert math.isfinite(noise.gumbel(key, 0))
+
+
+# --- moving roots ----------------------------------------------------------------------------------------------------
+
+NODE_FIELDS = "to_play", "proven"
+OPEN_FIELDS = "raw_value", "node_visits", "node_value"
+EDGE_FIELDS = "prior", "visits", "q", "action_proven"
+
+
+def snapshot(game: Game, tree: Tree, b: int, root: int = 0) -> dict[tuple[int, ...], tuple]:
+    """Everything about the nodes at and below `root` (and their numbers), by the actions that lead to them."""
+    found = {}
+    waiting: list[tuple[tuple[int, ...], int]] = [((), root)]
+    while waiting:
+        path, node = waiting.pop()
+        row = [tree.states[b, node].tolist(), *(getattr(tree, name)[b, node].item() for name in NODE_FIELDS)]
+        children = {}
+        if not Position(game, tree.states[b, node].copy(), 0, ()).terminal:  # no one reads the rest of a finished game
+            row += [getattr(tree, name)[b, node].item() for name in OPEN_FIELDS]
+            row += [getattr(tree, name)[b, node].tolist() for name in EDGE_FIELDS]
+            children = {action: int(child) for action, child in enumerate(tree.child[b, node]) if child >= 0}
+        found[path] = (row, node)
+        waiting += [((*path, action), child) for action, child in children.items()]
+    return found
+
+
+def searched(game: Game, positions: list[Position], config: SearchConfig = PLAIN, evaluate=None) -> Search:
+    search = Search(KERNELS[game.name], config, evaluate or planted(), len(positions), seed=1)
+    count = len(positions)
+    search.run(states_of(positions), np.arange(count), plies_of(positions))
+    return search
+
+
+def visited_actions(search: Search, b: int, positions: list[Position]) -> list[int]:
+    """The actions of root b that were searched and do not end the game, most visited first."""
+    visits = search.tree.visits[b, 0]
+    ordered = sorted(np.flatnonzero(visits), key=lambda action: -visits[action])
+    return [int(action) for action in ordered if not positions[b].play(int(action)).terminal]
+
+
+def rows_of(found: dict[tuple[int, ...], tuple]) -> dict[tuple[int, ...], list]:
+    """A snapshot without the numbers of the nodes."""
+    return {path: row for path, (row, _) in found.items()}
+
+
+@pytest.mark.parametrize("game", [TICTACTOE, CONNECT4], ids=lambda game: game.name)
+def test_after_a_move_the_subtree_is_the_old_one_node_for_node(game):
+    positions = random_positions(game, 12, seed=4)
+    for rank in (0, 1, 3):  # the most visited child, the next one, a rare one
+        search = searched(game, positions)
+        chosen = [(visited_actions(search, b, positions) or [-1])[: rank + 1][-1] for b in range(12)]
+        rows = [b for b in range(12) if chosen[b] >= 0]
+        before = {b: snapshot(game, search.tree, b, int(search.tree.child[b, 0, chosen[b]])) for b in rows}
+        others = {b: snapshot(game, search.tree, b) for b in range(12) if b not in rows}
+        assert len(rows) >= 6
+        after = [positions[b].play(chosen[b]) for b in rows]
+        actions = np.array([chosen[b] for b in rows])
+        search.start(np.array(rows), states_of(after), np.array(rows), plies_of(after), actions)
+        for b, position in zip(rows, after, strict=True):
+            found = snapshot(game, search.tree, b)
+            assert rows_of(found) == rows_of(before[b])
+            assert search.tree.size[b] == len(found)
+            check_tree(search, b, position)
+        for b, expected in others.items():  # trees that were not asked for stay as they are
+            assert snapshot(game, search.tree, b) == expected
+
+
+def test_a_move_keeps_the_oldest_nodes_and_the_search_goes_on():
+    positions = random_positions(CONNECT4, 8, seed=9, low=2)
+    for num_kept in (1, 2, 5, 20, 1000):
+        search = searched(CONNECT4, positions, evaluate=planted(3, sharp=True))
+        chosen = np.array([visited_actions(search, b, positions)[0] for b in range(8)])
+        expected = []
+        for b in range(8):
+            below = snapshot(CONNECT4, search.tree, b, int(search.tree.child[b, 0, chosen[b]]))
+            oldest = sorted(below, key=lambda path: below[path][1])[:num_kept]
+            expected.append({path: below[path][0] for path in oldest})
+        after = [position.play(int(action)) for position, action in zip(positions, chosen, strict=True)]
+        scratch = np.zeros(search.tree.proven.shape[1], np.int32)
+        everyone = np.arange(8)
+        tree_kernels.move_roots(
+            search.tree, everyone, chosen, states_of(after), np.zeros(8, np.int8), num_kept, scratch
+        )
+        kept_visits = []
+        for b in range(8):
+            assert rows_of(snapshot(CONNECT4, search.tree, b)) == expected[b]
+            assert search.tree.size[b] == len(expected[b]) <= num_kept
+            kept_visits.append(search.tree.visits[b, 0].sum())
+        budgets = np.full(8, 40, np.int32)
+        tree_kernels.prepare_roots(
+            search.tree, everyone, budgets, 0, everyone, plies_of(after), 1.0, F(0.0), 10.0, False
+        )  # fmt: skip
+        while search.tree.remaining.any():
+            search.step()
+        for b in range(8):
+            check_tree(search, b, after[b])
+            assert search.tree.visits[b, 0].sum() == kept_visits[b] + 40
+
+
+def test_a_move_that_was_never_searched_empties_the_tree():
+    position = CONNECT4.position_from_text("4 4 4")
+    evaluate = planted(2, sharp=True)
+    config = SearchConfig(num_simulations=6, c_puct=0.5, fpu_reduction=0.5, noise_fraction=0.0, reuse_subtree=True)
+    search = searched(CONNECT4, [position], config, evaluate)
+    unvisited = int(np.flatnonzero(search.tree.visits[0, 0] == 0)[0])
+    after = position.play(unvisited)
+    search.start(np.array([0]), after.state[None].copy(), np.array([0]), np.array([after.ply]), np.array([unvisited]))
+    assert search.tree.size[0] == 1
+    assert search.tree.node_visits[0, 0] == 1
+    assert not search.tree.visits[0, 0].any()
+    fresh = searched(CONNECT4, [after], config, evaluate)
+    while search.tree.remaining.any():
+        search.step()
+    assert rows_of(snapshot(CONNECT4, search.tree, 0)) == rows_of(snapshot(CONNECT4, fresh.tree, 0))
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e-30, 1e-3, 1.0, 1e30, 6e37])
+def test_weights_of_any_size_become_priors(size):
+    weights = np.array([1, -1, 2, 5, -1, -1, 0], F)
+    with np.errstate(under="ignore"):
+        tree = opened_roots(np.where(weights < 0, F(-1), weights * F(size)).astype(F))
+    prior = tree.prior[0, 0]
+    assert np.isfinite(prior[[0, 2, 3, 6]]).all(), f"priors {prior}"
+    assert prior[[0, 2, 3, 6]] == pytest.approx([0.125, 0.25, 0.625, 0], abs=1e-4)
+    assert (prior[[1, 4, 5]] < 0).all()
+
+
+@pytest.mark.parametrize(("exponent", "expected"), [(1.0, [0.8, 0.2]), (0.5, [2 / 3, 1 / 3]), (2.0, [16 / 17, 1 / 17])])
+def test_priors_are_raised_by_hand(exponent, expected):
+    """Weights 4 and 1: their roots are 2 and 1, their squares 16 and 1."""
+    tree = make_tree(1, 2, 3, 1)
+    masks, weights = np.array([[True, False, True]]), np.array([[4, 7, 1]], F)
+    tree_kernels.open_roots(tree, np.arange(1), masks, weights, np.zeros(1, F), exponent)
+    assert tree.prior[0, 0, [0, 2]] == pytest.approx(expected)
+    assert tree.prior[0, 0, 1] < 0
+
+
+def test_no_mass_on_legal_actions_makes_them_equal():
+    tree = make_tree(2, 2, 3, 1)
+    masks = np.array([[True, False, True], [True, False, True]])
+    tree_kernels.open_roots(tree, np.arange(2), masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros(2, F), 1.0)
+    assert tree.prior[0, 0, [0, 2]] == pytest.approx([0.5, 0.5])
+    assert tree.prior[1, 0, [0, 2]] == pytest.approx([0.25, 0.75])  # what lies on illegal actions is of no account
+
+
+def test_one_legal_action_gets_everything():
+    full_but_one = TICTACTOE.position([0, 1, 2, 4, 3, 5, 7, 6])
+    assert full_but_one.legal_actions == [8]
+    search = searched(TICTACTOE, [full_but_one], evaluate=neutral)
+    assert search.tree.visits[0, 0, 8] == 80
+    assert search.tree.proven[0, 0] == 0

@@ -1,0 +1,346 @@
+"""A checkpoint is read exactly as it was written, or refused with one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import struct
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+from alphazero.errors import CheckpointError
+from alphazero.storage.checkpoint import check_tensors, load_checkpoint, read_card, save_checkpoint
+from alphazero.storage.files import to_json, write_sealed_json
+
+CARD = {"game": "connect4", "net": {"blocks": 5, "channels": 64}, "elo": 1512.5}
+
+
+def some_tensors():
+    generator = torch.Generator().manual_seed(1)
+    return {
+        "stem.weight": torch.randn(8, 2, 3, 3, generator=generator).to(memory_format=torch.channels_last),
+        "stem.bias": torch.randn(8, generator=generator).to(torch.bfloat16),
+        "steps": torch.tensor(12345),
+        "mask": torch.tensor([True, False, True]),
+        "nothing": torch.empty(0, 4),
+    }
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Generation 12, saved."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    save_checkpoint(folder / "generation_0012.safetensors", some_tensors(), CARD)
+    return folder / "generation_0012.safetensors"
+
+
+@contextlib.contextmanager
+def refused(match=None):
+    """The checkpoint is refused in one line, within 2 seconds and 200 MB."""
+    tracemalloc.start()
+    started = time.monotonic()
+    try:
+        with pytest.raises(CheckpointError, match=match) as caught:
+            yield
+        assert time.monotonic() - started < 2
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+        assert "generation_0012" in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 600
+    finally:
+        tracemalloc.stop()
+
+
+def forge(path, content):
+    """Puts other weights there, with a card that vouches for them, all checksums right."""
+    path.write_bytes(content)
+    weights = {"file": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    write_sealed_json(path.with_suffix(".json"), {**read_card(path), "weights": weights}, "card_sha256")
+
+
+def with_header(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def flip(path, bit):
+    """Flips one bit in place; a second time, it is as before."""
+    with open(path, "r+b") as file:
+        file.seek(bit // 8)
+        byte = file.read(1)[0]
+        file.seek(bit // 8)
+        file.write(bytes([byte ^ 1 << bit % 8]))
+
+
+# Round trip
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".json"])
+def test_tensors_and_card_come_back(path, suffix):
+    tensors, card = load_checkpoint(path.with_suffix(suffix))
+    expected = some_tensors()
+    assert tensors.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert tensors[name].dtype == tensor.dtype and torch.equal(tensors[name], tensor), name
+    assert {key: card[key] for key in CARD} == CARD
+    assert card == read_card(path) and card["format"] == 1
+    assert sorted(os.listdir(path.parent)) == ["generation_0012.json", "generation_0012.safetensors"]
+
+
+def test_the_card_is_returned_as_written_and_describes_the_file(path):
+    card = save_checkpoint(path, some_tensors(), {"elo": {1: (2, 3)}, "weights": "old", "card_sha256": "old"})
+    assert card == read_card(path)
+    assert card["elo"] == {"1": [2, 3]}
+    content = path.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    assert card["weights"] == {"file": path.name, "bytes": len(content), "sha256": sha256}
+    body = {key: value for key, value in card.items() if key != "card_sha256"}
+    assert card["card_sha256"] == hashlib.sha256(to_json(body)).hexdigest()
+
+
+def test_equal_tensors_give_equal_bytes(path):
+    before = path.read_bytes()
+    reordered = dict(reversed(some_tensors().items()))
+    save_checkpoint(path, reordered, CARD)
+    assert path.read_bytes() == before
+
+
+def test_weights_are_plain_safetensors_for_others(path):
+    assert torch.equal(safetensors.torch.load_file(path)["steps"], torch.tensor(12345))
+
+
+def test_tied_weights_and_weights_that_require_gradients_can_be_saved(tmp_path):
+    weight = torch.nn.Parameter(torch.ones(3, 3))
+    save_checkpoint(tmp_path / "a.safetensors", {"a": weight, "b": weight, "row": weight[:, 1]}, {})
+    tensors, _ = load_checkpoint(tmp_path / "a.safetensors")
+    assert {name: tuple(tensor.shape) for name, tensor in tensors.items()} == {"a": (3, 3), "b": (3, 3), "row": (3,)}
+
+
+def test_a_checkpoint_can_be_renamed_with_its_card(path):
+    for suffix in (".safetensors", ".json"):
+        path.with_suffix(suffix).rename(path.parent / f"best{suffix}")
+    assert load_checkpoint(path.parent / "best.safetensors")[1]["game"] == "connect4"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+def test_weights_that_are_not_finite_are_never_written(path, number, dtype):
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    tensors = some_tensors() | {"head.bias": torch.tensor([1.0, number]).to(dtype)}
+    for target in (path, path.with_name("other.safetensors")):
+        with pytest.raises(CheckpointError, match="'head.bias' holds a number that is not finite"):
+            save_checkpoint(target, tensors, CARD)
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+# Damage
+
+
+@pytest.mark.parametrize("num_cuts", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("suffix", [".safetensors", ".json"])
+def test_every_cut_is_refused(path, suffix, num_cuts):
+    file = path.with_suffix(suffix)
+    content = file.read_bytes()
+    cuts = {*np.linspace(0, len(content) - 1, num_cuts).astype(int), 1, 7, 8, 9, len(content) - 1}
+    for cut in sorted(cuts, reverse=True):
+        os.truncate(file, cut)
+        with pytest.raises(CheckpointError, match="generation_0012"):
+            load_checkpoint(path)
+
+
+@pytest.mark.parametrize("num_flips", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("suffix", [".safetensors", ".json"])
+def test_every_flipped_bit_is_refused(path, suffix, num_flips):
+    file = path.with_suffix(suffix)
+    for bit in np.random.default_rng(2).integers(8 * file.stat().st_size, size=num_flips):
+        flip(file, bit)
+        with pytest.raises(CheckpointError, match="generation_0012"):
+            load_checkpoint(path)
+        flip(file, bit)
+    load_checkpoint(path)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".json"])
+def test_bytes_added_at_the_end_are_refused(path, suffix):
+    with open(path.with_suffix(suffix), "ab") as file:
+        file.write(b"\n")
+    with refused():
+        load_checkpoint(path)
+
+
+def test_weights_and_card_of_two_checkpoints_are_refused(path):
+    other = path.with_name("generation_0011.safetensors")
+    save_checkpoint(other, some_tensors() | {"steps": torch.tensor(12346)}, CARD)
+    other.rename(path)
+    with refused("SHA-256 is not the one on its card"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".json"])
+@pytest.mark.parametrize("kind", ["missing", "empty", "folder", "pipe", "link outside", "device"])
+def test_only_regular_files_are_read(path, suffix, kind):
+    file = path.with_suffix(suffix)
+    outside = path.parent.parent / file.name
+    file.rename(outside)  # the link leads to a good file
+    if kind == "empty":
+        file.write_bytes(b"")
+    elif kind == "folder":
+        file.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "link outside":
+        file.symlink_to(outside)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    with refused():
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", ["generation_0012", "generation_0012.pt", "generation_0012.safetensors.bak"])
+def test_other_names_are_refused(path, name):
+    with refused("name a .safetensors file"):
+        load_checkpoint(path.with_name(name))
+
+
+# Forgery: the checksums are right
+
+
+class Gadget:
+    """Leaves a trace when it is unpickled."""
+
+    def __init__(self, trace):
+        self.trace = str(trace)
+
+    def __reduce__(self):
+        return os.mkdir, (self.trace,)
+
+
+def test_a_pickle_is_not_run(path, tmp_path):
+    forge(path, pickle.dumps(Gadget(tmp_path / "trace")))
+    with refused("absurd header"):
+        load_checkpoint(path)
+    torch.save({"a": Gadget(tmp_path / "trace")}, tmp_path / "net.pt")
+    forge(path, (tmp_path / "net.pt").read_bytes())
+    with refused("absurd header"):
+        load_checkpoint(path)
+    assert not (tmp_path / "trace").exists()
+    torch.load(tmp_path / "net.pt", weights_only=False)
+    assert (tmp_path / "trace").exists()  # so it was a live one
+
+
+def entry(shape, offsets, dtype="F32"):
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+HOSTILE_WEIGHTS = {
+    "shorter than a length": b"abc",
+    "no header": bytes(8),
+    "endless header": struct.pack("<Q", 2**64 - 1) + b"{}",
+    "header beyond the end": struct.pack("<Q", 100) + b"{}",
+    "header too large": with_header(b"{}" + b" " * (1 << 20)),
+    "deep header": with_header(b'{"a":' * 200_000),
+    "line breaks": with_header({"a\nb" * 500: entry([1], [4, 8])}, bytes(8)),
+    "header not JSON": with_header(b"import os"),
+    "header a list": with_header([]),
+    "absurd shape": with_header({"a": entry([2**40, 2**40], [0, 4])}, bytes(4)),
+    "absurd end": with_header({"a": entry([2**50], [0, 2**52])}, bytes(4)),
+    "negative shape": with_header({"a": entry([-1], [0, 4])}, bytes(4)),
+    "overlap": with_header({"a": entry([1], [0, 4]), "b": entry([1], [0, 4])}, bytes(4)),
+    "gap": with_header({"a": entry([1], [4, 8])}, bytes(8)),
+    "bytes to spare": with_header({"a": entry([1], [0, 4])}, bytes(8)),
+    "unknown type": with_header({"a": entry([1], [0, 4], "F33")}, bytes(4)),
+    "complex": with_header({"a": entry([1], [0, 8], "C64")}, bytes(8)),
+    "eight-bit floats": with_header({"a": entry([4], [0, 4], "F8_E4M3")}, bytes(4)),
+    "four-bit floats": with_header({"a": entry([8], [0, 4], "F4")}, bytes(4)),
+    "nan": with_header({"a": entry([2], [0, 8])}, struct.pack("<2f", 1, float("nan"))),
+    "infinity": with_header({"a": entry([1], [0, 2], "F16")}, bytes([0, 0x7C])),
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE_WEIGHTS.values(), ids=HOSTILE_WEIGHTS)
+def test_hostile_weights_are_refused(path, content):
+    forge(path, content)
+    with refused():
+        tensors, _ = load_checkpoint(path)
+        pytest.fail(f"accepted: {tensors!s:.200}")
+
+
+def test_forged_weights_are_accepted_where_they_are_sound(path):
+    forge(path, with_header({"a": entry([2], [0, 8])}, struct.pack("<2f", 1, 2)))
+    assert load_checkpoint(path)[0]["a"].tolist() == [1, 2]
+
+
+HOSTILE_CARDS = {
+    "name with a path": lambda card: card["weights"].update(file="../outside.safetensors"),
+    "absolute name": lambda card: card["weights"].update(file="/etc/passwd"),
+    "no name": lambda card: card["weights"].pop("file"),
+    "absurd size": lambda card: card["weights"].update(bytes=10**30),
+    "negative size": lambda card: card["weights"].update(bytes=-1),
+    "size a text": lambda card: card["weights"].update(bytes=str(card["weights"]["bytes"])),
+    "another checksum": lambda card: card["weights"].update(sha256="0" * 64),
+    "checksum a list": lambda card: card["weights"].update(sha256=[]),
+    "no weights": lambda card: card.pop("weights"),
+    "weights a list": lambda card: card.update(weights=[]),
+    "newer format": lambda card: card.update(format=2),
+    "no format": lambda card: card.pop("format"),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE_CARDS.values(), ids=HOSTILE_CARDS)
+def test_hostile_cards_are_refused(path, change):
+    (path.parent.parent / "outside.safetensors").write_bytes(path.read_bytes())
+    card = read_card(path)
+    change(card)
+    write_sealed_json(path.with_suffix(".json"), card, "card_sha256")
+    with refused():
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"7", b"[" * 900_000, b'"' + b"x" * (2 << 20)], ids=lambda c: f"{c[:3]!r}")
+def test_a_card_that_is_no_card_is_refused(path, content):
+    path.with_suffix(".json").write_bytes(content)
+    with refused():
+        read_card(path)
+
+
+def test_a_huge_file_that_the_card_vouches_for_is_refused_by_its_header(path):
+    forge(path, struct.pack("<Q", 1 << 30))
+    os.truncate(path, 1 << 40)  # sparse
+    card = read_card(path)
+    card["weights"]["bytes"] = 1 << 40
+    write_sealed_json(path.with_suffix(".json"), card, "card_sha256")
+    with refused("absurd header"):
+        load_checkpoint(path)
+
+
+# Names and shapes
+
+
+def test_tensors_as_expected_pass():
+    check_tensors(some_tensors(), {name: tuple(tensor.shape) for name, tensor in some_tensors().items()}, "a")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"head.bias": (7,)}, "'head.bias' is missing"),
+        ({"steps": None}, "'steps' does not belong there"),
+        ({"stem.bias": (9,)}, r"'stem.bias' has shape \(8,\), not \(9,\)"),
+        ({"mask": (3, 1)}, r"'mask' has shape \(3,\), not \(3, 1\)"),
+        ({f"block{i}.bias": (7,) for i in range(30)}, "'block5.bias' is missing and 24 more"),
+    ],
+    ids=["missing", "extra", "wrong size", "wrong rank", "many"],
+)
+def test_tensors_of_another_net_are_named(change, message):
+    expected = {name: tuple(tensor.shape) for name, tensor in some_tensors().items()} | change
+    expected = {name: shape for name, shape in expected.items() if shape is not None}
+    with pytest.raises(CheckpointError, match=message) as caught:
+        check_tensors(some_tensors(), expected, "runs/c4/generation_0012.safetensors")
+    assert "runs/c4/generation_0012.safetensors is of another net" in str(caught.value)

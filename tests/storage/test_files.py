@@ -1,0 +1,484 @@
+"""Writing is all or nothing whatever happens, and reading survives any file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+import subprocess
+import sys
+import time
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.errors import StorageError
+from alphazero.storage import files as storage
+
+ROOT = Path(storage.__file__).parents[2]
+ARRAYS = {
+    "visits": np.arange(12, dtype=np.int32).reshape(3, 4),
+    "value": np.array([0.5, -1.0, np.nan]),
+    "mask": np.array([True, False]),
+    "scalar": np.float32(3.5).reshape(()),
+    "none": np.empty((0, 7), np.uint64),
+}
+ALL_FAULTS = ["write.before", "write.within", "write.after", "rename.before", "rename.after"]
+
+
+@contextlib.contextmanager
+def bounded():
+    """At most 2 seconds and 200 MB more than before."""
+    tracemalloc.start()
+    started = time.monotonic()
+    try:
+        yield
+        assert time.monotonic() - started < 2
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
+
+
+def run_child(code, *arguments, fault=""):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ALPHAZERO_FAULT": fault}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def names(folder):
+    return sorted(os.listdir(folder))
+
+
+def flip(path, bit):
+    """Flips one bit in place; a second time, it is as before."""
+    with open(path, "r+b") as file:
+        file.seek(bit // 8)
+        byte = file.read(1)[0]
+        file.seek(bit // 8)
+        file.write(bytes([byte ^ 1 << bit % 8]))
+
+
+# Writing
+
+
+@pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)) * 5000], ids=["empty", "one byte", "1.2 MB"])
+def test_written_content_is_read_back_and_its_checksum_returned(tmp_path, content):
+    path = tmp_path / "a.bin"
+    assert storage.atomic_write(path, content) == storage.sha256_of(path)
+    assert path.read_bytes() == content
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_the_checksum_is_sha256(tmp_path):
+    known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # of "abc", FIPS 180-2
+    assert storage.atomic_write(tmp_path / "abc", b"abc") == known
+
+
+@pytest.mark.parametrize("fault", ALL_FAULTS)
+def test_killed_while_writing_leaves_the_old_file_or_the_new_one(tmp_path, fault):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old" * 1000)
+    code = "import sys; from alphazero.storage.files import atomic_write; atomic_write(sys.argv[1], b'new' * 1000)"
+    assert run_child(code, path, fault=f"{fault}:1").returncode == -9
+    assert path.read_bytes() == (b"new" if fault == "rename.after" else b"old") * 1000
+    stray = [name for name in names(tmp_path) if name != "a.bin"]
+    assert len(stray) == (fault in ("write.within", "write.after", "rename.before"))
+    if fault == "write.within":
+        assert (tmp_path / stray[0]).stat().st_size == 1500
+    assert storage.remove_stray_temporary_files(tmp_path) == stray
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_a_fault_strikes_the_nth_time_only(tmp_path):
+    code = """
+import sys
+from alphazero.storage.files import fault_point
+for i in range(5):
+    print(i, flush=True)
+    fault_point("here")
+    fault_point("there")
+"""
+    child = run_child(code, fault="here:3")
+    assert (child.returncode, child.stdout.split()) == (-9, ["0", "1", "2"])
+    assert run_child(code, fault="here:6").returncode == 0
+
+
+LIMITED = """
+import resource, sys
+from alphazero.errors import InputError
+from alphazero.storage.files import atomic_write
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+try:
+    atomic_write(sys.argv[1], b"n" * 100_000)
+except InputError as error:
+    print(error)
+    sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 50_000, 99_999])
+def test_a_full_disk_is_said_and_leaves_no_stump(tmp_path, limit):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+    child = run_child(LIMITED, path, limit)
+    assert child.returncode == 2 and not child.stderr
+    for part in (str(path), "100,000 bytes needed", "bytes free", "ulimit -f"):
+        assert part in child.stdout
+    assert names(tmp_path) == ["a.bin"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_disk_that_alters_the_content_is_noticed(tmp_path, monkeypatch):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(storage, "sha256_of_open", lambda file: "0" * 64)
+    with pytest.raises(StorageError, match="reads back differently"):
+        storage.atomic_write(path, b"new")
+    assert path.read_bytes() == b"old" and names(tmp_path) == ["a.bin"]
+
+
+@pytest.mark.parametrize("case", ["folder gone", "file as folder", "folder in place", "name too long"])
+def test_what_cannot_be_written_is_said(tmp_path, case):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    path = folder / "a.bin"
+    if case == "folder gone":
+        folder.rmdir()
+    elif case == "file as folder":
+        folder.rmdir()
+        folder.write_bytes(b"")
+    elif case == "folder in place":
+        path.mkdir()
+    else:
+        path = folder / ("a" * 300)
+    before = names(tmp_path), list(tmp_path.rglob("*"))
+    with pytest.raises(StorageError, match=r"cannot write .*\(3 bytes needed, .*\); .") as caught:
+        storage.atomic_write(path, b"new")
+    assert str(path) in str(caught.value)
+    assert (names(tmp_path), list(tmp_path.rglob("*"))) == before
+
+
+def test_a_link_at_the_temporary_name_is_not_followed(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / f".a.bin.{os.getpid()}.tmp").symlink_to(outside)
+    storage.atomic_write(tmp_path / "run" / "a.bin", b"new")
+    assert outside.read_bytes() == b"precious"
+    assert names(tmp_path / "run") == ["a.bin"] and not (tmp_path / "run" / "a.bin").is_symlink()
+
+
+def test_only_the_temporary_files_of_dead_processes_are_removed(tmp_path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    stray = [f".a.bin.{dead.pid}.tmp", ".b.json.999999999.tmp", f".c.{os.getpid()}.tmp"]
+    kept = [f".a.bin.{os.getppid()}.tmp", ".hidden.tmp", "a.bin", f"a.{dead.pid}.tmp"]
+    for name in stray + kept:
+        (tmp_path / name).write_bytes(b"x")
+    assert storage.remove_stray_temporary_files(tmp_path) == sorted(stray)
+    assert names(tmp_path) == sorted(kept)
+
+
+# JSON
+
+
+def test_json_comes_back_and_looks_the_same_every_time(tmp_path):
+    storage.write_json(tmp_path / "a.json", {"b": [1, 2.5, None], "a": {"é": "ü"}})
+    storage.write_json(tmp_path / "b.json", {"a": {"é": "ü"}, "b": [1, 2.5, None]})
+    assert storage.read_json(tmp_path / "a.json") == {"a": {"é": "ü"}, "b": [1, 2.5, None]}
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), [float("inf")], "x" * storage.MAX_JSON_BYTES], ids=["nan", "inf", "big"]
+)
+def test_json_that_could_not_be_read_back_is_not_written(tmp_path, value):
+    with pytest.raises(StorageError):
+        storage.write_json(tmp_path / "a.json", value)
+    assert names(tmp_path) == []
+
+
+HOSTILE_JSON = {
+    "empty": b"",
+    "half": b'{"a": 1, "b',
+    "deep lists": b"[" * 500_000,
+    "deep dicts": b'{"a":' * 150_000,
+    "nan": b'{"a": NaN}',
+    "infinity": b"[-Infinity]",
+    "endless integer": b"1" * 1_000_000,
+    "not text": bytes(range(128, 256)),
+    "zero bytes": bytes(1000),
+    "too large": b"{}" + b" " * storage.MAX_JSON_BYTES,
+    "pickle": pickle.dumps({"a": 1}),
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE_JSON.values(), ids=HOSTILE_JSON)
+def test_hostile_json_is_refused(tmp_path, content):
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with bounded(), pytest.raises(StorageError, match="a.json"):
+        storage.read_json(path)
+    with bounded(), pytest.raises(StorageError, match="a.json"):
+        storage.read_sealed_json(path, "seal")
+
+
+def test_the_most_expensive_json_stays_within_bounds(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"[" + b"{}," * (storage.MAX_JSON_BYTES // 3 - 2) + b"{}]")
+    with bounded():
+        assert len(storage.read_json(path)) == storage.MAX_JSON_BYTES // 3 - 1
+
+
+def make_unreadable(path, kind):
+    """Puts something that is no file of its own at `path`."""
+    outside = path.parent.parent / "outside.json"
+    outside.write_bytes(b"{}")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "link outside":
+        path.symlink_to(outside)
+    elif kind == "link to a device":
+        path.symlink_to("/dev/zero")
+    elif kind == "link to itself":
+        path.symlink_to(path)
+    elif kind == "socket name":
+        path.symlink_to("/proc/self/fd/0")
+
+
+UNREADABLE = ["missing", "pipe", "folder", "link outside", "link to a device", "link to itself", "socket name"]
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+@pytest.mark.parametrize("read", [storage.read_json, storage.sha256_of, lambda path: storage.read_npz(path, 10)])
+def test_only_regular_files_are_read(tmp_path, kind, read):
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "run" / "a.json"
+    make_unreadable(path, kind)
+    with bounded(), pytest.raises(StorageError, match="a.json"):
+        read(path)
+
+
+def test_a_link_within_the_folder_and_a_linked_folder_are_fine(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "a.json").write_bytes(b"[1]")
+    (tmp_path / "run" / "best.json").symlink_to("a.json")
+    (tmp_path / "link").symlink_to("run")
+    assert storage.read_json(tmp_path / "link" / "best.json") == [1]
+
+
+@pytest.mark.parametrize("name", ["../a", "a/b", "/etc/passwd", "..", ".", "", ".hidden", "a\0b", "a\nb", "ä", 7, None])
+def test_names_that_lead_elsewhere_are_refused(tmp_path, name):
+    with pytest.raises(StorageError, match="plain file name"):
+        storage.file_in(tmp_path, name)
+
+
+def test_sealed_json_comes_back_even_with_numbers_as_keys(tmp_path):
+    written = storage.write_sealed_json(tmp_path / "a.json", {"elo": {2: 1.5, 10: -1e-7}, "seal": "old"}, "seal")
+    assert written["elo"] == {"2": 1.5, "10": -1e-7}
+    assert storage.read_sealed_json(tmp_path / "a.json", "seal") == written
+
+
+def test_every_flipped_bit_of_a_sealed_file_is_found(tmp_path):
+    path = tmp_path / "a.json"
+    storage.write_sealed_json(path, {"rate": 1e-05, "é": [1, True]}, "seal")
+    for bit in range(8 * path.stat().st_size):
+        flip(path, bit)
+        with pytest.raises(StorageError):
+            storage.read_sealed_json(path, "seal")
+        flip(path, bit)
+    storage.read_sealed_json(path, "seal")
+
+
+# Arrays
+
+
+def test_arrays_come_back(tmp_path):
+    sha256 = storage.write_npz(tmp_path / "a.npz", ARRAYS)
+    assert sha256 == storage.sha256_of(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as loaded:
+        by_numpy = dict(loaded)
+    for read in (storage.read_npz(tmp_path / "a.npz", 10_000), by_numpy):
+        assert read.keys() == ARRAYS.keys()
+        for name, array in ARRAYS.items():
+            assert read[name].dtype == array.dtype and read[name].shape == array.shape
+            np.testing.assert_array_equal(read[name], array)
+    assert storage.read_npz(tmp_path / "a.npz", 10_000)["visits"].flags.writeable
+
+
+def test_equal_arrays_give_equal_bytes(tmp_path, monkeypatch):
+    first = storage.write_npz(tmp_path / "a.npz", ARRAYS)
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(2e9))
+    other = {name: np.asfortranarray(ARRAYS[name]) for name in reversed(ARRAYS)}
+    other["scalar"] = ARRAYS["scalar"]
+    assert storage.write_npz(tmp_path / "b.npz", other) == first
+
+
+def test_arrays_that_would_need_pickle_are_not_written(tmp_path):
+    with pytest.raises(TypeError, match="numbers"):
+        storage.write_npz(tmp_path / "a.npz", {"a": np.array([{}, None])})
+    assert names(tmp_path) == []
+
+
+def test_the_size_limit_counts_unpacked_bytes(tmp_path):
+    storage.write_npz(tmp_path / "a.npz", {"a": np.zeros(1000)})
+    assert storage.read_npz(tmp_path / "a.npz", 8128)["a"].shape == (1000,)
+    with pytest.raises(StorageError, match="8,128 bytes unpacked"):
+        storage.read_npz(tmp_path / "a.npz", 8127)
+
+
+@pytest.mark.parametrize("num_cuts", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_a_cut_archive_is_refused(tmp_path, num_cuts):
+    path = tmp_path / "a.npz"
+    storage.write_npz(path, ARRAYS)
+    content = path.read_bytes()
+    for cut in np.linspace(0, len(content) - 1, num_cuts).astype(int):
+        path.write_bytes(content[:cut])
+        with pytest.raises(StorageError, match="a.npz"):
+            storage.read_npz(path, 10_000)
+
+
+def test_a_flipped_bit_in_an_archive_never_breaks_out(tmp_path):
+    """Not every one is found without the manifest's checksum, but none may raise anything else."""
+    path = tmp_path / "a.npz"
+    storage.write_npz(path, ARRAYS)
+    rng, found = np.random.default_rng(0), 0
+    for bit in rng.integers(8 * path.stat().st_size, size=500):
+        flip(path, bit)
+        try:
+            storage.read_npz(path, 10_000)
+        except StorageError:
+            found += 1
+        flip(path, bit)
+    assert 250 < found < 500
+
+
+class Gadget:
+    """Leaves a trace when it is unpickled."""
+
+    def __init__(self, trace):
+        self.trace = str(trace)
+
+    def __reduce__(self):
+        return os.mkdir, (self.trace,)
+
+
+def npy(header, data=b""):
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+def archive(*members, compression=zipfile.ZIP_DEFLATED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression, compresslevel=1) as file:
+        for name, content in members:
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def header(shape, dtype="<f4", more=""):
+    return f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, {more}}}"
+
+
+def lying_archive():
+    """A member that unpacks to 250 MB, of which both its headers admit a thousand bytes."""
+    head = npy(header("(200,)"))
+    content = archive(("a.npy", head + bytes(250_000_000)))
+    size, lie = (len(head) + length for length in (250_000_000, 800))
+    assert content.count(size.to_bytes(4, "little")) == 2
+    return content.replace(size.to_bytes(4, "little"), lie.to_bytes(4, "little"))
+
+
+def objects(gadget):
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([gadget], dtype=object), allow_pickle=True)
+    return buffer.getvalue()
+
+
+HOSTILE_ARCHIVES = {
+    "empty": lambda _: b"",
+    "pickle": pickle.dumps,
+    "pickle in a zip": lambda gadget: archive(("a.npy", pickle.dumps(gadget))),
+    "array of objects": lambda gadget: archive(("a.npy", objects(gadget))),
+    "object header": lambda gadget: archive(("a.npy", npy(header("(1,)", "|O"), pickle.dumps(gadget)))),
+    "bomb": lambda _: archive(("a.npy", npy(header("(62500000,)")) + bytes(250_000_000))),
+    "bomb that lies": lambda _: lying_archive(),
+    "absurd shape": lambda _: archive(("a.npy", npy(header("(1000000000000,)"), bytes(8)))),
+    "overflowing shape": lambda _: archive(("a.npy", npy(header("(4294967296, 4294967296)"), bytes(8)))),
+    "huge number": lambda _: archive(("a.npy", npy(header(f"({'9' * 5000},)")))),
+    "empty but absurd": lambda _: archive(("a.npy", npy(header(f"(0, {10**30})")))),
+    "negative shape": lambda _: archive(("a.npy", npy(header("(-1,)")))),
+    "too many sizes": lambda _: archive(("a.npy", npy(header("(" + "1, " * 99 + "1)"), bytes(4)))),
+    "deep header": lambda _: archive(("a.npy", npy(header("(" * 5000)))),
+    "expression": lambda _: archive(("a.npy", npy(header("(2,)", more="'x': __import__('os'), "), bytes(8)))),
+    "no such type": lambda _: archive(("a.npy", npy(header("(2,)", "<f3"), bytes(6)))),
+    "too few numbers": lambda _: archive(("a.npy", npy(header("(2,)"), bytes(7)))),
+    "stored": lambda _: archive(("a.npy", npy(header("(2,)"), bytes(8))), compression=zipfile.ZIP_STORED),
+    "lzma": lambda _: archive(("a.npy", npy(header("(2,)"), bytes(8))), compression=zipfile.ZIP_LZMA),
+    "not an array": lambda _: archive(("a.txt", b"hello")),
+}
+
+
+@pytest.mark.parametrize("make", HOSTILE_ARCHIVES.values(), ids=HOSTILE_ARCHIVES)
+def test_hostile_archives_are_refused(tmp_path, make):
+    path = tmp_path / "a.npz"
+    path.write_bytes(make(Gadget(tmp_path / "trace")))
+    with bounded(), pytest.raises(StorageError, match="a.npz"):
+        storage.read_npz(path, 50_000_000)
+    assert names(tmp_path) == ["a.npz"]
+
+
+def test_a_directory_of_absurd_size_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "a.npz"
+    path.write_bytes(archive(*((f"{i:0100}.npy", b"") for i in range(8_000))))
+    with bounded(), pytest.raises(StorageError, match="absurdly large"):
+        storage.read_npz(path, 50_000_000)
+
+
+def test_the_archives_above_are_hostile_only_where_they_say_so(tmp_path):
+    """Built the same way, an honest one is read and the gadget does leave its trace."""
+    (tmp_path / "a.npz").write_bytes(archive(("a.npy", npy(header("(2,)"), bytes(8)))))
+    assert storage.read_npz(tmp_path / "a.npz", 10_000)["a"].tolist() == [0, 0]
+    pickle.loads(pickle.dumps(Gadget(tmp_path / "trace")))
+    assert (tmp_path / "trace").exists()
+
+
+def test_a_name_that_occurs_twice_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    member = npy(header("(2,)"), bytes(8))
+    with pytest.warns(UserWarning, match="Duplicate"):
+        path.write_bytes(archive(("a.npy", member), ("a.npy", member)))
+    with pytest.raises(StorageError, match="twice"):
+        storage.read_npz(path, 10_000)
+
+
+def test_lines_are_added_and_a_torn_one_is_cut_off(tmp_path):
+    path = tmp_path / "lines"
+    storage.drop_torn_line(path)  # no file is no fault
+    storage.append(path, b"one\ntwo\n")
+    storage.append(path, b"three\n")
+    storage.drop_torn_line(path)
+    assert path.read_bytes() == b"one\ntwo\nthree\n"
+    for torn in (b"f", b"four is cut off he", b"\x00\x00"):
+        with open(path, "ab") as file:
+            file.write(torn)
+        storage.drop_torn_line(path)
+        assert path.read_bytes() == b"one\ntwo\nthree\n"
+    (tmp_path / "torn").write_bytes(b"nothing whole")
+    storage.drop_torn_line(tmp_path / "torn")
+    assert (tmp_path / "torn").read_bytes() == b""
+
+
+def test_what_cannot_be_added_is_said(tmp_path):
+    for call in (lambda path: storage.append(path, b"x\n"), storage.drop_torn_line):
+        with pytest.raises(StorageError, match="cannot write"):
+            call(tmp_path)
+    with pytest.raises(StorageError, match="its folder is gone"):
+        storage.append(tmp_path / "none" / "x", b"x\n")

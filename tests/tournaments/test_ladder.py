@@ -1,0 +1,111 @@
+"""A run's ladder: who meets whom, what a second call still plays, and strength against hours."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from alphazero.game import registry
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+from alphazero.game.record import read_records
+from alphazero.tournaments.ladder import BASELINES, pair_up
+from alphazero.storage.run_folder import RunFolder, seconds_of_generations
+from alphazero.tournaments.folder import GAMES, Pairing, key_of
+
+TIC_TAC_TOE = registry.load("tictactoe")
+
+
+def test_a_generation_meets_neighbours_and_distant_ones():
+    met = {(p.first, p.second) for p in pair_up(range(70), ("x", "y"))}
+    mine = {int(second.split()[1]) for first, second in met if first == "generation 69"}
+    assert mine == {68, 61, 5}
+    assert {first for first, second in met if second == "x"} == {
+        f"generation {generation}" for generation in (0, 1, 2, 4, 8, 16, 32, 64)
+    }
+    assert ("x", "y") in met
+
+
+def test_new_generations_only_add_matches():
+    before, after = pair_up(range(20), BASELINES), pair_up(range(21), BASELINES)
+    assert set(after) - set(before) == {Pairing("generation 20", f"generation {g}") for g in (19, 12)}
+    assert set(before) < set(after)
+
+
+def test_a_generation_that_is_gone_is_passed_over():
+    assert Pairing("generation 3", "generation 2") not in pair_up((0, 1, 3), ())
+
+
+def add_generation(folder: RunFolder, generation: int) -> None:
+    net = TIC_TAC_TOE.make_net(TIC_TAC_TOE.game, {"blocks": 1, "channels": 8})
+    net.save(folder.path / f"generation_{generation:04d}.safetensors", {"generation": generation})
+    if generation:
+        folder.append_metrics({"generation": generation, "seconds": 1800.0 * generation})
+
+
+def climb(path: Path, *more: str) -> dict:
+    line = ["--ladder", str(path), "--games", "2", "--simulations", "2", *more]
+    assert run_command(pit.main, line) == 0
+    return json.loads((path / "ladder" / "results.json").read_text())
+
+
+def test_a_run_is_rated_and_goes_on_being_rated(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random", "greedy"))
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        for generation in range(3):
+            add_generation(folder, generation)
+        first = climb(folder.path)
+        rows = {row["name"]: row for row in first["contestants"]}
+        assert list(rows) == ["generation 0", "generation 1", "generation 2", "random", "greedy"]
+        assert [rows[f"generation {g}"]["hours"] for g in range(3)] == [0.0, 0.5, 1.0]
+        assert rows["generation 2"]["generation"] == 2 and "hours" not in rows["random"]
+        assert first["kind"] == "ladder" and first["games"] == 2 * (2 + 3 * 2 + 1)
+        assert re.match(r"tictactoe: ladder of 5 contestants, 18 games", capsys.readouterr().out)
+        games_before = (folder.path / "ladder" / GAMES).read_bytes()
+        add_generation(folder, 3)
+        add_generation(folder, 4)
+        second = climb(folder.path, "minimax:2")
+    assert (folder.path / "ladder" / GAMES).read_bytes().startswith(games_before)
+    records = read_records(folder.path / "ladder" / GAMES)
+    new = {key_of(record)[0] for record in records[18:]}
+    names = {name for pairing in new for name in (pairing.first, pairing.second)}
+    assert "minimax:2" in names and second["games"] == len(records) == len({key_of(record) for record in records})
+    assert all({"generation 3", "generation 4", "minimax:2"} & {p.first, p.second} for p in new)
+    assert (folder.path / "ladder" / "strength_over_time.svg").stat().st_size > 1000
+    page = (folder.path / "ladder" / "report.html").read_text()
+    assert 'alt="strength over time"' in page
+
+
+def test_hours_come_from_the_metrics(tmp_path):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        add_generation(folder, 0)
+        add_generation(folder, 1)
+        folder.append_metrics({"generation": 2, "seconds": 5000.0})  # its net is not there (yet)
+        assert seconds_of_generations(folder.path) == {0: 0.0, 1: 1800.0}
+
+
+def test_without_matplotlib_the_page_says_how_to_get_pictures(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random", "greedy"))
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        add_generation(folder, 0)
+        climb(folder.path)
+    page = (folder.path / "ladder" / "report.html").read_text()
+    assert "matplotlib is missing: pip install" in page and "<img" not in page
+    assert not list((folder.path / "ladder").glob("*.png"))
+
+
+def test_a_run_without_a_net_is_refused(tmp_path, capsys):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        assert run_command(pit.main, ["--ladder", str(folder.path)]) == 2
+    assert "has no net yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", [{"generation": 1}, {"generation": 1, "seconds": "x"}])
+def test_metrics_without_a_time_are_refused(line, tmp_path, capsys):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        folder.append_metrics(line)
+        assert run_command(pit.main, ["--ladder", str(folder.path)]) == 2
+    assert "has a line without its seconds" in capsys.readouterr().err

@@ -1,0 +1,137 @@
+"""Tables, JSON, CSV and the page of a tournament, from results that were made up."""
+
+import csv
+import io
+import re
+
+import pytest
+from tests.game.double_move_game import DoubleMove
+
+from alphazero.game import registry
+from alphazero.game.record import GameRecord
+from alphazero.matches.intervals import score_interval
+from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text
+from alphazero.tournaments.tournament import make_tournament
+from alphazero.tournaments.report import write_report
+
+TIC_TAC_TOE = registry.load("tictactoe").game
+NAMES = ("a", "<b>", "c")
+
+
+def record(first, second, number, result, moves=("a1", "b1", "a2", "b2", "a3"), opening=(), seconds=(0.3, 0.1)):
+    return GameRecord("tictactoe", number, (first, second), tuple(opening), tuple(moves), result, seconds, 0)
+
+
+RECORDS = [
+    record("a", "<b>", 0, "1-0"),
+    record("<b>", "a", 1, "1/2-1/2"),
+    record("a", "c", 0, "1-0", moves=("b1", "a2", "b2", "a3", "c3"), opening=("a1",)),
+    record("c", "a", 1, "1-0"),
+    record("<b>", "c", 0, "0-1"),
+    record("c", "<b>", 1, "0-1"),
+]
+
+
+@pytest.fixture
+def standings():
+    tournament = make_tournament("tictactoe", "round-robin", NAMES, 2, None, 0, False)
+    return Standings(tournament, RECORDS, TIC_TAC_TOE)
+
+
+def test_scores_by_hand(standings):
+    rows = {row.name: row for row in standings.rows}
+    a, b, c = (rows[name] for name in NAMES)
+    assert (a.wins, a.draws, a.losses, a.score, a.score_when_first) == (2, 1, 1, 2.5 / 4, 1.0)
+    assert (b.wins, b.draws, b.losses, b.score, b.score_when_first) == (1, 1, 2, 1.5 / 4, 0.25)
+    assert (c.wins, c.draws, c.losses, c.score, c.score_when_first) == (2, 0, 2, 0.5, 0.5)
+    assert [row.name for row in standings.rows] == ["a", "c", "<b>"]
+    assert sum(row.rating for row in standings.rows) == pytest.approx(0.0)
+    assert a.better_than_next > 0.5 and b.better_than_next is None
+    first, second = standings.rows_of(["<b>", "a"])
+    assert first.name == "a" and first.better_than_next > a.better_than_next and second.better_than_next is None
+    assert a.lengths == (5, 5, 6, 5) and b.lengths == (5, 5, 5, 5)
+    assert standings.score(0, 1) == 0.75 and standings.score(1, 0) == 0.25
+    assert standings.lengths == [5, 5, 6, 5, 5, 5]
+
+
+def test_time_is_shared_among_the_moves_that_each_has_chosen(standings):
+    # as first player 3 of 5 moves, as second 2; with one ply of opening the second player has 3 of 5
+    rows = {row.name: row for row in standings.rows}
+    assert rows["a"].ms_per_move == pytest.approx(1000 * (0.3 + 0.1 + 0.3 + 0.1) / (3 + 2 + 2 + 2))
+    assert rows["c"].ms_per_move == pytest.approx(1000 * (0.1 + 0.3 + 0.1 + 0.3) / (3 + 3 + 2 + 3))
+
+
+def test_moves_are_counted_where_a_player_moves_twice_in_a_row():
+    game = DoubleMove()
+    position, words = game.start(), []
+    while not position.terminal:
+        words.append((position.to_play, position.format(position.legal_actions[0])))
+        position = position.play(position.legal_actions[0])
+    moves = [word for _, word in words]
+    tournament = make_tournament("double", "round-robin", NAMES, 1, None, 0, False)
+    played = record("a", "<b>", 0, "1-0", moves=moves[1:], opening=moves[:1])
+    rows = {row.name: row for row in Standings(tournament, [played], game).rows}
+    by_second = sum(player for player, _ in words[1:])
+    assert rows["<b>"].ms_per_move == pytest.approx(100 / by_second)
+    assert rows["a"].ms_per_move == pytest.approx(300 / (len(words) - 1 - by_second))
+    assert by_second != len(moves[1:]) // 2, "this game would not tell"
+
+
+def test_matches_and_distinct_games(standings):
+    written = as_json(standings)
+    assert [(m["first"], m["second"], m["wins"], m["draws"], m["losses"]) for m in written["matches"]] == [
+        ("a", "<b>", 1, 1, 0), ("a", "c", 1, 0, 1), ("<b>", "c", 1, 0, 1),
+    ]  # fmt: skip
+    assert [m["distinct_games"] for m in written["matches"]] == [1, 2, 1] and written["distinct_games"] == 4
+    assert [row["name"] for row in written["contestants"]] == list(NAMES) and written["games"] == 6
+
+
+def test_the_text_has_a_table_a_cross_table_and_what_to_know(standings):
+    text = as_text(standings)
+    assert text.startswith("tictactoe: round-robin of 3 contestants, 6 games, 4 of them distinct\n")
+    assert re.search(r"^1  a +\+\d+ ± \d+ +4  62.5%  100.0%", text, re.MULTILINE)
+    assert re.search(r"^1  a +-  50.0  75.0$", text, re.MULTILINE)
+    assert "the mean is 0" in text and "Warning" not in text
+    assert "<b>" not in as_text(standings, ["a", "c"]).split("score in %")[0]
+
+
+def test_doubts_are_said():
+    tournament = make_tournament("tictactoe", "gauntlet", NAMES, 2, None, 0, False)
+    records = [RECORDS[0], RECORDS[1], record("a", "c", 0, "1-0"), record("c", "a", 1, "0-1")]
+    standings = Standings(tournament, records, TIC_TAC_TOE)
+    assert "Warning: c: nothing but wins or nothing but losses" in as_text(standings)
+    assert standings.score(1, 2) is None
+
+
+def test_scores_and_lengths_have_intervals(standings):
+    written = as_json(standings)
+    plies = written["contestants"][0]["plies"]
+    assert plies["mean"] == 5.25 and plies["median"] == 5.0 and plies["quantile_90"] == pytest.approx(5.7)
+    # the deviation of 5, 5, 6, 5 is sqrt(3) / 4
+    assert plies["interval"] == pytest.approx([5.25 - 1.96 * 3**0.5 / 8, 5.25 + 1.96 * 3**0.5 / 8], abs=1e-4)
+    match = written["matches"][0]
+    assert match["score"] == 0.75 and match["score_interval"] == list(score_interval(1, 1, 0))
+
+
+def test_tables_are_csv(standings):
+    rows = list(csv.DictReader(io.StringIO(as_csv(as_json(standings)["contestants"]).decode())))
+    assert [row["name"] for row in rows] == list(NAMES) and float(rows[0]["score"]) == 0.625
+    assert "score_interval" not in rows[0]
+
+
+def test_the_folder_gets_every_file_and_a_page_of_its_own(standings, tmp_path):
+    write_report(tmp_path, standings)
+    pictures = {
+        f"{name}.{ending}"
+        for name in ("ratings", "scores", "game_lengths", "game_lengths_by_contestant", "time_per_move")
+        for ending in ("png", "svg")
+    }
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *pictures, "results.json", "standings.csv", "matches.csv", "report.html",
+    }  # fmt: skip
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == 5 and "&lt;b&gt;" in page and "<b>" not in page
+    assert not re.search(r'(?:src|href)="(?!data:)', page)
+    again = (tmp_path / "report.html").read_bytes()
+    write_report(tmp_path, standings)
+    assert (tmp_path / "report.html").read_bytes() == again

@@ -1,0 +1,330 @@
+"""Tournaments: what is played, what is kept, and that a killed one goes on without losing or doubling a game."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.game import registry
+from alphazero.commands import pit
+from alphazero.tournaments import folder as tournament_folder
+from alphazero.commands.shared import run_command
+from alphazero.errors import InputError
+from alphazero.game.record import read_records
+from alphazero.tournaments.tournament import default_folder, gauntlet, make_tournament, play_tournament, round_robin, tally
+from alphazero.tournaments.folder import GAMES, SETTINGS, Pairing, key_of
+
+ROOT = Path(pit.__file__).parent
+FOUR = ("random", "greedy", "mcts:8", "mcts:16@temperature=0.5")
+
+
+def make(contestants=FOUR, games=6, kind="round-robin", **fields):
+    settings = {"simulations": None, "seed": 5, "adaptive": False} | fields
+    return make_tournament("tictactoe", kind, contestants, games, **settings)
+
+
+def play(folder, tournament):
+    return play_tournament(folder, tournament, registry.load("tictactoe"), threads=1)
+
+
+def moves_by_key(records):
+    return {key_of(record): (record.opening, record.moves, record.result) for record in records}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    return moves_by_key(play(folder, make()))
+
+
+# --- what is played ---
+
+
+def test_everybody_meets_everybody_or_the_first_meets_all():
+    names = ["a", "b", "c"]
+    assert round_robin(names) == (Pairing("a", "b"), Pairing("a", "c"), Pairing("b", "c"))
+    assert gauntlet(names) == (Pairing("a", "b"), Pairing("a", "c"))
+
+
+def test_every_pair_plays_its_games_in_both_colours(uninterrupted):
+    assert set(uninterrupted) == {(pairing, number) for pairing in round_robin(FOUR) for number in range(6)}
+    for (pairing, number), (opening, _, _) in uninterrupted.items():
+        assert opening == uninterrupted[pairing, number ^ 1][0]
+
+
+def test_a_match_is_the_one_that_two_contestants_play_alone(uninterrupted, tmp_path):
+    file = tmp_path / "games.jsonl"
+    line = ["mcts:8", "mcts:16@temperature=0.5", "--game", "tictactoe", "--games", "6", "--seed", "5"]
+    assert run_command(pit.main, [*line, "--save-games", str(file)]) == 0
+    alone = moves_by_key(read_records(file))
+    assert len(alone) == 6 and all(uninterrupted[key] == alone[key] for key in alone)
+
+
+def test_the_tally_counts_by_who_began(tmp_path):
+    records = play(tmp_path, make(games=5))
+    counts = tally(FOUR, records)
+    for i, first in enumerate(FOUR):
+        for j, second in enumerate(FOUR):
+            results = [record.result for record in records if record.contestants == (first, second)]
+            assert counts[i, j].tolist() == [results.count(word) for word in ("1-0", "1/2-1/2", "0-1")]
+    assert counts[0, 1].sum() == 3 and counts[1, 0].sum() == 2  # of five games, the first begins three
+
+
+def test_an_adaptive_tournament_plays_on_where_ratings_overlap(tmp_path):
+    tournament = make(("random", "mcts:16", "mcts:17", "mcts:18"), games=4, adaptive=True)
+    records = play(tmp_path, tournament)
+    played = tally(list(tournament.contestants), records).sum(axis=2)
+    played += played.T
+    assert set(np.unique(played)) <= {0, 4, 8, 12, 16, 20} and played[0, 1:].max() < 20
+    assert played[1:, 1:].max() == 20, "three players of one strength cannot be told apart"
+    assert moves_by_key(play(tmp_path, tournament)) == moves_by_key(records)
+
+
+# --- going on ---
+
+
+def test_a_finished_tournament_plays_nothing_more(tmp_path):
+    records = play(tmp_path, make())
+    before = (tmp_path / GAMES).read_bytes()
+    assert play(tmp_path, make()) == read_records(tmp_path / GAMES) and len(records) == 36
+    assert (tmp_path / GAMES).read_bytes() == before
+
+
+def test_contestants_join_and_games_are_added(tmp_path, uninterrupted):
+    play(tmp_path, make(FOUR[:3], games=4))
+    first = (tmp_path / GAMES).read_bytes()
+    records = play(tmp_path, make((FOUR[3], *FOUR[2::-1]), games=6))  # in another order, too
+    assert (tmp_path / GAMES).read_bytes().startswith(first)
+    assert len(records) == 36 == len(moves_by_key(records))
+    met = {frozenset(record.contestants) for record in records}
+    assert len(met) == 6
+    for key in moves_by_key(records).keys() & uninterrupted.keys():
+        assert moves_by_key(records)[key] == uninterrupted[key]
+
+
+SCENARIO = """
+import sys
+from pathlib import Path
+from tests.tournaments import test_tournament as t
+t.play(Path(sys.argv[1]), t.make())
+"""
+
+
+def start(folder: Path, **environment: str) -> subprocess.Popen:
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-c", SCENARIO, str(folder)],
+        env={**os.environ, "PYTHONPATH": paths, **environment}, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["append.within:1", "append.after:2", "append.within:9", "rename.before:1"],
+)
+def test_killed_in_the_middle_of_a_write_it_goes_on_exactly(fault, tmp_path, uninterrupted):
+    killed = start(tmp_path, ALPHAZERO_FAULT=fault)
+    assert killed.wait(60) == -signal.SIGKILL
+    kept = (tmp_path / GAMES).read_bytes() if (tmp_path / GAMES).exists() else b""
+    torn = not kept.endswith(b"\n") and kept != b""
+    assert torn == ("within" in fault) and kept.count(b"\n") < 36
+    records = play(tmp_path, make())
+    whole_lines = kept[: kept.rfind(b"\n") + 1]
+    assert (tmp_path / GAMES).read_bytes().startswith(whole_lines), "no finished game is lost"
+    assert len(records) == 36 and moves_by_key(records) == uninterrupted
+
+
+def test_killed_from_outside_at_any_moment_it_goes_on_exactly(tmp_path, uninterrupted):
+    for least in (1, 12, 24):
+        process, file = start(tmp_path), tmp_path / GAMES
+        while process.poll() is None and (not file.exists() or file.read_bytes().count(b"\n") < least):
+            time.sleep(0.001)
+        process.kill()
+        process.wait(60)
+    records = play(tmp_path, make())
+    assert len(records) == 36 and moves_by_key(records) == uninterrupted
+
+
+def test_two_processes_do_not_play_in_one_folder(tmp_path):
+    with tournament_folder.TournamentFolder(tmp_path, make(), registry.load("tictactoe")):
+        process = start(tmp_path)
+        assert process.wait(60) == 1
+    assert not (tmp_path / GAMES).exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"seed": 6}, "seed: 5 -> 6"),
+        ({"simulations": 50}, "simulations: null -> 50"),
+        ({"games": 4}, "games: 6 -> 4"),
+        ({"kind": "gauntlet"}, 'kind: "round-robin" -> "gauntlet"'),
+        ({"contestants": FOUR[:3]}, "mcts:16@temperature=0.5 takes no part now"),
+    ],
+)
+def test_another_tournament_is_refused_saying_what_differs(changes, said, tmp_path):
+    play(tmp_path, make())
+    with pytest.raises(InputError, match=re.escape(f"holds another tournament ({said})")):
+        play(tmp_path, make(**changes))
+
+
+def test_a_net_that_has_changed_under_its_name_is_refused(tmp_path):
+    loaded, net = registry.load("tictactoe"), tmp_path / "net.safetensors"
+    contestants = ("random", "greedy", f"{net}@simulations=2")
+    for expected in (None, "has other weights now"):
+        loaded.make_net(loaded.game, {"blocks": 1, "channels": 8}).save(net, {})
+        if expected is None:
+            play(tmp_path / "folder", make(contestants, games=2))
+        else:
+            with pytest.raises(InputError, match=expected):
+                play(tmp_path / "folder", make(contestants, games=2))
+
+
+def damaged(folder: Path, name: str, change) -> None:
+    path = folder / name
+    path.write_text(change(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        (GAMES, lambda text: text + text.splitlines()[3] + "\n", "line 37: game 3 of .* is there twice"),
+        (GAMES, lambda text: text.replace('"number": 5', '"number": 6', 1), "is no game of this tournament"),
+        (GAMES, lambda text: text.replace("mcts:8", "mcts:9", 1), "is no game of this tournament"),
+        (GAMES, lambda text: "\n" + text, "line 1 is not valid JSON"),
+        (SETTINGS, lambda text: "{}", "is not the settings of a tournament of this version"),
+        (SETTINGS, lambda text: text.replace('"opening_plies": ', '"opening_plies": "2", "x": '), "is damaged"),
+        (SETTINGS, lambda text: text[: len(text) // 2], "is not valid JSON"),
+    ],
+)
+def test_damage_is_found_and_said(name, change, said, tmp_path):
+    play(tmp_path, make())
+    damaged(tmp_path, name, change)
+    with pytest.raises(InputError, match=said):
+        play(tmp_path, make())
+
+
+def test_games_without_settings_are_left_alone(tmp_path):
+    play(tmp_path, make())
+    (tmp_path / SETTINGS).unlink()
+    with pytest.raises(InputError, match=r"holds games without tournament\.json"):
+        play(tmp_path, make())
+
+
+def test_the_same_command_finds_its_folder_again():
+    assert default_folder(make()) == default_folder(make(FOUR[::-1], games=50))
+    assert default_folder(make()) != default_folder(make(seed=6))
+    assert default_folder(make(kind="gauntlet")) != default_folder(make(FOUR[::-1], kind="gauntlet"))
+    assert re.fullmatch(r"tournaments/tictactoe-round-robin-[0-9a-f]{8}", default_folder(make()).as_posix())
+
+
+# --- the command ---
+
+
+def run_pit(*arguments):
+    return run_command(pit.main, [str(argument) for argument in arguments])
+
+
+def test_a_tournament_is_reported_and_written(tmp_path, capsys):
+    file, folder = tmp_path / "result.json", tmp_path / "folder"
+    assert run_pit(*FOUR, "--game", "tictactoe", "--games", 6, "--seed", 5, "--folder", folder, "--json", file) == 0
+    report, errors = capsys.readouterr()
+    assert "error" not in errors and report.startswith("tictactoe: round-robin of 4 contestants, 36 games, ")
+    written = json.loads(file.read_text())
+    assert written == json.loads((folder / "results.json").read_text())
+    rows = {row["name"]: row for row in written["contestants"]}
+    assert list(rows) == list(FOUR) and rows["random"]["rating"] == 0.0
+    strongest = max(rows.values(), key=lambda row: row["rating"])
+    line = next(line for line in report.splitlines() if line.startswith("1  "))
+    assert f"{strongest['rating']:+.0f} ± {strongest['rating_error']:.0f}" in line and strongest["name"] in line
+    assert len(written["matches"]) == 6 and written["games"] == 36
+    for name, row in rows.items():
+        wins = sum(m["wins"] for m in written["matches"] if m["first"] == name)
+        wins += sum(m["losses"] for m in written["matches"] if m["second"] == name)
+        assert row["wins"] == wins and row["wins"] + row["draws"] + row["losses"] == 18
+        assert row["score"] == (row["wins"] + row["draws"] / 2) / 18
+    assert "--replay" in report and "report.html" in report
+    assert run_pit(*FOUR, "--game", "tictactoe", "--games", 6, "--seed", 5, "--folder", folder) == 0
+    assert capsys.readouterr().out == report
+
+
+def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("spring.toml").write_text(
+        'contestants = ["mcts:8", "random", "greedy"]\ngame = "tictactoe"\nkind = "gauntlet"\ngames = 4\nseed = 2\n'
+    )
+    assert run_pit("--tournament", "spring.toml", "--anchor", "greedy") == 0
+    assert "greedy is 0" in capsys.readouterr().out
+    written = json.loads(Path("tournaments/spring/results.json").read_text())
+    assert [(match["first"], match["second"]) for match in written["matches"]] == [
+        ("mcts:8", "random"), ("mcts:8", "greedy"),
+    ]  # fmt: skip
+    assert written["seed"] == 2 and written["games"] == 8 and written["contestants"][2]["rating"] == 0.0
+
+
+WRONG = [
+    ("random greedy random", "random is named twice"),
+    ("random greedy mcts:5 --sprt 0,20", "--sprt and --save-games are for two contestants"),
+    ("random greedy mcts:5 --save-games x", "--sprt and --save-games are for two contestants"),
+    ("random greedy mcts:5 --anchor minimax:2", "--anchor names 'minimax:2', who takes no part"),
+    ("random greedy human", "leave human out"),
+    ("random greedy gredy", "did you mean 'greedy'?"),
+    ("random greedy none.safetensors", "none.safetensors does not exist"),
+    ("random greedy --gauntlet", "are for tournaments: name three contestants or more"),
+    ("random greedy --folder x", "are for tournaments: name three contestants or more"),
+    ("random greedy mcts:5 --folder a.toml", "cannot make the folder a.toml"),
+    ("--tournament none.toml", "there is no file none.toml"),
+    ("--tournament a.toml random", "leave the others out"),
+    ("--tournament a.toml --gauntlet", "leave the others out"),
+    ("--tournament a.toml --openings balanced", "a.toml says its openings already: leave --openings out"),
+    ("--tournament a.toml --games 5", "a.toml says its games already: leave --games out"),
+    ("--ladder none", "none does not exist; name the folder of a run"),
+    ("--ladder none --gauntlet", "leave --gauntlet and --adaptive out"),
+    ("--ladder none --tournament a.toml", "leave the others out"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
+def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("a.toml").write_text('contestants = ["random", "greedy", "mcts:4"]\ngames = 6\nopenings = "random"\n')
+    assert run_pit(*line.split()) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1
+    assert errors.startswith("error: ") and message in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["a.toml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("games = 5", "names no contestants"),
+        ("contestants = 5", "contestants must be a list of words, not 5"),
+        ('contestants = ["a", 1]', "contestants must be a list of words"),
+        ('contestants = ["random", "greedy"]', "a tournament takes three contestants or more, not 2"),
+        ('contestants = ["a", "b", "c"]\nkind = "cup"', "kind must be one of round-robin, gauntlet, not 'cup'"),
+        ('contestants = ["a", "b", "c"]\nkind = ["cup"]', "kind must be one of round-robin, gauntlet, not ['cup']"),
+        ('contestants = ["a", "b", "c"]\nopenings = "fair"', "openings must be one of random, balanced, not 'fair'"),
+        ('contestants = ["a", "b", "c"]\nsed = 1', "did you mean 'seed'?"),
+        ('contestants = ["a", "b", "c"]\nseed = true', "seed must be a whole number, not True"),
+        ('contestants = ["a", "b", "c"]\ngames = -1', "--games must lie between"),
+        ('contestants = ["a", "b", "c"]\ngame = "evil.py"', "none of the shipped ones: say where it is by --game"),
+        ('contestants = ["a", "b", "python:evil.py:f"]', "name it on the command line"),
+        ('contestants = ["a", "b", "gtp:touch x"]', "name it on the command line"),
+        ("contestants = [", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_file_gets_one_sentence(text, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("a.toml").write_text(text)
+    Path("evil.py").write_text("raise SystemExit('executed')")
+    assert run_pit("--tournament", "a.toml") == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1 and message in errors

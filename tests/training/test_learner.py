@@ -1,0 +1,117 @@
+"""The learner: schedule, bounded reuse, failures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alphazero.errors import InvalidSetting, TrainingError
+from alphazero.game.kernels import Kernels
+from alphazero.training.learner import Learner, LearnerConfig
+from alphazero.training.replay_buffer import TrainingSet
+from games.tictactoe.game import TicTacToe
+
+
+class RecordingNet:
+    """Takes batches and answers planted losses."""
+
+    learns_on = "cpu"
+
+    def __init__(self, losses=lambda step: 1.0):
+        self.rates, self.positions, self.loss = [], [], losses
+        self.finished = 0
+
+    def prepare_training(self, weight_decay, max_gradient_norm, ema_decay, threads):
+        self.prepared = weight_decay, max_gradient_norm, ema_decay, threads
+
+    def train_step(self, batch, learning_rate):
+        self.rates.append(learning_rate)
+        self.positions += batch.value_targets.tolist()
+        return {"policy_loss": self.loss(len(self.rates)), "value_loss": 0.5}
+
+    def finish_training(self):
+        self.finished += 1
+
+
+def training_set(count: int) -> TrainingSet:
+    kernels = Kernels(TicTacToe())
+    policies = np.full((count, 9), 1 / 9, np.float32)
+    return TrainingSet(kernels, kernels.start_states(count), policies, np.arange(count, dtype=np.float32))
+
+
+def test_new_samples_are_used_a_bounded_number_of_times():
+    learner = Learner(RecordingNet(), LearnerConfig(batch_size=100, sample_reuse=2.5), seed=0)
+    assert learner.num_updates(1000) == 25  # 2,500 samples drawn for 1,000 new ones
+    assert learner.num_updates(1) == 1
+
+
+def test_the_learning_rate_warms_up_holds_and_falls_at_the_end():
+    """By hand: peak 0.1 for 70% of the run, then down to 0.02, halfway of it the mean of both; after 4 of 9 warm-up
+    updates half the rate."""
+    learner = Learner(RecordingNet(), LearnerConfig(learning_rate=0.1, final_learning_rate=0.02, warmup_updates=9), 0)
+    assert learner.learning_rate(0.0, 100) == pytest.approx(0.1)
+    assert learner.learning_rate(0.7, 100) == pytest.approx(0.1)
+    assert learner.learning_rate(0.85, 100) == pytest.approx(0.06)
+    assert learner.learning_rate(1.0, 100) == learner.learning_rate(2.0, 100) == pytest.approx(0.02)
+    assert learner.learning_rate(0.0, 4) == pytest.approx(0.05)
+
+
+def test_only_the_first_generation_warms_up():
+    config = LearnerConfig(batch_size=4, warmup_updates=5)
+    first, later = RecordingNet(), RecordingNet()
+    Learner(first, config, 0).learn(training_set(8), 10, 1, 0.0)
+    Learner(later, config, 0).learn(training_set(8), 10, 2, 0.0)
+    assert first.rates[0] < first.rates[4] < first.rates[9] and set(later.rates) == {later.rates[0]}
+
+
+def test_every_position_is_drawn_equally_often_and_the_order_follows_seed_and_generation():
+    def order(seed, generation):
+        net = RecordingNet()
+        Learner(net, LearnerConfig(batch_size=4), seed).learn(training_set(12), 6, generation, 0.0)
+        return net.positions
+
+    assert sorted(order(0, 1)) == sorted(list(range(12)) * 2)
+    assert order(0, 1) == order(0, 1)
+    assert len({tuple(order(seed, generation)) for seed in (0, 1) for generation in (1, 2)}) == 4
+
+
+def test_batches_without_a_finite_loss_are_skipped_and_counted(caplog):
+    net = RecordingNet(lambda step: float("nan") if step in (2, 3, 6) else 1.0)
+    losses = Learner(net, LearnerConfig(batch_size=4), 0).learn(training_set(12), 8, 1, 0.0)
+    assert losses == {"policy_loss": 1.0, "value_loss": 0.5}
+    assert "3 of 8 batches" in caplog.text and net.finished == 1
+
+
+def test_losses_on_a_gpu_are_read_now_and_then_and_all_counted(monkeypatch):
+    """By hand: losses 1 to 70, read after updates 32, 64 and 70; their mean is 35.5."""
+    read = []
+
+    class Waiting(float):
+        def __float__(self):
+            read.append(len(net.rates))
+            return float.__float__(self)
+
+    net, seen = RecordingNet(Waiting), []
+    net.learns_on = "cuda"
+    monkeypatch.setattr("alphazero.training.learner.place", lambda source, device: source)
+    means = Learner(net, LearnerConfig(batch_size=4), 0).learn(
+        training_set(8), 70, 1, 0.0, lambda losses: seen.append(losses.get("policy_loss"))
+    )
+    assert means["policy_loss"] == 35.5
+    assert sorted(set(read)) == [32, 64, 70]
+    assert seen[30:32] == [None, 32.0] and seen[-1] == 70.0
+
+
+def test_three_in_a_row_stop_the_run_with_a_diagnosis():
+    net = RecordingNet(lambda step: float("inf") if step > 2 else 1.0)
+    with pytest.raises(TrainingError, match=r"generation 7.*--learner\.learning-rate"):
+        Learner(net, LearnerConfig(batch_size=4), 0).learn(training_set(12), 8, 7, 0.0)
+    assert len(net.rates) == 5
+
+
+@pytest.mark.parametrize(
+    "settings", [{"batch_size": 1}, {"learning_rate": -1}, {"ema_decay": 1.0}, {"sample_reuse": 0}]
+)
+def test_wrong_settings_are_refused(settings):
+    with pytest.raises(InvalidSetting):
+        LearnerConfig(**settings)

@@ -1,0 +1,358 @@
+"""Self-play: value targets, continuous slots, reproducible games."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from alphazero.game import Position
+from alphazero.game.kernels import Kernels
+from alphazero.matches.intervals import share_with_interval
+from alphazero.search.mcts import SearchConfig
+from alphazero.training.replay_buffer import Samples
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, draw_actions, find_explored, play_games, value_targets
+from games.connect4.game import Connect4
+from games.tictactoe.game import TicTacToe
+from tests.game.double_move_game import DoubleMove
+
+NOWHERE = np.zeros((3, 6), bool)
+"""No ply was played at random."""
+
+
+def uniform_priors(states, legal_masks):
+    """No opinion about anything."""
+    return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
+
+
+def make_worker(
+    game, slots: int, *, seed: int = 0, first: int = 0, stride: int = 1, simulations: int = 8, settings=None, **search
+):
+    config = SelfPlayConfig(games_per_generation=10, num_slots=slots, temperature_plies=4, **(settings or {}))
+    search_config = SearchConfig(num_simulations=simulations, **search)
+    return SelfPlay(Kernels(game), config, search_config, uniform_priors, slots, seed, first, stride)
+
+
+@pytest.mark.parametrize(
+    ("done", "rewards", "z", "known"),
+    [
+        ((2, 3, 4, 5), (1, 0, 0, 0), [1, -1, 1, 0, 0, 0], 6),
+        ((4,), (1,), [1, -1, 1, -1, 1, 0], 5),
+        ((5,), (0,), [0, 0, 0, 0, 0, 0], 6),
+        ((), (), [0, 0, 0, 0, 0, 0], 0),
+    ],
+)
+def test_outcomes_are_handed_back_to_the_start_of_each_game(done, rewards, z, known):
+    ends, results = np.zeros((1, 6), bool), np.zeros((1, 6), np.float32)
+    ends[0, list(done)], results[0, list(done)] = True, rewards
+    targets, found, is_known = value_targets(
+        np.array([[0, 1, 0, 1, 0, 1]], np.int8), ends, results, np.full((1, 6), 0.5, np.float32), NOWHERE[:1], 1.0
+    )
+    assert found[0].tolist() == targets[0].tolist() == z
+    assert is_known[0].tolist() == [True] * known + [False] * (6 - known)
+
+
+def test_outcomes_where_a_player_moves_twice():
+    """Plies of players 0, 1, 1, 0; the last one wins: both of player 1's plies were lost."""
+    targets, z, _ = value_targets(
+        np.array([[0, 1, 1, 0]], np.int8),
+        np.array([[False] * 3 + [True]]),
+        np.array([[0, 0, 0, 1.0]], np.float32),
+        np.array([[0.5, 0.25, -0.5, 0.0]], np.float32),
+        NOWHERE[:1, :4],
+        0.5,
+    )
+    assert z[0].tolist() == [1, -1, -1, 1]
+    # from the end: (0 + 1) / 2; (-0.5 - 0.5) / 2; (0.25 - 0.5) / 2, the same player; (0.5 + 0.125) / 2
+    assert targets[0].tolist() == [0.3125, -0.125, -0.5, 0.5]
+
+
+def test_targets_do_not_look_past_a_random_ply():
+    """Players 0, 1, 0, 1; the last one wins, but ply 2 was played at random: the search's 0.25 stands for the rest."""
+    targets, z, known = value_targets(
+        np.array([[0, 1, 0, 1]], np.int8),
+        np.array([[False] * 3 + [True]]),
+        np.array([[0, 0, 0, 1.0]], np.float32),
+        np.array([[0.5, 0.75, 0.25, 0.5]], np.float32),
+        np.array([[False, False, True, False]]),
+        0.5,
+    )
+    assert known.all() and z[0].tolist() == [0.25, -0.25, 0.25, 1]
+    # from the end: (0.5 + 1) / 2; the value; (0.75 - 0.25) / 2; (0.5 - 0.25) / 2
+    assert targets[0].tolist() == [0.125, 0.25, 0.25, 0.75]
+
+
+@pytest.mark.parametrize("td_lambda", [0.0, 0.3, 0.9, 1.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_lambda_returns_are_sums_over_all_steps_ahead(td_lambda, epsilon):
+    """(1 - lambda) sum of lambda^k value k plies ahead + lambda^K outcome, K plies to the end (Sutton 1988); or, if a
+    ply was played at random before that, K plies to it and its value."""
+    rng = np.random.default_rng(0)
+    to_play = rng.integers(0, 2, (20, 12)).astype(np.int8)
+    done, rewards = rng.random((20, 12)) < 0.2, rng.integers(-1, 2, (20, 12)).astype(np.float32)
+    values, explored = rng.uniform(-1, 1, (20, 12)).astype(np.float32), rng.random((20, 12)) < epsilon
+    targets, z, known = value_targets(to_play, done, rewards, values, explored, td_lambda)
+    for row in range(20):
+        ends = np.flatnonzero(done[row])
+        for ply in range(12):
+            assert known[row, ply] == (len(ends) > 0 and ply <= ends[-1])
+            if not known[row, ply]:
+                assert targets[row, ply] == z[row, ply] == 0
+                continue
+            last = ends[ends >= ply][0]
+            path = range(ply, last + 1)
+            sign = {step: 1.0 if to_play[row, step] == to_play[row, ply] else -1.0 for step in path}
+            final, steps = sign[last] * rewards[row, last], list(path)
+            for step in path:
+                if explored[row, step]:
+                    final, steps = sign[step] * values[row, step], list(range(ply, step))
+                    break
+            expected = sum((1 - td_lambda) * td_lambda**k * sign[s] * values[row, s] for k, s in enumerate(steps))
+            assert z[row, ply] == pytest.approx(final)
+            assert targets[row, ply] == pytest.approx(expected + td_lambda ** len(steps) * final, abs=1e-6)
+
+
+def test_recordings_side_by_side_do_not_mix():
+    to_play = np.array([[0, 1, 0, 1, 0, 1]] * 3, np.int8)
+    done, rewards = np.zeros((3, 6), bool), np.zeros((3, 6), np.float32)
+    done[0, [2, 3, 4, 5]] = done[1, 4] = done[2, 5] = True
+    rewards[0, 2] = rewards[1, 4] = 1
+    _, z, _ = value_targets(to_play, done, rewards, np.zeros((3, 6), np.float32), NOWHERE, 0.9)
+    assert z.tolist() == [[1, -1, 1, 0, 0, 0], [1, -1, 1, -1, 1, 0], [0] * 6]
+
+
+def test_samples_are_whole_finished_games():
+    """Every game's samples begin at the start position, follow legal plies, and end one ply before its end."""
+    game = TicTacToe()
+    worker = make_worker(game, 6)
+    found = worker.play(20)
+    starts = np.flatnonzero((found.states == 0).all(axis=1))
+    assert len(starts) == worker.num_games >= 20
+    for begin, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        position = game.start()
+        for row in range(begin, end):
+            np.testing.assert_array_equal(found.states[row], position.state)
+            assert found.policies[row].sum() == pytest.approx(1, abs=1e-5)
+            assert (found.policies[row][~position.legal_mask] == 0).all()
+            if row + 1 < end:
+                position = next(
+                    child
+                    for child in map(position.play, position.legal_actions)
+                    if (child.state == found.states[row + 1]).all()
+                )
+        ends = [child for child in map(position.play, position.legal_actions) if child.terminal]
+        z = [child.outcome if position.to_play == 0 else -child.outcome for child in ends]
+        assert found.outcomes[end - 1] in z
+        signs = found.outcomes[begin:end] * np.where((end - 1 - np.arange(begin, end)) % 2 == 0, 1, -1)
+        assert len(set(signs.tolist())) == 1  # alternating from the end
+
+
+def test_games_in_progress_go_on_in_the_next_call_and_none_is_dropped():
+    """All samples of 12 calls are those of one long call, game for game; games still going on are in neither."""
+    long, short = (make_worker(TicTacToe(), 5, seed=3) for _ in range(2))
+    whole = long.play(60)
+    parts = [short.play(5) for _ in range(12)]
+
+    def games(samples):
+        """Each game by its sequence of states."""
+        starts = np.flatnonzero((samples.states == 0).all(axis=1))
+        return [piece.tobytes() for piece in np.split(samples.states, starts[1:])]
+
+    pieces = [game for part in parts for game in games(part)]
+    both = min(len(pieces), len(games(whole)))
+    assert both >= 60 and pieces[:both] == games(whole)[:both]
+
+
+def first_action_always(states, legal_masks):
+    """All weight on the first legal action."""
+    first = np.zeros(legal_masks.shape, np.float32)
+    first[np.arange(len(states)), legal_masks.argmax(axis=1)] = 1
+    return first, np.zeros(len(states), np.float32)
+
+
+def test_a_share_of_the_plies_is_played_at_random():
+    """Whoever would always play the first column plays another one in 6/7 of these; a game's share is 0 to epsilon."""
+    game, epsilon = Connect4(), 0.4
+    config = SelfPlayConfig(games_per_generation=300, num_slots=50, epsilon=epsilon, td_lambda=1.0)
+    search = SearchConfig(num_simulations=1, noise_fraction=0.0)
+    worker = SelfPlay(Kernels(game), config, search, first_action_always, 50, seed=4)
+    states = worker.play(300).states
+    starts = np.flatnonzero((states == 0).all(axis=1))
+    first_column = game.start().play(0).state
+    elsewhere = np.array([(states[start + 1] != first_column).any() for start in starts])
+    assert len(elsewhere) >= 300
+    low, high = share_with_interval(elsewhere)[1]
+    assert low < epsilon / 2 * 6 / 7 < high
+    explored = np.zeros((2000, 42), bool)
+    find_explored(epsilon, 0, 4, np.arange(2000), explored)
+    shares = explored.mean(axis=1)
+    assert shares.mean() == pytest.approx(epsilon / 2, abs=0.01)
+    assert (shares < 0.05).mean() > 0.1 and (shares > 0.35).mean() > 0.1  # alike, they would lie near a fifth
+    assert not explored[0].all() and (explored[:, 0] != explored[:, 1]).any()
+    later = np.ones_like(explored)
+    find_explored(epsilon, 700, 4, np.arange(2000), later)
+    assert not later[:700].any() and (later[700:] == explored[700:]).all()
+
+
+def test_games_before_the_first_with_such_plies_are_as_if_there_were_none():
+    found = []
+    for settings in ({}, {"epsilon": 1.0, "epsilon_after": 1000}, {"epsilon": 1.0, "epsilon_after": 30}):
+        config = SelfPlayConfig(games_per_generation=60, num_slots=30, **settings)
+        search = SearchConfig(num_simulations=1, noise_fraction=0.0)
+        found.append(SelfPlay(Kernels(Connect4()), config, search, first_action_always, 30, seed=4).play(60).arrays())
+    for name, array in found[0].items():
+        np.testing.assert_array_equal(found[1][name], array, err_msg=name)
+    assert any(not np.array_equal(found[2][name], array) for name, array in found[0].items())
+
+
+def test_what_is_played_at_random_is_what_the_targets_leave_out():
+    """An opponent that plays the first legal action: every other one was played at random, and its target is the value.
+
+    With one simulation the value is 0, or 1/2 where the first action wins; no result of a game is 1/2.
+    """
+    game = Connect4()
+    config = SelfPlayConfig(games_per_generation=40, num_slots=20, epsilon=0.5, td_lambda=1.0)
+    search = SearchConfig(num_simulations=1, noise_fraction=0.0, prove=False)
+    worker = SelfPlay(Kernels(game), config, search, first_action_always, 20, seed=9)
+    samples = worker.play(40)
+    others = 0
+    for row in range(len(samples) - 1):
+        if not samples.states[row + 1].any():
+            continue  # another game begins
+        position = next_position(game, samples.states[row])
+        first = position.play(int(position.legal_actions[0]))
+        if (first.state != samples.states[row + 1]).any():
+            others += 1
+            assert samples.outcomes[row] == samples.values[row] and samples.outcomes[row] in (0.0, 0.5)
+    assert others > 100 and (np.abs(samples.outcomes) == 1).any()
+
+
+def next_position(game, state) -> Position:
+    """The position of that state, whoever is to move by the number of stones."""
+    return Position(game, state.copy(), int(np.bitwise_count(state).sum()) % 2, ())
+
+
+def test_the_same_seed_plays_the_same_games_and_another_seed_others():
+    first, again, other = (make_worker(Connect4(), 4, seed=seed).play(6) for seed in (1, 1, 2))
+    for name, array in first.arrays().items():
+        np.testing.assert_array_equal(array, again.arrays()[name])
+    assert len(first) != len(other) or (first.states != other.states).any()
+
+
+def test_games_do_not_depend_on_how_many_are_played_side_by_side():
+    """Game 0 is the same among 1 and among 16: its randomness is keyed by its number."""
+
+    def first_game(slots):
+        worker = make_worker(TicTacToe(), slots, seed=5)
+        found = worker.play(16)
+        starts = np.flatnonzero((found.states == 0).all(axis=1))
+        return {piece.tobytes() for piece in np.split(found.states, starts[1:])}
+
+    # the same sixteen games at least, finished in another order
+    assert len(first_game(16) & first_game(1)) >= 12
+
+
+def test_threads_share_the_games_and_number_them_apart():
+    workers = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)]
+    found = play_games(workers, 11, threading.Event(), lambda count: None)
+    assert [worker.num_games >= share for worker, share in zip(workers, (6, 5), strict=True)] == [True, True]
+    assert set(workers[0].games) & set(workers[1].games) == set()
+    assert all(game % 2 == 0 for game in workers[0].games) and all(game % 2 == 1 for game in workers[1].games)
+    alone = [make_worker(TicTacToe(), 4, first=i, stride=2).play(share) for i, share in enumerate((6, 5))]
+    np.testing.assert_array_equal(found.states, np.concatenate([part.states for part in alone]))
+
+
+def test_a_failing_worker_stops_the_others_and_is_heard():
+    workers = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)]
+
+    def broken(states, legal_masks):
+        raise RuntimeError("planted")
+
+    workers[1].search.evaluate = broken
+    with pytest.raises(RuntimeError, match="planted"):
+        play_games(workers, 10**9, threading.Event(), lambda count: None)
+
+
+def test_state_and_restore_go_on_with_the_same_games():
+    worker = make_worker(Connect4(), 3, seed=9)
+    worker.play(2)
+    other = make_worker(Connect4(), 3, seed=9)
+    other.restore({name: array.copy() for name, array in worker.state().items()})
+    mine, theirs = worker.play(4).arrays(), other.play(4).arrays()
+    for name, array in mine.items():
+        np.testing.assert_array_equal(array, theirs[name])
+
+
+@pytest.mark.parametrize("search", [{"reuse_subtree": True}, {"gumbel_actions": 4}, {"leaves_per_step": 2}])
+def test_every_kind_of_search_plays_whole_games(search):
+    found = make_worker(Connect4(), 4, simulations=12, **search).play(5)
+    assert (found.states == 0).all(axis=1).sum() >= 5 and np.isfinite(found.values).all()
+
+
+def test_actions_are_drawn_by_temperature():
+    """Policy (0.1, 0.2, 0.7) at temperature 1/2 gives its squares over their sum: 1/54, 4/54, 49/54."""
+    count = 20000
+    policies = np.tile(np.array([0.1, 0.2, 0.7], np.float32), (count, 1))
+    actions = np.full(count, 2)
+    draw_actions(policies, np.full(count, 0.5), 0, np.arange(count), np.zeros(count, np.int64), actions)
+    shares = np.bincount(actions, minlength=3) / count
+    np.testing.assert_allclose(shares, np.array([1, 4, 49]) / 54, atol=0.01)
+
+
+def test_temperature_zero_keeps_the_best_action():
+    actions = np.array([1, 0])
+    policies = np.array([[0.5, 0.5], [0.1, 0.9]], np.float32)
+    draw_actions(policies, np.zeros(2), 0, np.arange(2), np.zeros(2, np.int64), actions)
+    assert actions.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("game", [Connect4(), DoubleMove()], ids=lambda game: game.name)
+def test_games_begin_with_a_random_number_of_random_plies_that_give_no_samples(game):
+    worker = make_worker(game, 300, settings={"random_plies": 3}, simulations=2)
+    counts = np.bincount(worker.plies, minlength=4)
+    assert len(counts) == 4 and counts.min() > 40  # each number is drawn 75 times of 300 on average
+    positions = set()
+    for state, to_play, ply in zip(worker.states, worker.to_play, worker.plies, strict=True):
+        reached = {tuple(game.start().state): game.start()}
+        for _ in range(ply):
+            reached = {
+                tuple(child.state): child for position in reached.values() for child in
+                (position.play(action) for action in position.legal_actions)
+            }  # fmt: skip
+        assert reached[tuple(state)].to_play == to_play and not reached[tuple(state)].terminal
+        positions.add(tuple(state))
+    assert len(positions) > 20
+    begun = worker.first_plies.copy()
+    samples = worker.play(200)
+    assert worker.num_games >= 200
+    assert (begun != worker.first_plies).any(), "new games begin anew"
+    # a slot's record from its first ply on is what the samples hold: none is of a position that was not searched
+    assert (samples.policies.sum(axis=1) > 0.99).all()
+    assert (samples.states == 0).all(axis=1).sum() < worker.num_games / 2
+
+
+def test_a_game_that_random_plies_would_end_begins_without_any():
+    worker = make_worker(TicTacToe(), 400, settings={"random_plies": 9}, simulations=2)
+    assert not worker.kernels.describe_all(worker.states)[1].any()
+    assert (np.bincount(worker.plies, minlength=10)[[0, 1, 8]] > [40, 10, 0]).all() and worker.plies.max() < 9
+
+
+def test_a_game_does_not_depend_on_those_beside_it():
+    settings = {"random_plies": 2}
+    alone = make_worker(TicTacToe(), 1, settings=settings).play(6)
+    among = make_worker(TicTacToe(), 6, settings=settings)
+    games = {}
+    original = among._samples
+
+    def listen(slots, last_plies, rewards):
+        for i, slot in enumerate(slots):
+            games[int(among.games[slot])] = original(slots[[i]], last_plies[[i]], rewards[[i]])
+        return original(slots, last_plies, rewards)
+
+    among._samples = listen
+    together = among.play(20)
+    assert sum(map(len, games.values())) == len(together)
+    first_six = Samples.join([games[number] for number in range(6)])
+    for name, array in alone.arrays().items():
+        np.testing.assert_array_equal(array[: len(first_six)], first_six.arrays()[name])

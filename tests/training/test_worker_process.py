@@ -1,0 +1,182 @@
+"""Self-play in other processes: the same games as on threads, and what happens when one dies or a game is faulty."""
+
+import functools
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from alphazero.errors import EvaluationError, GameError, Stopped, TrainingError
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.game.spec import LoadedGame
+from alphazero.nets.resnet import NetConfig
+from alphazero.nets.torch_net import TorchNet
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import SearchConfig
+from alphazero.training.learner import LearnerConfig
+from alphazero.training.replay_buffer import ReplayConfig
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+from alphazero.training.worker_process import WorkerProcess, WorkerSettings
+
+FILE = str(Path(__file__).parents[1] / "game" / "general_games.py")
+NET = asdict(NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8))
+CONFIG = SelfPlayConfig(games_per_generation=10, temperature_plies=4, random_plies=2)
+SEARCH = SearchConfig(num_simulations=6)
+
+
+def work(name: str = "MoveAgainGame") -> WorkerSettings:
+    return WorkerSettings(
+        load=functools.partial(registry.load, f"{FILE}:{name}"), net=NET, playing_net=NET, config=CONFIG, search=SEARCH,
+        replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", deterministic=False, threads=1,
+        cache_size=1 << 10, num_slots=4, seed=7, first_game=1, game_stride=2,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    torch.manual_seed(3)
+    loaded = registry.load(f"{FILE}:MoveAgainGame")
+    loaded.make_net(loaded.game, NET).save(tmp_path / "net.safetensors", {"generation": 0})
+    return tmp_path / "net.safetensors"
+
+
+def on_a_thread(weights: Path) -> SelfPlay:
+    loaded = registry.load(f"{FILE}:MoveAgainGame")
+    kernels, net = Kernels(loaded.game), loaded.make_net(loaded.game, NET)
+    net.load(weights)
+    return SelfPlay(kernels, CONFIG, SEARCH, Evaluator(kernels, net, 1 << 10), 4, 7, 1, 2)
+
+
+def test_a_process_plays_what_a_thread_would(weights: Path):
+    process, thread = WorkerProcess(work(), lambda: weights, threading.Event()), on_a_thread(weights)
+    try:
+        for _ in range(2):
+            here, there = thread.play(6), process.play(6)
+            for name, array in here.arrays().items():
+                np.testing.assert_array_equal(there.arrays()[name], array)
+        assert (process.num_games, process.num_positions) == (thread.num_games, thread.num_positions)
+        assert process.num_simulations == thread.num_simulations
+        assert process.num_requests >= process.num_evaluations > 0
+        states = thread.state(), process.state()
+        for name, array in states[0].items():
+            np.testing.assert_array_equal(states[1][name], array)
+        process.play(3)
+        process.restore(states[0])
+        np.testing.assert_array_equal(process.play(5).states, thread.play(5).states)
+    finally:
+        process.close()
+    assert not process._process.is_alive()
+
+
+def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
+    process = WorkerProcess(work(), lambda: weights, threading.Event())
+    process.state()
+    process._process.kill()
+    with pytest.raises(TrainingError, match="has died"):
+        process.play(5)
+    process.close()
+
+
+def test_a_process_that_is_gone_after_a_wish_to_stop_is_no_fault(weights: Path):
+    stop = threading.Event()
+    process = WorkerProcess(work(), lambda: weights, stop)
+    process.state()
+    stop.set()
+    process._process.terminate()
+    with pytest.raises(Stopped):
+        process.state()
+    process.close()
+
+
+PARENT = """
+import functools, os, sys, threading, time
+sys.path.insert(0, {root!r})
+from tests.training import test_worker_process as tests
+from alphazero.training.worker_process import WorkerProcess
+
+if __name__ == "__main__":
+    process = WorkerProcess(tests.work(), lambda: {weights!r}, threading.Event())
+    threading.Thread(target=process.play, args=(10**9,), daemon=True).start()
+    while process.num_positions == 0:
+        time.sleep(0.1)
+    print(process._process.pid, flush=True)
+    os._exit(1)
+"""
+
+
+def test_a_process_does_not_go_on_when_its_parent_is_gone(weights: Path, tmp_path: Path):
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT.format(root=str(Path(__file__).parents[2]), weights=str(weights)))
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    pid = int(result.stdout)
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists() and not _is_running(pid):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"process {pid} goes on")
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_being_asked_to_stop_ends_the_games_early(weights: Path):
+    process, stop = WorkerProcess(work(), lambda: weights, threading.Event()), threading.Event()
+    try:
+        process.play(2)  # it is ready
+        threading.Timer(1.0, stop.set).start()
+        begin = time.monotonic()
+        assert len(process.play(10**9, stop)) > 0
+        assert time.monotonic() < begin + 60  # else it would have gone on for days
+        stop.clear()
+        assert len(process.play(2)) > 0
+    finally:
+        process.close()
+
+
+def test_a_fault_of_the_game_comes_back_as_the_sentence_it_is(weights: Path):
+    process = WorkerProcess(work("NoPlayer"), lambda: weights, threading.Event())
+    try:
+        with pytest.raises(GameError, match="getNextState must give a board and the next player"):
+            process.play(2)
+    finally:
+        process.close()
+
+
+def with_a_net_that_tells() -> LoadedGame:
+    """Its answer is how torch adds up in the process that asks."""
+    loaded = registry.load(f"{FILE}:MoveAgainGame")
+
+    def make_net(*arguments) -> TorchNet:
+        net = loaded.make_net(*arguments)
+
+        def tell(*question):
+            raise EvaluationError(f"in a fixed order: {torch.are_deterministic_algorithms_enabled()}")
+
+        net.evaluate = tell
+        return net
+
+    return replace(loaded, make_net=make_net)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_process_computes_in_a_fixed_order_if_the_run_does(weights: Path, deterministic: bool):
+    begun = replace(work(), load=with_a_net_that_tells, deterministic=deterministic)
+    process = WorkerProcess(begun, lambda: weights, threading.Event())
+    try:
+        with pytest.raises(EvaluationError, match=f"in a fixed order: {deterministic}"):
+            process.play(2)
+    finally:
+        process.close()

@@ -1,0 +1,131 @@
+"""Who plays and learns where: several devices do what one would."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, TrainingError, is_out_of_memory
+from alphazero.game import registry
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.coach import Coach
+from alphazero.training.config import RunConfig
+from alphazero.training.workers import name_devices
+from tests.training.test_coach import TINY, gate_that_passes
+
+
+def run(path: Path, devices: list[str], generations: int = 2, config: RunConfig = TINY) -> Coach:
+    torch.manual_seed(5)
+    with RunFolder.create(path, {}) as folder:
+        config = replace(config, generations=generations)
+        coach = Coach(registry.load("tictactoe"), config, folder, seed=3, threads=2, devices=devices)
+        try:
+            coach.run()
+        finally:
+            coach.close()
+    return coach
+
+
+def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(tmp_path: Path):
+    """Every process plays its share of the games and adds its part to every update, as threads do."""
+    expect_the_same(run(tmp_path / "one", ["cpu"]), run(tmp_path / "two", ["cpu", "cpu"]))
+
+
+def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The candidate of the second generation takes over from a net of other sizes, in all processes."""
+    run(tmp_path / "first", ["cpu"], generations=1)
+    config = replace(TINY, initial_net=str(tmp_path / "first"), net=replace(TINY.net, channels=12))
+    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    one, two = (run(tmp_path / f"{len(d)}", d, generations=4, config=config) for d in (["cpu"], ["cpu", "cpu"]))
+    expect_the_same(one, two)
+    lines = (tmp_path / "2" / "metrics.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["cpu_seconds"] > 0 for line in lines)
+
+
+def expect_the_same(one: Coach, two: Coach) -> None:
+    assert len(two.workers.learners) == 1
+    for (number, here), (_, there) in zip(one.replay.generations, two.replay.generations, strict=True):
+        for name, array in here.arrays().items():
+            np.testing.assert_array_equal(there.arrays()[name], array, err_msg=f"{name} of generation {number}")
+    for name, tensor in one.net.module.state_dict().items():
+        assert torch.equal(two.net.module.state_dict()[name], tensor), name
+
+
+def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path: Path, monkeypatch):
+    run(tmp_path, ["cpu"], generations=1)
+    monkeypatch.setattr("alphazero.training.coach.Kernels", None)
+    for devices in (["cpu", "cpu"], ["cuda"]):
+        with RunFolder.open(tmp_path) as folder, pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"):
+            Coach(registry.load("tictactoe"), TINY, folder, seed=3, threads=2, devices=devices)
+
+
+@pytest.mark.parametrize(
+    ("visible", "named"),
+    [(None, ["cuda:0", "cuda:1"]), ("2,5", ["cuda:2", "cuda:5"]), ("GPU-a,GPU-b", ["cuda:GPU-a", "cuda:GPU-b"])],
+)
+def test_gpus_are_named_as_the_machine_does(visible: str | None, named: list[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert name_devices(["cuda:0", "cuda:1"]) == named
+    assert name_devices(["cpu"]) == ["cpu"] and name_devices(["cuda"]) == ["cuda"]
+
+
+def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        config = replace(TINY, generations=2)
+        coach = Coach(registry.load("tictactoe"), config, folder, seed=3, threads=2, devices=["cpu", "cpu"])
+        learn = coach.learner.learn
+
+        def learn_alone(*arguments):
+            if coach.generation == 1:
+                coach.workers.learners[0]._process.kill()
+            return learn(*arguments)
+
+        monkeypatch.setattr(coach.learner, "learn", learn_alone)
+        try:
+            with pytest.raises(TrainingError, match="has died"):
+                coach.run()
+        finally:
+            coach.close()
+        assert coach.saved_generation == 1
+
+
+def test_a_process_that_fails_to_learn_says_why_and_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        config = replace(TINY, generations=2)
+        coach = Coach(registry.load("tictactoe"), config, folder, seed=3, threads=2, devices=["cpu", "cpu"])
+        learn = coach.workers.learners[0].learn
+        monkeypatch.setattr(
+            coach.workers.learners[0], "learn", lambda job: learn(replace(job, weights=tmp_path / "none"))
+        )
+        try:
+            with pytest.raises(CheckpointError, match="none"):
+                coach.run()
+        finally:
+            coach.close()
+
+
+def test_a_batch_must_do_for_all_devices(tmp_path: Path):
+    config = replace(TINY, learner=replace(TINY.learner, batch_size=3))
+    with RunFolder.create(tmp_path / "run", {}) as folder, pytest.raises(InvalidSetting, match="4 or more"):
+        Coach(registry.load("tictactoe"), config, folder, seed=0, threads=2, devices=["cpu", "cpu"])
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (torch.OutOfMemoryError(), True),
+        (RuntimeError("GET was unable to find an engine to execute this computation"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (MemoryError(), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+    ],
+)
+def test_what_a_lack_of_memory_looks_like(error: Exception, is_one: bool):
+    assert is_out_of_memory(error) == is_one
