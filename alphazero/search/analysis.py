@@ -1,17 +1,81 @@
-"""A search of one position that can be watched: visits, value, prior and the best line behind every action."""
+"""Searches of one position: `search_position` returns what a whole search finds, `Analysis` can be read at any time."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from alphazero.errors import IllegalAction
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from alphazero.nets.neural_net import DeviceEvaluate
+from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
 from alphazero.search.cuda_search import make_search
+from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from alphazero.search.tree import ROOT, UNPROVEN, UNVISITED, Tree
+
+QUIET = SearchConfig(noise_fraction=0.0)
+"""PUCT without noise: the visits are spent on finding the best action, and on nothing else."""
+
+_kernels_of = functools.lru_cache(maxsize=8)(Kernels)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of searching one position."""
+
+    position: Position
+    best: int
+    """The best action."""
+    policy: np.ndarray
+    """`float32[A]`: the share of each action, sums to 1; 0 on illegal actions and on proven mistakes."""
+    visits: np.ndarray
+    """`int32[A]`: simulations spent on each action."""
+    q: np.ndarray
+    """`float32[A]` in [-1, 1]: the value of each action for the player to move; nan on illegal actions."""
+    value: float
+    """The position's value in [-1, 1] for the player to move."""
+    proven: bool
+    """The search has seen all that matters to the end of the game, so `value` is exactly -1, 0 or 1."""
+    line: tuple[int, ...]
+    """The best action and the expected play after it."""
+
+
+def search_position(
+    position: Position,
+    net: NeuralNet | Evaluate,
+    simulations: int | None = None,
+    config: SearchConfig = QUIET,
+    seed: int = 0,
+) -> Found:
+    """Searches one position on the processor, with a network or any `evaluate` function of `mcts`.
+
+    `simulations` replaces the number in `config`; `seed` matters only to a config with noise. The search runs on the
+    canonical mirror image of the position (`Kernels.canonical`), so mirrored positions get mirrored results.
+    Raises IllegalAction if the game is over at `position`.
+    """
+    if position.terminal:
+        raise IllegalAction("the game is over at this position, so there is nothing to search: take back a move")
+    if simulations is not None:
+        config = replace(config, num_simulations=simulations)
+    kernels = _kernels_of(position.game)
+    evaluate = Evaluator(kernels, net, 1 << 14, sees_wins=True) if isinstance(net, NeuralNet) else net
+    states, symmetries = kernels.canonical(position.state[None])
+    own = position.game.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
+    search = Search(kernels, config, evaluate, 1, seed)
+    result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
+    best = int(result.actions[0])
+    policy, visits, q = (np.empty_like(part[0]) for part in (result.policy, result.visit_counts, result.q))
+    policy[own], visits[own] = result.policy[0], result.visit_counts[0]
+    q[own] = np.clip(result.q[0], -1.0, 1.0)
+    q[~position.legal_mask] = np.nan
+    line = best, *_best_line(search.tree, int(search.tree.child[0, ROOT, best]))
+    return Found(
+        position=position, best=int(own[best]), policy=policy, visits=visits, q=q, value=float(result.values[0]),
+        proven=bool(search.tree.proven[0, ROOT] != UNPROVEN), line=tuple(int(own[action]) for action in line),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

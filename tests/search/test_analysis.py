@@ -1,13 +1,19 @@
 """A search that is watched finds what the search finds, and its best lines can be played."""
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
+from alphazero.errors import IllegalAction
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import open_contestant
+from alphazero.search.analysis import Found, search_position
 from alphazero.search.mcts import Search, SearchConfig
 from alphazero.search.rollouts import playouts
+from tests.search.reference_search import random_positions
 
 CONNECT_4 = registry.load("connect4")
 
@@ -52,3 +58,92 @@ def test_a_win_is_followed_to_its_end():
 def test_noise_and_halving_of_the_player_are_left_out():
     plain = analysed("4 4", "mcts:64")[1]
     assert analysed("4 4", "mcts:64@noise_fraction=0.5,gumbel_actions=4,root_temperature=2")[1] == plain
+
+
+# --- one position, one result ---
+
+
+class Lopsided:
+    """A net whose answers depend on every plane, so that it answers differently for a mirror image."""
+
+    def __init__(self, game):
+        self.weights = np.random.default_rng(3).normal(
+            size=(int(np.prod(game.observation_shape)), game.num_actions + 1)
+        )
+        self.num_positions = 0
+
+    def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.num_positions += len(observations)
+        out = observations.reshape(len(observations), -1) @ self.weights
+        priors = np.where(legal_masks, np.exp(out[:, :-1]), 0.0)
+        return (priors / priors.sum(axis=1, keepdims=True)).astype(np.float32), np.tanh(out[:, -1]).astype(np.float32)
+
+
+NeuralNet.register(Lopsided)
+
+
+def lopsided(game) -> NeuralNet:
+    return cast(NeuralNet, Lopsided(game))
+
+
+def mirrored(position: Position, symmetry: int) -> Position:
+    actions = position.game.symmetries[1][symmetry]
+    image = [int(np.flatnonzero(actions == action)[0]) for action in position.actions]
+    return position.game.position(image)
+
+
+def contents(found: Found, order: Any = slice(None)) -> tuple[Any, ...]:
+    return (
+        found.policy[order].tobytes(),
+        found.visits[order].tobytes(),
+        found.q[order].tobytes(),
+        found.value,
+        found.proven,
+    )
+
+
+@pytest.mark.parametrize("name", ["connect4", "tictactoe"])
+@pytest.mark.parametrize("settings", [{}, {"gumbel_actions": 4}])
+def test_a_mirrored_position_gets_the_mirrored_result(name: str, settings: dict[str, Any]):
+    game = registry.load(name).game
+    net, config = lopsided(game), SearchConfig(num_simulations=60, noise_fraction=0.0, **settings)
+    asymmetric = 0
+    for position in random_positions(game, 12, seed=9):
+        images = [mirrored(position, symmetry) for symmetry in range(len(game.symmetries[1]))]
+        if len({image.state.tobytes() for image in images}) < len(images):
+            continue  # it is its own mirror image, so that several actions are equally good
+        asymmetric += 1
+        found = search_position(position, net, config=config)
+        for image, actions in zip(images, game.symmetries[1], strict=True):
+            other = search_position(image, net, config=config)
+            assert tuple(actions[list(other.line)]) == found.line and actions[other.best] == found.best
+            assert contents(other) == contents(found, actions)
+    assert asymmetric >= 5
+
+
+def test_a_found_result_agrees_with_itself_and_the_rules():
+    game = CONNECT_4.game
+    for position in random_positions(game, 12, seed=4):
+        found = search_position(position, lopsided(game), simulations=80)
+        assert found.visits.sum() == 80 and found.policy.sum() == pytest.approx(1)
+        assert found.best == found.line[0] == found.policy.argmax()
+        assert not found.policy[~position.legal_mask].any() and not found.visits[~position.legal_mask].any()
+        assert (np.isnan(found.q) == ~position.legal_mask).all() and (abs(found.q[position.legal_mask]) <= 1).all()
+        assert not found.proven or found.value in (-1, 0, 1)
+        assert found.value == pytest.approx(float(np.nanmax(found.q)), abs=0.5)
+        played(position, found.line)
+
+
+def test_a_win_is_proven_with_its_line():
+    position = CONNECT_4.game.position_from_text("4 4 5 5")
+    found = search_position(position, playouts(Kernels(CONNECT_4.game), 1), simulations=2000)
+    assert found.proven and found.value == 1.0 and found.best in (2, 5)
+    final = played(position, found.line)
+    assert final.terminal and final.outcome == 1
+    assert found.q[found.best] == 1.0 and found.policy[found.best] > 0
+
+
+def test_a_finished_game_is_refused():
+    over = CONNECT_4.game.position_from_text("1 2 1 2 1 2 1")
+    with pytest.raises(IllegalAction, match="game is over"):
+        search_position(over, lopsided(CONNECT_4.game))
