@@ -160,7 +160,7 @@ def play_match(
 
 def get_ready(kernels: Kernels, player: Player) -> None:
     """Lets the player compile what it needs: that is no thinking, and none of its moves should take the time."""
-    if not player.one_at_a_time:
+    if not isinstance(player, FollowingPlayer):
         player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
@@ -233,20 +233,23 @@ class _Match:
         player, states, games = self._players[index], self._states[rows], self._games[rows]
         plies = np.array([len(self._actions[row]) for row in rows], np.int64)
         begin = time.perf_counter()
+        answered = np.ones(len(rows), bool)
         if isinstance(player, FollowingPlayer):
-            action = self._ask_follower(player, index, int(rows[0]))
-            if action is None:
-                return np.array([-1])
-            actions = np.array([action])
+            answers = [self._ask_follower(player, index, int(row)) for row in rows]
+            answered = np.array([answer is not None for answer in answers])
+            actions = np.array([-1 if answer is None else answer for answer in answers])
         else:
             actions = np.asarray(player.select_actions(states.copy(), games, plies), np.int64)
         taken = time.perf_counter() - begin
-        self._seconds[index] += taken
-        self._game_seconds[games, index] += taken / len(rows)
-        self._moves[index] += len(rows)
+        num_answers = int(answered.sum())
+        if num_answers:
+            self._seconds[index] += taken
+            self._game_seconds[games[answered], index] += taken / num_answers
+            self._moves[index] += num_answers
         legal_masks, _, _ = self._kernels.describe_all(states)
         allowed = (actions >= 0) & (actions < legal_masks.shape[1])
         allowed[allowed] = legal_masks[allowed, actions[allowed]]
+        allowed |= ~answered
         if not allowed.all():
             wrong = int(np.flatnonzero(~allowed)[0])
             history = self._actions[rows[wrong]]

@@ -26,17 +26,29 @@ taken them away; it is split into words as a shell would, but no shell runs it.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
+from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
+from alphazero.players.contestant_text import (
+    ContestantText,
+    is_path,
+    number_setting,
+    parse_settings,
+    refuse_argument,
+    refuse_settings,
+    split_text,
+    whole_argument,
+)
+from alphazero.players.function_player import FunctionPlayer, LogitsPlayer, find_function
 from alphazero.players.gtp_player import TIMEOUT, GtpPlayer
 from alphazero.players.human import HumanPlayer
 from alphazero.players.net_players import SearchPlayer, make_net_player
@@ -46,10 +58,7 @@ from alphazero.search.rollouts import playouts
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import resolve_checkpoint
 
-if TYPE_CHECKING:
-    from alphazero.nets.neural_net import NeuralNet
-
-
+Contestant = str | Player | NeuralNet | Callable[[Position], int]
 NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
 """What every game has."""
 ADVICE = 400
@@ -64,21 +73,36 @@ SIMULATIONS_PER_ACTION = 16
 those that it leaves out are never looked at, however long it searches."""
 
 _SIMULATIONS = {"simulations", "num_simulations"}
-_TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
-_TRUTHS = {"true": True, "false": False}
 
 
-@dataclass(frozen=True)
-class _Text:
-    """A contestant's text in its parts."""
+def make_player(
+    contestant: Contestant,
+    loaded: LoadedGame,
+    *,
+    seed: int = 0,
+    threads: int = 1,
+    simulations: int | None = None,
+    device: str = "auto",
+) -> Player:
+    """A player from a contestant's text, a Player, a network, or a function from positions to actions.
 
-    whole: str
-    head: str
-    """All but the settings."""
-    name: str
-    """The head up to its first colon."""
-    argument: str
-    settings: Mapping[str, str]
+    A network searches with `simulations` per ply, SearchConfig's default if that is None; at 0 it plays by its policy
+    alone. The rest is as for `open_contestant`.
+    """
+    if isinstance(contestant, str):
+        return open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
+    if isinstance(contestant, Player):
+        return contestant
+    if isinstance(contestant, NeuralNet):
+        config = PLAY if simulations is None else replace(PLAY, num_simulations=simulations) if simulations else None
+        kernels = Kernels(loaded.game)
+        return make_net_player("net", kernels, contestant, config, seed=seed, threads=threads)
+    if callable(contestant) and not hasattr(contestant, "forward"):
+        return FunctionPlayer(loaded.game, contestant)
+    raise InvalidSetting(
+        "a contestant is a text, a Player, a NeuralNet, or a function from a position to an action, not a "
+        f"{type(contestant).__name__}"
+    )
 
 
 def open_contestant(
@@ -88,7 +112,7 @@ def open_contestant(
 
     `device` is where nets compute, one of DEVICES. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
-    parts, kernels = _find_shipped(_split(text), loaded), Kernels(loaded.game)
+    parts, kernels = _find_shipped(split_text(text), loaded), Kernels(loaded.game)
     if parts.name in loaded.contestants:
         player: Player = loaded.contestants[parts.name](
             kernels, parts.argument, parts.settings, seed=seed, threads=threads
@@ -103,7 +127,7 @@ def open_contestant(
         player = _open_engine(parts, loaded)
     elif parts.name in NAMES:
         player = _open_plain(parts, kernels, seed, threads)
-    elif _is_path(parts):
+    elif is_path(parts):
         player = _open_net(parts, loaded, kernels, seed, threads, simulations, device)
     else:
         raise UnknownName("contestant", parts.head, [*NAMES, *loaded.contestants, *loaded.nets], HINT)
@@ -138,104 +162,62 @@ def find_checkpoint(text: str, loaded: LoadedGame) -> Path:
 
 def game_of(text: str) -> str | None:
     """The game on the card of the checkpoint that `text` names; None if it names no checkpoint."""
-    parts = _split(text)
-    if parts.name in NAMES or not _is_path(parts):
+    parts = split_text(text)
+    if parts.name in NAMES or not is_path(parts):
         return None
     return str(_find_checkpoint(parts.head)[1]["game"])
 
 
 def weights_of(text: str, loaded: LoadedGame) -> str | None:
     """SHA-256 of the weights in the checkpoint that `text` names; None if it names no checkpoint."""
-    parts = _find_shipped(_split(text), loaded)
-    if parts.name in NAMES or not _is_path(parts):
+    parts = _find_shipped(split_text(text), loaded)
+    if parts.name in NAMES or not is_path(parts):
         return None
     return sha256_of(_find_checkpoint(parts.head)[0])
 
 
-def _find_shipped(parts: _Text, loaded: LoadedGame) -> _Text:
+def _find_shipped(parts: ContestantText, loaded: LoadedGame) -> ContestantText:
     """The parts with the path of a shipped net instead of its name."""
     if parts.name in NAMES or parts.name in loaded.contestants or parts.name not in loaded.nets:
         return parts
-    _refuse_argument(parts)
+    refuse_argument(parts)
     path = str(loaded.nets[parts.name])
     return replace(parts, head=path, name=path)
 
 
-def _split(text: str) -> _Text:
-    match = re.fullmatch(r"(.*)@(\w+=[^\"]*)", text, re.DOTALL)
-    head, settings_text = match.groups() if match else (text, "")
-    settings: dict[str, str] = {}
-    for item in filter(None, settings_text.split(",")):
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise InvalidSetting(f"{text!r}: {item!r} is not of the form setting=value")
-        if name in settings:
-            raise InvalidSetting(f"{text!r} gives {name} twice")
-        settings[name] = value
-    name, _, argument = head.partition(":")
-    return _Text(text, head, name, argument, settings)
-
-
-def _is_path(parts: _Text) -> bool:
-    path = re.sub(r":\d+$", "", parts.head)
-    return os.sep in path or path.endswith(".safetensors") or (path != "" and os.path.exists(path))
-
-
-def _open_plain(parts: _Text, kernels: Kernels, seed: int, threads: int) -> Player:
+def _open_plain(parts: ContestantText, kernels: Kernels, seed: int, threads: int) -> Player:
     """The players without settings."""
-    _refuse_settings(parts)
+    refuse_settings(parts)
     if parts.name == "minimax":
-        return MinimaxPlayer(kernels, _whole_argument(parts, "a depth", "minimax:4"), seed, threads)
-    _refuse_argument(parts)
+        return MinimaxPlayer(kernels, whole_argument(parts, "a depth", "minimax:4"), seed, threads)
+    refuse_argument(parts)
     return GreedyPlayer(kernels, seed) if parts.name == "greedy" else RandomPlayer(kernels, seed)
 
 
-def _open_human(parts: _Text, loaded: LoadedGame, kernels: Kernels, seed: int) -> HumanPlayer:
-    _refuse_settings(parts)
-    _refuse_argument(parts)
+def _open_human(parts: ContestantText, loaded: LoadedGame, kernels: Kernels, seed: int) -> HumanPlayer:
+    refuse_settings(parts)
+    refuse_argument(parts)
     config = replace(PLAY, num_simulations=ADVICE)
     adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [playouts(kernels, seed)], config, seed)
     return HumanPlayer(loaded.game, adviser, loaded.make_truth and loaded.make_truth(loaded.game), seed)
 
 
-def _open_function(parts: _Text, kernels: Kernels, seed: int) -> Player:
-    from alphazero.players.function_player import FunctionPlayer
+def _open_function(parts: ContestantText, kernels: Kernels, seed: int) -> Player:
+    temperature = Temperature(**parse_settings(parts, get_type_hints(Temperature)))
+    function = find_function(parts.argument)
+    return LogitsPlayer(kernels, function, seed, temperature, f"python:{parts.argument}")
 
-    types = get_type_hints(Temperature)
-    return FunctionPlayer(kernels, parts.argument, seed, Temperature(**_parse_settings(parts, types)))
 
-
-def _open_engine(parts: _Text, loaded: LoadedGame) -> Player:
-    timeout = _number_setting(parts, "timeout", TIMEOUT, 0.01, 86_400.0)
+def _open_engine(parts: ContestantText, loaded: LoadedGame) -> Player:
+    timeout = number_setting(parts, "timeout", TIMEOUT, 0.01, 86_400.0)
     quoted = re.fullmatch(r"\s*\"(.*)\"\s*", parts.argument, re.DOTALL)
     words = loaded.gtp_words(loaded.game)
     return GtpPlayer(loaded.game, words, quoted[1] if quoted else parts.argument, timeout)
 
 
-def _number_setting(parts: _Text, name: str, default: float, low: float, high: float) -> float:
-    """The only setting that such a contestant takes."""
-    for given in parts.settings:
-        if given != name:
-            raise UnknownName("setting", given, [name])
-    value = float(_parse_setting(name, parts.settings.get(name, str(default)), float))
-    if not low <= value <= high:
-        raise InvalidSetting(f"the {name} of {parts.name} must lie between {low:g} and {high:g}, not {value:g}")
-    return value
-
-
-def _refuse_settings(parts: _Text) -> None:
-    if parts.settings:
-        raise InvalidSetting(f"{parts.name} takes no settings, so {parts.whole!r} means nothing")
-
-
-def _refuse_argument(parts: _Text) -> None:
-    if parts.argument or parts.head != parts.name:
-        raise InvalidSetting(f"{parts.name} takes no argument, so {parts.head!r} means nothing")
-
-
-def _open_mcts(parts: _Text, kernels: Kernels, seed: int, threads: int, simulations: int | None) -> Player:
+def _open_mcts(parts: ContestantText, kernels: Kernels, seed: int, threads: int, simulations: int | None) -> Player:
     if parts.argument or (simulations is None and not parts.settings.keys() & _SIMULATIONS):
-        simulations = _whole_argument(parts, "its simulations per ply", "mcts:400")
+        simulations = whole_argument(parts, "its simulations per ply", "mcts:400")
         if parts.settings.keys() & _SIMULATIONS:
             raise InvalidSetting(f"{parts.whole!r} gives its simulations twice")
     config, temperature = _search_settings(parts, simulations)
@@ -245,7 +227,13 @@ def _open_mcts(parts: _Text, kernels: Kernels, seed: int, threads: int, simulati
 
 
 def _open_net(
-    parts: _Text, loaded: LoadedGame, kernels: Kernels, seed: int, threads: int, simulations: int | None, device: str
+    parts: ContestantText,
+    loaded: LoadedGame,
+    kernels: Kernels,
+    seed: int,
+    threads: int,
+    simulations: int | None,
+    device: str,
 ) -> Player:
 
     net, card = _load_net(parts.head, loaded, device)
@@ -286,21 +274,13 @@ def _load_net(text: str, loaded: LoadedGame, device: str) -> tuple[NeuralNet, di
     return net, card
 
 
-def _whole_argument(parts: _Text, what: str, example: str) -> int:
-    try:
-        return _parse_whole(parts.argument)
-    except ValueError:
-        given = f"not {parts.argument!r}" if parts.argument else "which is missing"
-        raise InvalidSetting(f"{parts.name} takes {what} as a whole number, {given}: write {example}") from None
-
-
 def _search_settings(
-    parts: _Text, simulations: int | None, base: SearchConfig = PLAY
+    parts: ContestantText, simulations: int | None, base: SearchConfig = PLAY
 ) -> tuple[SearchConfig | None, Temperature]:
     """The search that a contestant asks for, None for 0 simulations; and the temperature."""
     types = {name: kind for name, kind in get_type_hints(SearchConfig).items() if name != "reuse_subtree"}
     of_temperature = get_type_hints(Temperature)
-    values = _parse_settings(parts, types | of_temperature | {"simulations": int})
+    values = parse_settings(parts, types | of_temperature | {"simulations": int})
     if values.keys() >= _SIMULATIONS:
         raise InvalidSetting(f"{parts.whole!r} gives its simulations twice")
     temperature = Temperature(**{name: values.pop(name) for name in of_temperature if name in values})
@@ -314,29 +294,3 @@ def _search_settings(
     if num_simulations is not None and num_simulations < 0:
         raise InvalidSetting(f"simulations must not be negative: {num_simulations}")
     return replace(base, **values), temperature
-
-
-def _parse_settings(parts: _Text, types: Mapping[str, type]) -> dict[str, Any]:
-    """The settings of a contestant, as their types have it."""
-    values: dict[str, Any] = {}
-    for name, text in parts.settings.items():
-        if name not in types:
-            raise UnknownName("setting", name, types)
-        values[name] = _parse_setting(name, text, types[name])
-    return values
-
-
-def _parse_setting(name: str, text: str, kind: type) -> int | float | bool:
-    try:
-        if kind is bool:
-            return _TRUTHS[text.lower()]
-        return _parse_whole(text) if kind is int else float(text)
-    except (KeyError, ValueError):
-        raise InvalidSetting(f"setting {name} takes {_TYPES[kind]}, not {text!r}") from None
-
-
-def _parse_whole(text: str) -> int:
-    """ValueError unless `text` is a whole number of a sane length."""
-    if len(text) > 18:
-        raise ValueError
-    return int(text)

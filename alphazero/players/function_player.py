@@ -1,8 +1,12 @@
-"""A player that is somebody's function `(observations) -> logits`, such as a torch module: `python:MODULE:FUNCTION`."""
+"""Players that are somebody's function: from a position to an action, or from observations to logits.
+
+`LogitsPlayer` is also `python:MODULE:FUNCTION` on the command line.
+"""
 
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,30 +14,86 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import EvaluationError, InvalidSetting, UnknownName
+from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, UnknownName
+from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.user_code import can_be_found, import_file, naming
 from alphazero.players.net_players import PolicyPlayer
-from alphazero.players.player import Assessment, Temperature
+from alphazero.players.player import BEST, Assessment, FollowingPlayer, Temperature
 
 EXAMPLE = "write python:my_net.py:policy, with the path of a file, or python:my_package.my_net:policy"
 
 
-class FunctionPlayer(PolicyPlayer):
-    """Plays the legal action of highest logit, or at a temperature T > 0 draws one by exp(logit / T)."""
+class FunctionPlayer(FollowingPlayer):
+    """Plays `function(position)`: the function takes a `Position` and returns one of its `legal_actions`.
 
-    def __init__(self, kernels: Kernels, where: str, seed: int, temperature: Temperature):
-        super().__init__("", kernels, [_Evaluate(kernels, where, find_function(where))], seed, temperature)
+    In a match the position knows its history. Errors of the function are raised as they are.
+    """
+
+    one_at_a_time = False
+
+    def __init__(self, game: Game, function: Callable[[Position], int], name: str = ""):
+        super().__init__(game)
+        self.name, self._function = name or name_of(function), function
+
+    def choose(self, position: Position, game: int) -> int:
+        """The function's action; raises EvaluationError if it is no whole number, IllegalAction if it is not legal."""
+        answer = self._function(position)
+        try:
+            action = operator.index(answer)
+        except TypeError:
+            raise EvaluationError(
+                f"{self.name} must return an action, one of position.legal_actions, and returned {answer!r:.80}"
+            ) from None
+        if action not in position.legal_actions:
+            raise IllegalAction(
+                f"{self.name} returned {action}, which is not a legal action (legal: {position.legal_actions})"
+            )
+        return action
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        """As for every player; the function then sees positions without their history."""
+        positions = [
+            Position(self._game, state.copy(), self._game.mover(state, int(ply) % 2), ())
+            for state, ply in zip(states, plies, strict=True)
+        ]
+        return np.array(
+            [self.choose(position, int(game)) for position, game in zip(positions, games, strict=True)], np.int64
+        )
+
+
+class LogitsPlayer(PolicyPlayer):
+    """Plays by `function(observations) -> logits`, where `observations` is a torch tensor `float32[n, P, H, W]`.
+
+    The logits are a tensor or an array `[n, A]`. The player takes the legal action of highest logit, or at a
+    temperature T > 0 draws one by exp(logit / T).
+    """
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        function: Callable[..., Any],
+        seed: int,
+        temperature: Temperature = BEST,
+        name: str = "",
+    ):
+        name = name or name_of(function)
+        super().__init__(name, kernels, [_Evaluate(kernels, name, function)], seed, temperature)
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
-        return replace(super().assess(states, games, plies), values=None)  # a policy knows none
+        return replace(super().assess(states, games, plies), values=None)  # logits hold no value
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """A name for a player that is this function."""
+    return getattr(function, "__name__", None) or type(function).__name__
 
 
 def find_function(where: str) -> Callable[..., Any]:
-    """What `MODULE:FUNCTION` names, MODULE being dotted or the path of a .py file, FUNCTION after the last colon.
+    """The function that `MODULE:FUNCTION` names; MODULE is dotted or the path of a .py file.
 
-    A torch module is set to evaluation: else its answers might depend on what else is in the batch.
-    Raises InvalidSetting or UnknownName.
+    FUNCTION is the part after the last colon. A torch module is set to evaluation: else its answers might depend on
+    the rest of the batch. Raises InvalidSetting or UnknownName.
     """
     module_name, _, name = where.rpartition(":")
     if not module_name or not name:
@@ -55,15 +115,15 @@ def find_function(where: str) -> Callable[..., Any]:
 
 
 class _Evaluate:
-    """The function as an `evaluate`: a softmax over the legal logits, and 0 for a value."""
+    """The function as an `evaluate`: a softmax over the legal logits, and 0 for every value."""
 
-    def __init__(self, kernels: Kernels, where: str, function: Callable[..., Any]):
-        self._kernels, self._where, self._function = kernels, where, function
+    def __init__(self, kernels: Kernels, name: str, function: Callable[..., Any]):
+        self._kernels, self._name, self._function = kernels, name, function
 
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import torch
 
-        with naming(f"python:{self._where}", EvaluationError), torch.no_grad():
+        with naming(self._name, EvaluationError), torch.no_grad():
             answer = self._function(torch.from_numpy(self._kernels.observations(states)))
             if isinstance(answer, torch.Tensor):
                 answer = answer.detach().double().cpu().numpy()
@@ -80,7 +140,7 @@ class _Evaluate:
                 f"an array of {answer.dtype} of shape {shape}" if shape is not None else f"a {type(answer).__name__}"
             )
             raise EvaluationError(
-                f"python:{self._where} must give logits as an array or tensor of {legal_masks.shape[0]} boards x "
+                f"{self._name} must give logits as an array or tensor of {legal_masks.shape[0]} boards x "
                 f"{legal_masks.shape[1]} actions, and gave {found}"
             )
         logits = np.where(legal_masks, np.real(answer).astype(np.float64), -np.inf)
@@ -88,7 +148,7 @@ class _Evaluate:
         if np.isnan(logits).any() or not np.isfinite(top).all():
             row = int(np.flatnonzero(np.isnan(logits).any(axis=1) | ~np.isfinite(top))[0])
             raise EvaluationError(
-                f"python:{self._where} gave no finite logit for the legal actions of board {row} of its batch: nan or "
+                f"{self._name} gave no finite logit for the legal actions of board {row} of its batch: nan or "
                 "infinite ones cannot be played by"
             )
         return logits

@@ -1,13 +1,21 @@
 """Functions of somebody else's as players: what they see, what they choose, and what is wrong with them."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
+from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting
 from alphazero.game import registry
-from alphazero.players.contestants import open_contestant
+from alphazero.game.kernels import Kernels
+from alphazero.matches.arena import play_match
+from alphazero.nets.resnet import make_net
+from alphazero.players.contestants import make_player, open_contestant
+from alphazero.players.function_player import FunctionPlayer, LogitsPlayer
+from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 
 TIC_TAC_TOE = registry.load("tictactoe")
 POLICIES = """
@@ -167,3 +175,109 @@ def test_a_file_that_cannot_be_imported(tmp_path, capsys):
     (tmp_path / "bad.py").write_text("x = 1\nx.y\n")
     assert run_command(pit.main, [f"python:{tmp_path}/bad.py:f", "random"]) == 2
     assert "AttributeError" in (said := capsys.readouterr().err) and "bad.py, line 2" in said
+
+
+def by_number(position):
+    return position.legal_actions[-1]
+
+
+@pytest.fixture(params=["function", "bound method", "lambda"])
+def last_legal(request):
+    class Chooser:
+        def choose(self, position):
+            return by_number(position)
+
+    return {"function": by_number, "bound method": Chooser().choose, "lambda": lambda p: np.int64(by_number(p))}[
+        request.param
+    ]
+
+
+def test_a_function_of_a_position_plays_a_match(last_legal):
+    player = make_player(last_legal, TIC_TAC_TOE)
+    assert isinstance(player, FunctionPlayer) and player.name
+    result = play_match(Kernels(TIC_TAC_TOE.game), player, make_player("greedy", TIC_TAC_TOE), 20, seed=1)
+    assert result.num_games == 20
+    for number, actions in zip(result.games, result.actions, strict=True):
+        position = TIC_TAC_TOE.game.position(actions[: result.opening_plies])
+        for action in actions[result.opening_plies :]:
+            if (position.ply + number) % 2 == 0:
+                assert action == position.legal_actions[-1]
+            position = position.play(action)
+
+
+def test_it_knows_the_history_of_every_game_of_a_match_side_by_side():
+    asked = []
+
+    def remember(position):
+        asked.append(position)
+        return position.legal_actions[0]
+
+    kernels = Kernels(TIC_TAC_TOE.game)
+    result = play_match(kernels, make_player(remember, TIC_TAC_TOE), make_player("random", TIC_TAC_TOE), 6, seed=2)
+    for position in asked:
+        assert any(actions[: position.ply] == position.actions for actions in result.actions)
+        again = TIC_TAC_TOE.game.position(position.actions)
+        assert again.state.tobytes() == position.state.tobytes() and again.to_play == position.to_play
+    assert len(asked) == result.moves[0] and result.seconds[0] > 0
+
+
+def test_it_answers_single_positions_without_their_history():
+    seen = []
+
+    def remember(position):
+        seen.append((position.to_play, position.actions))
+        return position.legal_actions[0]
+
+    assert choose(make_player(remember, TIC_TAC_TOE), "a1", "a1 b2 c3 b1") == [1, 2]
+    assert seen == [(1, ()), (0, ())]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        (None, EvaluationError, "must return an action, one of position.legal_actions, and returned None"),
+        ("a1", EvaluationError, "and returned 'a1'"),
+        (0.0, EvaluationError, "and returned 0.0"),
+        (9, IllegalAction, "returned 9, which is not a legal action"),
+        (-1, IllegalAction, "returned -1, which is not a legal action"),
+    ],
+)
+def test_a_wrong_action_of_a_function_is_named(answer, error, message):
+    def wrong(position):
+        return answer
+
+    with pytest.raises(error, match=f"^wrong .*{re.escape(message)}"):
+        play_match(
+            Kernels(TIC_TAC_TOE.game), make_player(wrong, TIC_TAC_TOE), make_player("random", TIC_TAC_TOE), 2, seed=1
+        )
+
+
+def test_an_error_of_a_function_is_raised_as_it_is():
+    def broken(position):
+        return {}["nothing"]
+
+    with pytest.raises(KeyError):
+        play_match(
+            Kernels(TIC_TAC_TOE.game), make_player(broken, TIC_TAC_TOE), make_player("random", TIC_TAC_TOE), 2, seed=1
+        )
+
+
+def test_logits_of_a_function_that_python_passes():
+    def prefer_last(observations):
+        return np.tile(np.arange(9.0), (len(observations), 1))
+
+    player = LogitsPlayer(Kernels(TIC_TAC_TOE.game), prefer_last, seed=1)
+    assert player.name == "prefer_last" and choose(player, "", "c3") == [8, 7]
+
+
+def test_a_player_is_made_of_what_stands_for_one():
+    player = make_player("greedy", TIC_TAC_TOE)
+    assert make_player(player, TIC_TAC_TOE) is player
+    net = make_net(TIC_TAC_TOE.game, {"blocks": 1, "channels": 8})
+    searching, alone = make_player(net, TIC_TAC_TOE, simulations=10), make_player(net, TIC_TAC_TOE, simulations=0)
+    assert isinstance(searching, SearchPlayer) and searching.num_simulations == 10
+    assert isinstance(alone, PolicyPlayer)
+    assert choose(searching, "a1")[0] in range(1, 9) and choose(alone, "a1")[0] in range(1, 9)
+    for wrong in (5, torch.nn.Linear(2, 2)):
+        with pytest.raises(InvalidSetting, match=f"not a {type(wrong).__name__}"):
+            make_player(wrong, TIC_TAC_TOE)
