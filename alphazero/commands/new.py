@@ -100,7 +100,7 @@ TEST = '''\
 
 from NAME import CLASS
 
-from alphazero.validator import validate
+from alphazero.game.validator import validate
 
 
 def test_it_keeps_all_laws():

@@ -230,7 +230,7 @@ def test_a_real_process_talks_over_pipes_and_keeps_its_output_clean(tmp_path):
     policy = tmp_path / "noisy.py"
     policy.write_text("def f(x):\n    print('thinking')\n    return x.reshape(len(x), -1)[:, :9]\n")
     done = subprocess.run(
-        [sys.executable, "-m", "alphazero.commands.gtp", f"python:{policy}:f", "--game", "tictactoe"],
+        [sys.executable, "-m", "alphazero.gtp", f"python:{policy}:f", "--game", "tictactoe"],
         cwd=ROOT, input="1 genmove b\n\nkomi 6.5\nfly\n2 showboard", capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import alphazero.commands.check
-import alphazero.commands.new
-from alphazero.commands import pit
+from alphazero.commands import check, new, pit
 from alphazero.commands import train as main_module
 from alphazero.commands.shared import run_command
 
@@ -20,11 +18,11 @@ QUICKLY = [
     "--generations", "1", "--net.blocks", "1", "--net.channels", "8", "--self-play.games-per-generation", "8",
     "--search.num-simulations", "4", "--gate.games", "4", "--evaluation.games", "2",
 ]  # fmt: skip
-MAINS = {"alphazero.commands.check": alphazero.check_game.main, "main.py": main_module.main, "pit.py": pit.main}
+MAINS = {"alphazero.check_game": check.main, "main.py": main_module.main, "pit.py": pit.main}
 
 
 def new_game(*argv: object) -> int:
-    return run_command(alphazero.new_game.main, [str(word) for word in argv])
+    return run_command(new.main, [str(word) for word in argv])
 
 
 def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -35,7 +33,7 @@ def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(tmp_path: Path, 
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0 and "4 passed" in result.stdout, result.stdout
-    assert run_command(alphazero.check_game.main, [str(tmp_path / "my_game.py")]) == 0
+    assert run_command(check.main, [str(tmp_path / "my_game.py")]) == 0
     said = capsys.readouterr().out
     assert "keeps all laws" in said and "warning" not in said and "compiled" in said
 
@@ -76,15 +74,13 @@ def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch,
         elif command == "pit.py":
             argv = ["runs/domineering-1@simulations=4" if word == "runs/domineering-1" else word for word in argv]
             argv += ["--games", "2"] * ("human" not in argv)
-        run = {"alphazero.commands.check": alphazero.check_game.main, "main.py": main_module.main, "pit.py": pit.main}[
-            command
-        ]
+        run = {"alphazero.check_game": check.main, "main.py": main_module.main, "pit.py": pit.main}[command]
         assert run_command(run, argv) == 0, capsys.readouterr()
         ran.append(command)
         said = capsys.readouterr()
-        if command == "alphazero.commands.check":
+        if command == "alphazero.check_game":
             assert "keeps all laws" in said.out and "warning" not in said.out
-    assert ran == ["alphazero.commands.check", "main.py", "pit.py", "pit.py"]
+    assert ran == ["alphazero.check_game", "main.py", "pit.py", "pit.py"]
 
 
 def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -93,10 +89,10 @@ def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest
     assert new_game("mirrored", "--folder", tmp_path) == 0
     path = tmp_path / "mirrored.py"
     path.write_text(path.read_text() + "\n" + mirrored)
-    assert run_command(alphazero.check_game.main, [str(path), "--games", "20"]) == 0
+    assert run_command(check.main, [str(path), "--games", "20"]) == 0
     assert "symmetries    2" in capsys.readouterr().out
     path.write_text(path.read_text().replace("return images, images", "return images, images[[0, 0]]"))
-    assert run_command(alphazero.check_game.main, [str(path), "--games", "20"]) == 2
+    assert run_command(check.main, [str(path), "--games", "20"]) == 2
     assert "symmetry 1 must turn a game into a game" in capsys.readouterr().err
 
 

@@ -20,7 +20,7 @@ from alphazero.game.record import read_records
 from alphazero.nets.torch_net import TorchNet
 from alphazero.progress import Progress
 
-ROOT = Path(pit.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run_pit(*arguments):
@@ -250,7 +250,7 @@ sys.exit(run_command(main, []))
         "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
         # as searches in compiled code, which cannot be interrupted
         "ThreadPoolExecutor().submit(time.sleep, 60); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
-        "import games; registry.load('game.py')",
+        "from alphazero.game import registry; registry.load('game.py')",
     ],
 )
 def test_a_command_that_is_terminated_ends_what_it_began(work, tmp_path):
@@ -290,7 +290,7 @@ def test_parse_knows_nested_settings_and_defaults():
 
 def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
     clock = iter([0, *range(1, 1000, 3)])
-    monkeypatch.setattr("alphazero.commands.shared.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("alphazero.progress.time.monotonic", lambda: float(next(clock)))
     with Progress("match") as progress:
         for done in range(1, 8):
             progress.show(done / 8, f"{done} of 8")

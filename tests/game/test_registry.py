@@ -151,8 +151,9 @@ def test_a_module_by_dotted_name(importable: Path, name: str):
     assert_plays(registry.load(name).game)
 
 
-def test_presets_beside_a_module_called_game(importable: Path):
-    write(importable / "a_package" / "__init__.py", "")
+def test_presets_that_the_spec_of_a_package_names(importable: Path):
+    spec = 'GameSpec(games={"two-plies": ".game:TwoPlies"}, presets=".preset:presets")'
+    write(importable / "a_package" / "__init__.py", f"from alphazero.game.spec import GameSpec\nSPEC = {spec}\n")
     write(importable / "a_package" / "game.py", source())
     write(importable / "a_package" / "preset.py", 'def presets(game):\n    return {"quick": game.max_plies}\n')
     assert registry.load("a_package.game").presets() == {"quick": 2}
@@ -282,7 +283,8 @@ def test_a_broken_entry_point_is_one_sentence(importable: Path, target: str, par
 
 
 LOAD_AND_RUN = """
-import sys, importlib, games
+import sys, importlib
+from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 name = sys.argv[1]
 if name.endswith(".py"):

@@ -158,6 +158,7 @@ def test_a_second_solver_agrees_on_published_endgames(shared_data: Path):
 SOLVE_ONE = """
 import numpy as np, games
 from games.othello.solver import Solver
+from alphazero.game import registry
 game = registry.load("othello6").game
 state = np.array([STATE], np.uint64)
 print(Solver(game, 1).move_scores(state).max())

@@ -21,7 +21,7 @@ from alphazero.players.human import COMMANDS, HumanLeft, HumanPlayer, mark_chang
 from alphazero.players.player import Player, TakeBack
 from tests.game.double_move_game import DoubleMove
 
-ROOT = Path(pit.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 TIC_TAC_TOE, CONNECT_4, OTHELLO6 = (registry.load(name) for name in ("tictactoe", "connect4", "othello6"))
 
 

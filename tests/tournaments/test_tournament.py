@@ -21,7 +21,7 @@ from alphazero.game.record import read_records
 from alphazero.tournaments.tournament import default_folder, gauntlet, make_tournament, play_tournament, round_robin, tally
 from alphazero.tournaments.folder import GAMES, SETTINGS, Pairing, key_of
 
-ROOT = Path(pit.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 FOUR = ("random", "greedy", "mcts:8", "mcts:16@temperature=0.5")
 
 

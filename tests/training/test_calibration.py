@@ -74,7 +74,7 @@ def test_no_memory_for_the_networks_answers_is_said_in_a_sentence(kernels, monke
     device = Simulator()
     monkeypatch.setattr(device, "captured", captured)
     monkeypatch.setattr(calibration, "open_device", lambda: device)
-    monkeypatch.setattr(calibration, "make_work", lambda *arguments: None)
+    monkeypatch.setattr(calibration, "make_buffers", lambda *arguments: None)
     with pytest.raises(DeviceMemoryError, match=r"1,024 positions at once: .*--net.channels.*--device cpu"):
         calibration.rate_on_device(kernels, None, 1024)
 
