@@ -156,7 +156,7 @@ def test_a_second_solver_agrees_on_published_endgames(shared_data: Path):
 
 
 SOLVE_ONE = """
-import numpy as np, games
+import numpy as np
 from games.othello.solver import Solver
 from alphazero.game import registry
 game = registry.load("othello6").game
