@@ -1,17 +1,26 @@
 """Package data of the framework; settings of the tools are in pyproject.toml, tested versions in constraints.txt."""
 
+import runpy
+
 from setuptools import find_packages, setup
 
 setup(
     name="alphazero-framework",
-    version="0.1.0",
+    version=runpy.run_path("alphazero/_version.py")["__version__"],
     description="Turns the rules of a game into a strong player by AlphaZero self-play",
     author="The alphazero authors",
     license="MIT",
     license_files=["LICENSE"],
     python_requires=">=3.11",
-    packages=find_packages(include=["alphazero", "alphazero.*", "games", "games.*"]),
-    package_data={"games": ["*/data/*"]},
+    # the shipped nets lie in pretrained/ in the tree and in alphazero/pretrained/ where the wheel is installed
+    packages=[*find_packages(include=["alphazero", "alphazero.*", "games", "games.*"]), "alphazero.pretrained"],
+    package_dir={"alphazero.pretrained": "pretrained"},
+    package_data={
+        "alphazero": ["py.typed"],
+        "alphazero.pretrained": ["README.md", "*/*.json", "*/*.safetensors"],
+        "games": ["*/data/*"],
+    },
+    entry_points={"console_scripts": ["alphazero = alphazero.commands.program:main"]},
     install_requires=[
         "coloredlogs>=15",
         "filelock>=3.13",
@@ -32,6 +41,7 @@ setup(
             "pytest>=8",
             "pytest-xdist>=3.6",
             "ruff>=0.12",
+            "setuptools>=77",
         ],
         "plot": ["matplotlib>=3.9"],
         "openspiel": ["open_spiel>=1.6"],

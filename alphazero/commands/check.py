@@ -1,12 +1,11 @@
 """Checks that a game keeps all laws, and says what kind of game it is.
 
-python -m alphazero.check_game my_game.py
-python -m alphazero.check_game tictactoe --games 1000
+alphazero check my_game.py
+alphazero check tictactoe --games 1000
 """
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import dataclass
 from typing import Annotated
@@ -18,6 +17,7 @@ from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, LawBroken
 from alphazero.game import Game, registry
 from alphazero.game.validator import Findings, validate
+from alphazero.invocation import command_line
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class CheckConfig:
 
 
 def main(argv: list[str]) -> None:
-    config = parse(CheckConfig, argv)
+    config = parse(CheckConfig, argv, command="check")
     game = registry.load(config.game).game
     try:
         findings = validate(game, config.games, config.seed)
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> None:
     print(f"\nthe first of these games: {findings.example}")
     for warning in findings.warnings:
         print(f"\nwarning: {warning}")
-    command = shlex.join(["python", "main.py", "--game", config.game, "--minutes", "3"])
+    command = command_line("train", "--game", config.game, "--minutes", 3)
     but = ", but mind the warning above" if findings.warnings else ""
     print(f"\n{game.name} keeps all laws{but}. Next:\n  {command}")
 

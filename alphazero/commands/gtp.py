@@ -1,53 +1,26 @@
-"""Our players as an engine that speaks the Go Text Protocol, version 2, for programs that show or judge games.
+"""Offers a player as an engine that speaks the Go Text Protocol, to programs that show or judge games.
 
-    python -m alphazero.gtp runs/othello-1 --simulations 400
-    python -m alphazero.gtp minimax:4 --game othello
-
-https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Answers alone go to the standard output. Players
-that search also know `kata-analyze` and `lz-analyze`, as KataGo's documentation describes them
-(https://github.com/lightvector/KataGo/blob/master/docs/GTP_Extensions.md): while nothing else is asked, they search on,
-up to MOST_SIMULATIONS, and say every so often what they have found. `kata-genmove_analyze` and `lz-genmove_analyze` do
-so while they search for a move as long as they always do, and play it.
+alphazero gtp runs/othello-1 --simulations 400
+alphazero gtp minimax:4 --game othello
 """
 
 from __future__ import annotations
 
 import contextlib
 import queue
-import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib import metadata
 from typing import Annotated, TextIO
 
-import numpy as np
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InputError, InvalidSetting
-from alphazero.game import Position, registry
-from alphazero.game.gtp_words import COLOURS, GtpWords
-from alphazero.game.spec import LoadedGame
-from alphazero.players.contestants import game_of, open_contestant
-from alphazero.players.net_players import SearchPlayer
-from alphazero.players.player import Player
+from alphazero.errors import InvalidSetting
+from alphazero.players.contestants import load_game, open_contestant
+from alphazero.players.gtp_server import Server
 from alphazero.progress import count_cores
-from alphazero.search.analysis import Analysis, Line
-
-MOST_SIMULATIONS = 20_000
-"""Of one analysis; fewer in games of many actions, whose trees take more memory."""
-MOST_EDGES = 1 << 22
-"""Edges of its tree: about 100 MB."""
-ANALYSES = ("kata-analyze", "kata-genmove_analyze", "lz-analyze", "lz-genmove_analyze")
-INTERVAL = 100
-"""Hundredths of a second between two reports of an analysis, unless it is told otherwise."""
-
-
-class Refused(Exception):
-    """What was asked cannot be done; `str(error)` goes behind the question mark."""
 
 
 @dataclass(frozen=True)
@@ -75,230 +48,19 @@ class GtpConfig:
                 raise InvalidSetting(f"{name} must lie between {low:,} and {high:,}, not {value:,}")
 
 
-class Server:
-    """One player at one board. `handle` writes the answer to a line; false when that was `quit`."""
-
-    def __init__(self, loaded: LoadedGame, player: Player, out: TextIO):
-        if player.one_at_a_time:
-            raise InvalidSetting(
-                f"{player.name} cannot be offered as an engine: choose a player that is in this program"
-            )
-        self._game, self._player, self._out = loaded.game, player, out
-        self._words: GtpWords = loaded.gtp_words(loaded.game)
-        self._positions = [loaded.game.start()]
-        """After every `play` and `genmove`; a pass that went without saying is part of what followed it."""
-        self._number = 0
-        self._analyses: dict[int, Analysis] = {}
-        """By their number of simulations."""
-        self._commands: dict[str, Callable[[list[str]], str]] = {
-            "protocol_version": lambda words: "2",
-            "name": lambda words: f"alphazero {player.name}",
-            "version": lambda words: _version(),
-            "known_command": lambda words: "true" if words and words[0] in self._names else "false",
-            "list_commands": lambda words: "\n".join(self._names),
-            "list_games": lambda words: self._words.name,
-            "set_game": self._set_game,
-            "boardsize": lambda words: self._set_size(words, (self._words.rows, self._words.rows)),
-            "rectangular_boardsize": lambda words: self._set_size(words, (self._words.columns, self._words.rows)),
-            "clear_board": self._clear_board,
-            "komi": self._set_komi,
-            "play": self._play,
-            "genmove": self._generate_move,
-            "undo": self._undo,
-            "showboard": lambda words: f"\n{self.position}",
-        }
-        self._names = sorted([*self._commands, "quit", *(ANALYSES if isinstance(player, SearchPlayer) else [])])
-
-    @property
-    def position(self) -> Position:
-        """What is on the board."""
-        return self._positions[-1]
-
-    def handle(self, line: str, interrupted: Callable[[], bool] = lambda: True) -> bool:
-        """Lines without a command get no answer; an analysis goes on until `interrupted()`."""
-        line = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.partition("#")[0]).strip()
-        match = re.fullmatch(r"(\d+\b)?\s*(\S*)\s*(.*)", line)
-        assert match is not None
-        number, command, words = match[1] or "", match[2], match[3].split()
-        if not command:
-            return True
-        try:
-            if command in ANALYSES and command in self._names:
-                self._analyze(number, command, words, interrupted)
-                return True
-            if command != "quit" and command not in self._commands:
-                raise Refused("unknown command")
-            answer = "=" + number, self._commands[command](words) if command != "quit" else ""
-        except (Refused, InputError) as error:
-            answer = "?" + number, " ".join(str(error).split())
-        # an empty line would end the answer
-        text = re.sub(r"\n[ \t]*(?=\n)", "\n ", answer[1].rstrip()) if answer[1] else ""
-        self._say(f"{answer[0]} {text}\n\n")
-        return command != "quit"
-
-    def _say(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
-
-    # --- the board ---
-
-    def _set_game(self, words: list[str]) -> str:
-        if " ".join(words).lower() != self._words.name.lower():
-            raise Refused(f"this engine plays {self._words.name}")
-        return self._clear_board(words)
-
-    def _set_size(self, words: list[str], size: tuple[int, int]) -> str:
-        """`size` is what the board measures, in the order of the words; one word means a square."""
-        if words != [str(number) for number in size[: len(words)]] or self._words.columns != size[0] or not words:
-            raise Refused("unacceptable size")
-        return self._clear_board(words)
-
-    def _set_komi(self, words: list[str]) -> str:
-        """Where a game knows no komi any is welcome: nothing follows from it."""
-        komi = _number(words, float, "komi is a number")
-        if self._words.komi is not None and komi != self._words.komi:
-            raise Refused(f"the komi of this game is {self._words.komi:g}")
-        return ""
-
-    def _clear_board(self, words: list[str]) -> str:
-        self._positions = [self._game.start()]
-        self._number += 1
-        return ""
-
-    def _undo(self, words: list[str]) -> str:
-        if len(self._positions) == 1:
-            raise Refused("cannot undo")
-        self._positions.pop()
-        return ""
-
-    def _play(self, words: list[str]) -> str:
-        if len(words) != 2:
-            raise Refused("play takes a colour and a vertex")
-        position = self._turn_of(words[0])
-        try:
-            action = self._words.action(position, words[1])
-        except InputError:
-            raise Refused("illegal move") from None
-        self._positions.append(position.play(action))
-        return ""
-
-    def _turn_of(self, word: str) -> Position:
-        """The position with that colour to move: this one, or after a pass, which need not be said."""
-        player = _colour(word)
-        if self.position.terminal:
-            raise Refused("the game is over")
-        if self.position.to_play != player:
-            with contextlib.suppress(InputError):
-                passed = self.position.play(self._words.action(self.position, "pass"))
-                if passed.to_play == player and not passed.terminal:
-                    return passed
-            raise Refused(f"illegal move: it is {COLOURS[self.position.to_play]}'s turn")
-        return self.position
-
-    def _generate_move(self, words: list[str]) -> str:
-        position = self._turn_of(words[0] if words else "")
-        action = int(self._player.select_actions(position.state[None].copy(), *self._keys(position))[0])
-        self._positions.append(position.play(action))
-        return self._words.vertex(position, action)
-
-    def _keys(self, position: Position) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([self._number]), np.array([position.ply])
-
-    # --- analysis ---
-
-    def _analyze(self, number: str, command: str, words: list[str], interrupted: Callable[[], bool]) -> None:
-        """Says what it has found every so often, until it is interrupted, or has thought enough if it is to move."""
-        options = _analysis_options(words)
-        position = self._turn_of(options.colour) if options.colour else self._turn_of(COLOURS[self.position.to_play])
-        dialect, _, rest = command.partition("-")
-        moves, player = rest != "analyze", self._player
-        assert isinstance(player, SearchPlayer)
-        room = min(MOST_SIMULATIONS, max(1, MOST_EDGES // self._game.num_actions))
-        analysis = self._make_analysis(player, player.num_simulations if moves else room)
-        self._say(f"={number}\n")
-        analysis.begin(position)
-        next_report = time.monotonic() + options.seconds
-        while not (analysis.finished if moves else interrupted()):
-            if analysis.finished:
-                time.sleep(0.01)
-                continue
-            analysis.step()
-            if time.monotonic() >= next_report or analysis.finished:
-                next_report = time.monotonic() + options.seconds
-                self._report(dialect, position, analysis.lines()[: options.most_moves])
-        if moves:
-            action = player.choose_after(analysis, self._number, position.ply)
-            self._positions.append(position.play(action))
-            self._say(f"play {self._words.vertex(position, action)}\n")
-        self._say("\n")
-
-    def _make_analysis(self, player: SearchPlayer, num_simulations: int) -> Analysis:
-        if num_simulations not in self._analyses:
-            self._analyses[num_simulations] = player.analysis(num_simulations)
-        return self._analyses[num_simulations]
-
-    def _report(self, dialect: str, position: Position, lines: list[Line]) -> None:
-        self._say(" ".join(self._info(dialect, position, order, line) for order, line in enumerate(lines)) + "\n")
-
-    def _info(self, dialect: str, position: Position, order: int, line: Line) -> str:
-        """One move in the words of `kata`, KataGo, or `lz`, Leela Zero; the winrate counts a draw as half a win."""
-        vertices, place = [], position
-        for action in line.moves:
-            vertices.append(self._words.vertex(place, action))
-            place = place.play(action)
-        number = (lambda share: f"{share:.6f}") if dialect == "kata" else (lambda share: f"{round(10_000 * share)}")
-        utility = f" utility {line.value:.6f}" if dialect == "kata" else ""
-        prior = "" if line.prior is None else f" prior {number(line.prior)}"
-        return (
-            f"info move {vertices[0]} visits {line.visits}{utility} winrate {number((1 + line.value) / 2)}"
-            f"{prior} order {order} pv {' '.join(vertices)}"
+def main(argv: list[str]) -> None:
+    config = parse(GtpConfig, argv, command="gtp")
+    _, loaded = load_game(config.game, [config.contestant])
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):  # whatever a player prints is no answer
+        player = open_contestant(
+            config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations
         )
-
-
-@dataclass(frozen=True)
-class _AnalysisOptions:
-    colour: str = ""
-    seconds: float = INTERVAL / 100
-    most_moves: int = 1_000_000
-
-
-def _analysis_options(words: list[str]) -> _AnalysisOptions:
-    """`[colour] [hundredths of a second] [interval N] [maxmoves N]`, and pairs that KataGo knows and we pass over."""
-    words = list(words)
-    colour = words.pop(0) if words and not words[0].isdigit() and words[0].lower() in ("b", "w", *COLOURS) else ""
-    interval, most_moves = float(INTERVAL), float(_AnalysisOptions.most_moves)
-    if words and words[0].isdigit():
-        interval = _number([words.pop(0)], int, "")
-    if len(words) % 2:
-        raise Refused("after the colour and the interval, an analysis takes pairs of a key and a value")
-    for key, value in zip(words[::2], words[1::2], strict=True):
-        if key in ("interval", "maxmoves"):
-            number = max(1, _number([value], int, f"{key} takes a whole number"))
-            interval, most_moves = (number, most_moves) if key == "interval" else (interval, number)
-    return _AnalysisOptions(colour, max(1.0, interval) / 100, int(most_moves))
-
-
-def _number(words: list[str], kind: Callable[[str], float], complaint: str) -> float:
-    try:
-        (word,) = words
-        return kind(word[:18])
-    except ValueError:
-        raise Refused(complaint) from None
-
-
-def _colour(word: str) -> int:
-    """0 for b or black, 1 for w or white."""
-    for player, colour in enumerate(COLOURS):
-        if word and word.lower() in (colour[0], colour):
-            return player
-    raise Refused("a colour is b, w, black or white")
-
-
-def _version() -> str:
-    try:
-        return metadata.version("alphazero-framework")
-    except metadata.PackageNotFoundError:  # run from a folder where it is not installed
-        return "unknown"
+        server = Server(loaded, player, out)
+        lines, interrupted = _lines_of(sys.stdin)
+        for line in lines:
+            if not server.handle(line, interrupted):
+                return
 
 
 def _lines_of(stream: TextIO) -> tuple[Iterator[str], Callable[[], bool]]:
@@ -312,27 +74,3 @@ def _lines_of(stream: TextIO) -> tuple[Iterator[str], Callable[[], bool]]:
 
     threading.Thread(target=read, daemon=True).start()
     return iter(arrived.get, None), lambda: not arrived.empty()  # type: ignore[arg-type]
-
-
-def _load_game(config: GtpConfig) -> LoadedGame:
-    if config.game:
-        return registry.load(config.game)
-    named = game_of(config.contestant)
-    if named is None:
-        raise InvalidSetting(f"{config.contestant!r:.200} names no game: say which one by --game, as for pit.py")
-    return registry.load_named(named, config.contestant)
-
-
-def main(argv: list[str]) -> None:
-    config = parse(GtpConfig, argv)
-    loaded = _load_game(config)
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr):  # whatever a player prints is no answer
-        player = open_contestant(
-            config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations
-        )
-        server = Server(loaded, player, out)
-        lines, interrupted = _lines_of(sys.stdin)
-        for line in lines:
-            if not server.handle(line, interrupted):
-                return

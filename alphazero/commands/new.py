@@ -1,6 +1,6 @@
 """Writes a working game to begin with, and its test.
 
-python -m alphazero.new_game my_game            my_game.py and test_my_game.py in this folder
+alphazero new my_game            my_game.py and test_my_game.py in this folder
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tyro
 
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, StorageError
+from alphazero.invocation import command_line
 
 GAME = '''\
 """TITLE: on a board of 4 x 4 squares, three of one's stones in a row or column win. Change it into your game.
@@ -146,7 +147,7 @@ class NewGameConfig:
 
 
 def main(argv: list[str]) -> None:
-    config = parse(NewGameConfig, argv)
+    config = parse(NewGameConfig, argv, command="new")
     files = {config.folder / f"{config.name}.py": GAME, config.folder / f"test_{config.name}.py": TEST}
     for path in files:
         if path.exists():
@@ -158,7 +159,7 @@ def main(argv: list[str]) -> None:
     game, test = files
     print(f"{game} and {test} are written. Change the rules, then:")
     for command, what in (
-        (f"python -m alphazero.check_game {game}", "does it keep all laws?"),
-        (f"python main.py --game {game} --minutes 3", "let it teach itself"),
+        (command_line("check", game), "does it keep all laws?"),
+        (command_line("train", "--game", game, "--minutes", 3), "let it teach itself"),
     ):
         print(f"  {command:<50}  # {what}")

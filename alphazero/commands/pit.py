@@ -17,6 +17,7 @@ from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import registry
 from alphazero.game.record import read_records, write_records
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import command_line
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import find_filter
 from alphazero.matches.report import as_json, describe, records_of
@@ -126,8 +127,8 @@ class PitConfig:
             self._check_tournament()
         elif len(self.contestants) != 2:
             raise InvalidSetting(
-                f"pit.py takes two contestants, as in pit.py random greedy, not {len(self.contestants)}; "
-                "three or more play a tournament; --help says more"
+                f"pit takes two contestants, as in {command_line('pit', 'random', 'greedy')}, "
+                f"not {len(self.contestants)}; three or more play a tournament; --help says more"
             )
         elif self.gauntlet or self.adaptive or self.anchor or self.folder:
             raise InvalidSetting(
@@ -154,7 +155,7 @@ class PitConfig:
 
 
 def main(argv: list[str]) -> None:
-    config = parse(PitConfig, argv)
+    config = parse(PitConfig, argv, command="pit")
     config.check_contestants()  # not sooner: a mistyped option takes the words behind it for contestants
     if config.replay is not None:
         replay(config, config.replay)
@@ -248,7 +249,7 @@ def report(
     print(as_text(standings, shown))
     print(
         f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
-        f"python pit.py --replay {folder / GAMES} 0\n"
+        f"{command_line('pit', '--replay', folder / GAMES, 0)}\n"
         + (
             "The same command again plays what has come since: the games of new generations."
             if config.ladder

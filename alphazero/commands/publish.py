@@ -1,6 +1,6 @@
 """Measures a net of a run and writes it where it can be shipped from:
 
-    python -m alphazero.publish runs/connect4-1 pretrained/connect4/best.safetensors
+    alphazero publish runs/connect4-1 pretrained/connect4/best.safetensors
 
 Its card tells what a user wants to know: how it was made, from what and on what, and how strong it is.
 """
@@ -73,7 +73,7 @@ class PublishConfig:
 
 
 def main(argv: list[str]) -> None:
-    config = parse(PublishConfig, argv)
+    config = parse(PublishConfig, argv, command="publish")
     path = resolve_checkpoint(config.net)
     saved, lines = _read_run(path.parent)
     tensors, card = load_checkpoint(path)

@@ -26,7 +26,7 @@ class ReportConfig:
 
 
 def main(argv: list[str]) -> None:
-    config = parse(ReportConfig, argv)
+    config = parse(ReportConfig, argv, command="report")
     output = config.output or config.run / "report.html"
     if not os.path.isfile(config.run / "config.json"):  # also where a name is too long
         raise RunFolderError(f"{config.run} is not a run folder; name one, as in runs/NAME")

@@ -18,6 +18,7 @@ import coloredlogs
 import tyro
 
 from alphazero.errors import InputError, Terminated
+from alphazero.invocation import command_line
 
 Config = TypeVar("Config")
 
@@ -85,12 +86,17 @@ def _ending_in_order() -> Iterator[None]:
             leaving.start()
 
 
-def parse(config_class: type[Config], argv: Sequence[str], default: Config | None = None) -> Config:
+def parse(
+    config_class: type[Config], argv: Sequence[str], default: Config | None = None, command: str | None = None
+) -> Config:
     """The settings on a command line; raises InputError, or SystemExit(0) after `--help`.
 
-    `default`, if given, holds the settings that the command line does not name.
+    `default`, if given, holds the settings that the command line does not name; `command` is one of ours, for the first
+    line of the help.
     """
     defaults: dict[str, Any] = {} if default is None else {"default": default}
+    if command is not None:
+        defaults["prog"] = command_line(command)
     unknown: list[str] = []
     said = io.StringIO()
     try:

@@ -1,4 +1,4 @@
-"""Train a network by self-play: `python main.py --game connect4`."""
+"""Train a network by self-play: `alphazero train --game connect4`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, RunFolderError, Stopped, UnknownName
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import command_line
 from alphazero.players.contestants import open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import count_cores
@@ -102,7 +103,7 @@ def main(argv: list[str]) -> None:
         config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"))
         saved["settings"] = asdict(config)  # with the defaults of settings that are younger than the run
         defaults = replace(defaults, config=config, threads=saved["threads"], seed=saved["seed"])
-    options = parse(Options, argv, default=defaults)
+    options = parse(Options, argv, default=defaults, command="train")
     train(options, loaded, folder, saved)
 
 
@@ -178,7 +179,7 @@ def train(options: Options, loaded: LoadedGame, folder: Path, saved: dict[str, A
         preset = "settings of the run" if saved else f"preset {options.preset}"
         logger.info("%s, %s, with %d threads, in %s", name, preset, options.threads, run.path)
         flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
-        command = shlex.join(["python", "main.py", "--game", options.game, "--run", str(folder), "--resume", *flags])
+        command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
         coach = Coach(
             loaded, options.config, run, seed=options.seed, threads=options.threads, devices=devices,
             deterministic=options.deterministic,
@@ -242,9 +243,9 @@ def _conclude(
     config, more = coach.config, ["--generations", str(2 * coach.config.generations)]
     more += ["--minutes", f"{2 * config.minutes:g}"] * (config.minutes > 0)
     for what, words in (
-        ("play against it", ["python", "pit.py", str(run.path), "human", *chosen]),
-        ("pit it against another player", ["python", "pit.py", str(run.path), rival, *chosen]),
-        ("train on", [*shlex.split(command), *more]),
-        ("see how it went, in a browser", ["python", "-m", "alphazero.commands.report", str(run.path)]),
+        ("play against it", command_line("pit", run.path, "human", *chosen)),
+        ("pit it against another player", command_line("pit", run.path, rival, *chosen)),
+        ("train on", f"{command} {shlex.join(more)}"),
+        ("see how it went, in a browser", command_line("report", run.path)),
     ):
-        print(f"  {shlex.join(words):<60}  # {what}")
+        print(f"  {words:<60}  # {what}")

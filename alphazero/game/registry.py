@@ -34,7 +34,15 @@ from alphazero.game.user_code import can_be_found, import_file, naming
 
 FOLDER = Path(__file__).resolve().parents[2] / "games"
 """The games that come with the framework, a package each; a new folder there is found without being installed."""
-NETS = FOLDER.parent / "pretrained"
+
+
+def _find_nets() -> Path:
+    """The shipped nets: setup.py puts the clone's folder pretrained/ into the package where it is installed."""
+    installed = Path(__file__).resolve().parents[1] / "pretrained"
+    return installed if installed.is_dir() else FOLDER.parent / "pretrained"
+
+
+NETS = _find_nets()
 """Holds a folder of nets for some games."""
 HINT = "give the path of a Python file with a Game class"
 

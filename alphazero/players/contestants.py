@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
-from alphazero.game import Position
+from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
@@ -166,6 +166,16 @@ def game_of(text: str) -> str | None:
     if parts.name in NAMES or not is_path(parts):
         return None
     return str(_find_checkpoint(parts.head)[1]["game"])
+
+
+def load_game(game: str | None, contestants: Sequence[str]) -> tuple[str, LoadedGame]:
+    """The game called `game`, or that of the first checkpoint among the contestants, and its name."""
+    if game:
+        return game, registry.load(game)
+    for contestant in contestants:
+        if named := game_of(contestant):
+            return named, registry.load_named(named, contestant)
+    raise InvalidSetting(f"{', '.join(contestants):.200} names no game: say which one by --game")
 
 
 def weights_of(text: str, loaded: LoadedGame) -> str | None:

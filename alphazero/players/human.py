@@ -12,6 +12,7 @@ from alphazero.errors import InputError
 from alphazero.game import Game, Position
 from alphazero.game.record import GameRecord, words_of, write_records
 from alphazero.game.spec import Truth
+from alphazero.invocation import command_line
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import FollowingPlayer, Player, TakeBack
 from alphazero.storage.files import check_output_file
@@ -127,7 +128,7 @@ class HumanPlayer(FollowingPlayer):
             self._game.name, game, names if first_is_human else names[::-1], (), words, "*", (0.0, 0.0), self._seed
         )
         write_records(Path(rest), [record])
-        print(f"The game so far is in {rest}; python pit.py --replay {rest} 0 steps through it.")
+        print(f"The game so far is in {rest}; {command_line('pit', '--replay', rest, 0)} steps through it.")
 
     def _quit(self, position: Position, game: int, rest: str) -> None:
         raise HumanLeft

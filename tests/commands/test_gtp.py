@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from alphazero.commands import gtp
-from alphazero.commands.gtp import Server
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.gtp_words import GtpWords, without_i
+from alphazero.players import gtp_server
 from alphazero.players.contestants import open_contestant
+from alphazero.players.gtp_server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -157,7 +158,7 @@ def test_every_action_of_every_game_has_a_vertex_of_its_own(game):
 
 
 def test_an_analysis_goes_on_until_something_is_asked(monkeypatch):
-    monkeypatch.setattr(gtp.time, "monotonic", iter(range(100_000)).__next__)  # every simulation takes a second
+    monkeypatch.setattr(gtp_server.time, "monotonic", iter(range(100_000)).__next__)  # every simulation takes a second
     talk = Talk("tictactoe", "mcts:20")
     assert "kata-analyze" in talk("list_commands")
     for move in ("b A1", "w B2", "b A2"):

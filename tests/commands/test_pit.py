@@ -138,8 +138,8 @@ WRONG = [
     ("human best --game tictactoe", "unknown contestant 'best' (allowed: greedy, "),
     ("best@simulation=3 random", "did you mean 'simulations'?"),
     ("best:2 random", "best takes no argument"),
-    ("", "pit.py takes two contestants, as in pit.py random greedy, not 0"),
-    ("random", "two contestants, as in pit.py random greedy, not 1"),
+    ("", "pit takes two contestants, as in python pit.py random greedy, not 0"),
+    ("random", "two contestants, as in python pit.py random greedy, not 1"),
     ("random greedy random", "random is named twice"),
     ("random greedy --simulatons 5", "did you mean --simulations?"),
     ("random --gmaes 5 greedy", "did you mean --games?"),
@@ -191,7 +191,7 @@ def run_process(*arguments, **options):
 def test_help_is_shown_by_a_real_process():
     done = run_process("--help")
     assert done.returncode == 0 and done.stderr == ""
-    assert "usage: pit.py" in done.stdout and "--simulations" in done.stdout and "minimax:DEPTH" in done.stdout
+    assert "usage: python pit.py" in done.stdout and "--simulations" in done.stdout and "minimax:DEPTH" in done.stdout
 
 
 def test_a_real_process_says_what_is_wrong():

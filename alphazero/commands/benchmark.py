@@ -1,0 +1,90 @@
+"""Scores a contestant on the game's positions of known worth.
+
+alphazero benchmark best --game connect4 --simulations 0 100
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from alphazero.commands.shared import parse
+from alphazero.errors import InputError, InvalidSetting, UnknownName
+from alphazero.game import registry
+from alphazero.game.spec import LoadedGame
+from alphazero.players.contestants import DEVICES, load_game, open_contestant
+from alphazero.players.net_players import SearchPlayer
+from alphazero.players.player import Player
+from alphazero.progress import count_cores
+from alphazero.storage.files import check_output_file, write_json
+
+
+@dataclass(frozen=True)
+class BenchmarkConfig:
+    """Scores a contestant on the game's positions of known worth, in games that have some.
+
+    The games' own commands say more: python -m games.connect4.benchmark and python -m games.othello.benchmark.
+    """
+
+    contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
+    """Who is scored: a net, mcts:400, minimax:4, ..., as for the command pit."""
+    game: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The game: a name, a Python file or a module; by default that of the checkpoint."""
+    simulations: tuple[int, ...] = (0,)
+    """Simulations per position of a contestant that searches, one or several; 0: the policy of its net alone."""
+    device: str = "auto"
+    """Where nets compute: auto (a GPU if there is one), cpu or cuda."""
+    json: Path | None = None
+    """Write the figures into this file as well."""
+    seed: int = 0
+    """Breaks ties between equally good moves."""
+    threads: int = field(default_factory=count_cores)
+    """Processor cores to use."""
+
+    def __post_init__(self) -> None:
+        if self.device not in DEVICES:
+            raise UnknownName("device", self.device, DEVICES)
+        if not 1 <= self.threads <= 4096 or not 0 <= self.seed < 1 << 63:
+            raise InvalidSetting("--threads must lie between 1 and 4,096, and --seed from 0 up")
+        if not self.simulations or not all(0 <= number <= 1_000_000 for number in self.simulations):
+            raise InvalidSetting("--simulations takes one or several numbers between 0 and 1,000,000")
+        if self.json is not None:
+            check_output_file("--json", self.json)
+
+
+def main(argv: list[str]) -> None:
+    config = parse(BenchmarkConfig, argv, command="benchmark")
+    _, loaded = load_game(config.game, [config.contestant])
+    if loaded.make_benchmark is None:
+        scored = [name for name in registry.NAMES if registry.load(name).make_benchmark is not None]
+        raise InputError(
+            f"{loaded.game.name} has no benchmark; the games that have one are {', '.join(scored)}; "
+            "in others, matches tell how strong a contestant is"
+        )
+    benchmark = loaded.make_benchmark(loaded.game)
+    results = {}
+    for title, player in open_players(config, loaded).items():
+        results[title] = benchmark(player)
+        print(f"{config.contestant}, {title}")
+        for name, figure in results[title].items():
+            print(f"  {name.replace('_', ' '):<26} {figure:.4f}")
+    if config.json is not None:
+        write_json(config.json, {"contestant": config.contestant, "game": loaded.game.name, "figures": results})
+
+
+def open_players(config: BenchmarkConfig, loaded: LoadedGame) -> dict[str, Player]:
+    """The contestant with each number of simulations; only once if it does not take any."""
+    players: dict[str, Player] = {}
+    for number in config.simulations:
+        player = open_contestant(
+            config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=number,
+            device=config.device,
+        )  # fmt: skip
+        if player.one_at_a_time:
+            raise InputError(f"{config.contestant} plays one game at a time; the positions of a benchmark are too many")
+        title = f"{player.num_simulations} simulations" if isinstance(player, SearchPlayer) else "without a search"
+        players.setdefault(title, player)
+    return players

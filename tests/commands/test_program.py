@@ -1,0 +1,86 @@
+"""The command `alphazero`: its list, its answers to wrong names, and the cost of asking."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alphazero import invocation
+from alphazero._version import __version__
+from alphazero.commands import program
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_list_has_every_command_and_one_line_for_each(capsys):
+    for words in ([], ["help"], ["--help"], ["-h"]):
+        assert program.main(words) == 0
+        shown = capsys.readouterr().out
+        listed = re.findall(r"^  (\w+) +[A-Z].*\.$", shown, re.MULTILINE)
+        assert listed == [*program.COMMANDS, "version", "help"]
+        assert all(len(line) <= 100 for line in shown.splitlines())
+
+
+def test_every_command_shows_its_options(capsys):
+    for command in program.COMMANDS:
+        for words in ([command, "--help"], ["help", command]):
+            with pytest.raises(SystemExit) as leaving:
+                program.main(words)
+            assert not leaving.value.code
+            assert f"usage: {invocation.command_line(command)} " in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    assert program.main(["--version"]) == program.main(["version"]) == 0
+    assert capsys.readouterr().out == f"alphazero {__version__}\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trian"], "unknown command 'trian'; did you mean 'train'?"),
+        (["help", "benhcmark"], "unknown command 'benhcmark'; did you mean 'benchmark'?"),
+        (["--game", "connect4"], "unknown command '--game' (allowed: benchmark, check, "),
+        (["pit", "random", "gredy"], "unknown contestant 'gredy'; did you mean 'greedy'?"),
+        (["solve", "--gmae", "connect4"], "unknown option '--gmae'; did you mean --game?"),
+    ],
+)
+def test_a_wrong_word_gets_one_sentence(words, message, capsys):
+    assert program.main(words) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.startswith("error: ") and errors.count("\n") == 1 and message in errors
+
+
+def test_the_list_loads_nothing_that_is_slow():
+    code = (
+        "import sys; from alphazero.commands.program import main; main(['--help']); "
+        "print(sorted({'torch', 'numba', 'numpy', 'tyro', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_python_m_alphazero_is_the_same_and_names_itself(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "alphazero", "new", "my_game", "--folder", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0 and "  python -m alphazero check" in done.stdout, done
+
+
+@pytest.mark.parametrize(
+    ("started", "is_clone", "expected"),
+    [
+        ("main.py", True, ["python main.py --run 'a b'", "python -m alphazero.report", "python -m alphazero solve"]),
+        ("/usr/bin/alphazero", True, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),
+        ("alphazero.exe", False, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),
+        ("/x/alphazero/report.py", False, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),
+    ],
+)
+def test_messages_name_commands_as_the_user_started_us(started, is_clone, expected, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", [started])
+    monkeypatch.setattr(invocation, "ROOT", ROOT if is_clone else tmp_path)
+    line = invocation.command_line
+    assert [line("train", "--run", Path("a b")), line("report"), line("solve")] == expected
