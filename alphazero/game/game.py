@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from alphazero.errors import GameError, IllegalAction
 from alphazero.game.functions import plain
+
+if TYPE_CHECKING:
+    from alphazero.game.spec import LoadedGame
 
 __all__ = ["Game", "Position", "Rules"]
 
@@ -42,6 +45,8 @@ class Game:
     rules: Rules
     compiled: ClassVar[bool] = True
     """False: numba need not try to compile the rules; they run as plain Python."""
+    loaded: LoadedGame | None = None
+    """The game with its presets, network and players, once the registry has loaded it."""
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -72,19 +77,23 @@ class Game:
             self.plain_rules.init(state)
         return Position(self, state, self.mover(state, 0), ())
 
-    def position(self, actions: Sequence[int]) -> Position:
-        """The position after a sequence of actions; raises IllegalAction."""
+    def position(self, moves: str | Sequence[int | str]) -> Position:
+        """The position after some moves from the start; raises IllegalAction.
+
+        `moves` is a text in the game's notation, as "f5 d6", or a sequence of actions.
+        """
         position = self.start()
-        for action in actions:
-            position = position.play(action)
+        for move in self.split_moves(moves) if isinstance(moves, str) else moves:
+            position = position.play(position.parse(move) if isinstance(move, str) else move)
         return position
 
+    def split_moves(self, text: str) -> list[str]:
+        """The moves of a text; override it in a game whose moves need no spaces or commas between them."""
+        return text.replace(",", " ").split()
+
     def position_from_text(self, text: str) -> Position:
-        """The position after actions in the game's notation, separated by spaces or commas."""
-        position = self.start()
-        for word in text.replace(",", " ").split():
-            position = position.play(position.parse(word))
-        return position
+        """The same as `position`."""
+        return self.position(text)
 
     @cached_property
     def plain_rules(self) -> Rules:
@@ -95,6 +104,10 @@ class Game:
 
         made = {name: plain(rule) for name, rule in rule_functions(self.rules).items() if rule is not None}
         return replace(self.rules, **made)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs to make the same game."""
+        return {name: value for name, value in vars(self).items() if name not in ("plain_rules", "loaded")}
 
     def mover(self, state: np.ndarray, alternating: int) -> int:
         """Who moves at `state`: the rules' own answer, or `alternating` where players take turns."""

@@ -1,4 +1,4 @@
-"""The registry: from a name on the command line to a game with its presets and network.
+"""The registry: from a name, a class or a game to a `LoadedGame`, the game with its presets and network.
 
 A name is one of these:
 
@@ -16,11 +16,13 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +30,6 @@ from typing import Any
 from alphazero.errors import GameError, UnknownName
 from alphazero.game.adapters import alpha_zero_general, openspiel
 from alphazero.game.game import Game
-from alphazero.game.gtp_words import GtpWords
 from alphazero.game.spec import PARTS, GameSpec, LoadedGame, load_parts, resolve
 from alphazero.game.user_code import can_be_found, import_file, naming
 
@@ -47,32 +48,63 @@ NETS = _find_nets()
 HINT = "give the path of a Python file with a Game class"
 
 
-@functools.cache
-def _shipped() -> dict[str, tuple[str, GameSpec]]:
-    """The package and the spec of every game in FOLDER; no part of a game is imported for it."""
-    found = {}
+# --- the games of the folder ---
+
+
+def _make_importable() -> None:
+    """Lets `games.NAME` be imported from FOLDER, also where another package or module called `games` comes first."""
+    try:
+        package = importlib.import_module(FOLDER.name)
+    except ModuleNotFoundError:
+        package = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(FOLDER.name, None, is_package=True))
+        sys.modules[FOLDER.name] = package
+    path = list(getattr(package, "__path__", []))
+    if str(FOLDER) not in path:
+        package.__path__ = [*path, str(FOLDER)]
+
+
+def _find_shipped() -> tuple[dict[str, ModuleType], dict[str, str]]:
+    """The package of every game in FOLDER, by game; and what is wrong with the others, a sentence for each folder.
+
+    No part of a game is imported for it.
+    """
+    packages: dict[str, ModuleType] = {}
+    faults: dict[str, str] = {}
+    _make_importable()
     for path in sorted(FOLDER.glob("*/__init__.py")):
-        name = f"{FOLDER.name}.{path.parent.name}"
-        with naming(f"the folder {str(path.parent)!r}", GameError):
-            module = importlib.import_module(name)
-        if Path(str(module.__file__)).resolve() != path:
-            raise GameError(
-                f"the games that come with alphazero are hidden by {module.__file__}: rename that package, or start "
-                "Python elsewhere"
-            )
-        spec = getattr(module, "SPEC", None)
-        if isinstance(spec, GameSpec):
-            found.update({game: (name, spec) for game in spec.games})
-    return found
+        folder = path.parent.name
+        try:
+            with naming(f"the folder {path.parent}", GameError):
+                package = importlib.import_module(f"{FOLDER.name}.{folder}")
+            packages |= _declared(package, path, packages)
+        except GameError as error:
+            faults[folder] = str(error)
+    return packages, faults
 
 
-NAMES = sorted(_shipped())
+def _declared(package: ModuleType, path: Path, others: Mapping[str, ModuleType]) -> dict[str, ModuleType]:
+    """The games that the package at `path` declares; raises GameError if it declares none, or one of the others'."""
+    if Path(str(package.__file__)).resolve() != path:
+        raise GameError(f"the folder {path.parent} is hidden by {package.__file__}: rename one of the two")
+    spec = getattr(package, "SPEC", None)
+    if not isinstance(spec, GameSpec) or not spec.games:
+        raise GameError(f'{path} must declare its games, as SPEC = GameSpec(games={{"my_game": ".game:MyGame"}})')
+    if twice := sorted(set(spec.games) & set(others)):
+        raise GameError(f"{path} declares {twice[0]!r}, which {others[twice[0]].__file__} declares, too: rename one")
+    return dict.fromkeys(spec.games, package)
+
+
+_PACKAGES, _FAULTS = _find_shipped()
+NAMES = sorted(_PACKAGES)
 """The games that come with the framework."""
+
+
+# --- from a name, a class or a game to its parts ---
 
 
 def load(name: str) -> LoadedGame:
     """The game called `name`; raises UnknownName, or GameError if its module fails or does not hold one game."""
-    return replace(_find(name), load_again=functools.partial(load, name))
+    return _keep(_find(name), functools.partial(load, name))
 
 
 def load_named(name: str, where: str) -> LoadedGame:
@@ -84,42 +116,108 @@ def load_named(name: str, where: str) -> LoadedGame:
     )
 
 
+def of(game: str | LoadedGame | Game | type | Any) -> LoadedGame:
+    """The game behind a name, a class, or an object of one, with its parts; raises as `load` does.
+
+    A class or an object of alpha-zero-general's kind will do, too. A game that was loaded before comes back with the
+    parts that it had.
+    """
+    if isinstance(game, LoadedGame):
+        return game
+    if isinstance(game, str):
+        return load(game)
+    if isinstance(game, type):
+        return _of_class(game)
+    made = _as_game(game, type(game).__name__)
+    return made.loaded or _keep(_with_parts(made, type(game)), _again(game, type(game)))
+
+
+@functools.lru_cache(maxsize=64)
+def _of_class(cls: type) -> LoadedGame:
+    return _keep(_load_class(cls, [], f"the game class {cls.__name__}"), _again(cls, cls))
+
+
+def _keep(loaded: LoadedGame, load_again: Callable[[], LoadedGame] | None) -> LoadedGame:
+    """The same with a way to load it in another process; its game leads back to it."""
+    loaded.game.loaded = loaded = replace(loaded, load_again=load_again)
+    return loaded
+
+
+def _again(game: Any, cls: type) -> Callable[[], LoadedGame] | None:
+    """A way to load a class or an object of it in another process; None if it cannot be sent or imported there."""
+    if cls.__module__ == "__main__" or not can_be_found(cls.__module__):
+        return None
+    try:
+        ForkingPickler.dumps(game)
+    except Exception:  # whatever an object of somebody's holds
+        return None
+    return functools.partial(of, game)
+
+
 def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
     return {entry.name: entry for entry in importlib.metadata.entry_points(group="alphazero.games")}
 
 
 def _find(name: str) -> LoadedGame:
     if name.startswith(openspiel.PREFIX):
-        game = openspiel.OpenSpielGame(name.removeprefix(openspiel.PREFIX))
-        return _loaded(GameSpec({}), game, "", openspiel.gtp_words)
+        return _with_parts(openspiel.OpenSpielGame(name.removeprefix(openspiel.PREFIX)), openspiel.OpenSpielGame)
     module_name, _, class_name = name.partition(":")
     if module_name in NAMES:
-        return _load_shipped(module_name, class_name)
+        loaded = _load_declared(module_name, _PACKAGES[module_name], _PACKAGES[module_name].SPEC)
+        cls = type(loaded.game)
+        return _load_module(sys.modules[cls.__module__], class_name, name) if class_name else loaded
     if module_name.endswith(".py"):
         return _load_module(import_file(Path(module_name), "game", HINT, GameError), class_name, module_name)
     entries = _entry_points()
     if name in entries:
-        with naming(f"the installed game {name!r}", GameError):
-            loaded = entries[name].load()
-        if isinstance(loaded, ModuleType):
-            return _load_module(loaded, "", name)
-        if not isinstance(loaded, type) or not issubclass(loaded, Game):
-            raise GameError(f"the entry point {name!r} must lead to a Game class or its module: {entries[name].value}")
-        return _load_module(sys.modules[loaded.__module__], loaded.__name__, name)
+        return _load_installed(entries[name])
     if "." in module_name and can_be_found(module_name.split(".")[0]):
         with naming(f"the game module {module_name!r}", GameError):
             module = importlib.import_module(module_name)
         return _load_module(module, class_name, module_name)
+    if name in _FAULTS:
+        raise GameError(_FAULTS[name])
     hint = "or a path to a Python file such as my_game.py, a dotted module name, or openspiel:NAME"
-    raise UnknownName("game", name, [*NAMES, *entries], hint)
+    faults = "".join(f"; besides, {fault}" for fault in _FAULTS.values())
+    raise UnknownName("game", name, [*NAMES, *entries], hint + faults)
 
 
-def _load_shipped(name: str, class_name: str) -> LoadedGame:
-    package, spec = _shipped()[name]
-    chosen = resolve(spec.games[name], package)
-    if class_name:
-        return _load_module(sys.modules[chosen.__module__], class_name, name)
-    return _loaded(spec, chosen(), package, None)
+def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:
+    """The game of an installed package, whose entry point leads to a class, a module or a SPEC."""
+    what = f"the installed game {entry.name!r}"
+    with naming(what, GameError):
+        target = entry.load()
+    if isinstance(target, type) and _is_game(target):
+        return _load_class(target, [], what)
+    module = target if isinstance(target, ModuleType) else sys.modules[entry.module]
+    spec = getattr(target, "SPEC", None) if target is module else target
+    if isinstance(spec, GameSpec) and entry.name in spec.games:
+        return _load_declared(entry.name, module, spec)
+    if target is module:
+        return _load_module(module, "", entry.name)
+    raise GameError(
+        f"the entry point {entry.name!r} must lead to a Game class, its module, or a SPEC with that name among its "
+        f"games: {entry.value}"
+    )
+
+
+# --- from a class to its parts ---
+
+
+def _is_game(cls: type) -> bool:
+    return issubclass(cls, Game) or alpha_zero_general.fits(cls)
+
+
+def _load_declared(name: str, holder: ModuleType, spec: GameSpec) -> LoadedGame:
+    """One of the games of the spec that a module holds."""
+    cls = resolve(spec.games[name], f"games[{name!r}]", holder)
+    what = f"the game {name!r} of {holder.__file__}"
+    if not isinstance(cls, type) or not _is_game(cls):
+        raise GameError(f"{what} must be a Game class, not {cls!r:.80}")
+    loaded = _load_class(cls, [], what, (spec, holder))
+    if loaded.name != name:
+        raise GameError(f'{what} must be called so by its class, too: name = "{name}", not "{loaded.name}"')
+    return loaded
 
 
 def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
@@ -127,9 +225,7 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     found = {
         value.__name__: value
         for value in vars(module).values()
-        if isinstance(value, type)
-        and value.__module__ == module.__name__
-        and (issubclass(value, Game) or alpha_zero_general.fits(value))
+        if isinstance(value, type) and value.__module__ == module.__name__ and _is_game(value)
     }
     class_name, arguments = _split_arguments(class_name)
     if class_name and class_name not in found:
@@ -140,15 +236,58 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
             f"{given} must hold one Game class, not {len(found)}: "
             + (choose if found else "define one there, as `class MyGame(Game)`")
         )
-    chosen = found[class_name] if class_name else next(iter(found.values()))
-    with naming(f"the game class in {given}", GameError):
-        made = chosen(*arguments)
-    if not isinstance(made, Game):
-        made = alpha_zero_general.GeneralGame(
-            made, chosen.__name__ + (f"({', '.join(map(repr, arguments))})" if arguments else "")
-        )
-    spec, words = _spec_of(module)
-    return _loaded(spec, made, module.__name__.rpartition(".")[0], words)
+    cls = found[class_name] if class_name else next(iter(found.values()))
+    return _load_class(cls, arguments, f"the game class in {given}")
+
+
+def _load_class(
+    cls: type, arguments: Sequence[Any], what: str, declared: tuple[GameSpec, ModuleType] | None = None
+) -> LoadedGame:
+    title = cls.__name__ + (f"({', '.join(map(repr, arguments))})" if arguments else "")
+    with naming(what, GameError):
+        made = cls(*arguments)
+    return _with_parts(_as_game(made, title), cls, declared)
+
+
+def _as_game(made: Any, title: str) -> Game:
+    """A game as it is, or an object of alpha-zero-general's kind as a game of that name."""
+    if isinstance(made, Game):
+        if not isinstance(getattr(made, "name", None), str):
+            raise GameError(f'{title} must have a `name`, the word for it on the command line, as name = "my_game"')
+        return made
+    if not alpha_zero_general.fits(type(made)):
+        raise GameError(f"a game is a name, a Game class or an object of one, not {made!r:.80}")
+    return alpha_zero_general.GeneralGame(made, title)
+
+
+def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | None = None) -> LoadedGame:
+    spec, holder = declared or _spec_of(cls)
+    nets = {path.stem: path for path in sorted((NETS / game.name).glob("*.safetensors"))}
+    return load_parts(game, spec, holder, nets)
+
+
+def _spec_of(cls: type) -> tuple[GameSpec, ModuleType]:
+    """The SPEC of the class's module, or of the package if it is for that class, and the module that holds it.
+
+    Else a module's own functions are the parts, those that bear the names of parts.
+    """
+    module = sys.modules[cls.__module__]
+    package = sys.modules.get(module.__name__.rpartition(".")[0])
+    for holder in (module, package):
+        spec = getattr(holder, "SPEC", None)
+        if isinstance(spec, GameSpec) and holder is not None and (holder is module or _is_for(spec, holder, cls)):
+            return spec, holder
+    if module.__name__ == "__main__":  # of a notebook, whose names mean anything
+        return GameSpec(), module
+    with naming(f"{module.__file__}", GameError):
+        names = [name for name in (*PARTS, "contestants") if hasattr(module, name)]
+        return GameSpec(**{name: getattr(module, name) for name in names}), module
+
+
+def _is_for(spec: GameSpec, holder: ModuleType, cls: type) -> bool:
+    """The class is among the games of a spec, or the spec names none."""
+    references = {f"{cls.__module__}:{cls.__name__}", f"{cls.__module__.removeprefix(holder.__name__)}:{cls.__name__}"}
+    return not spec.games or any(part is cls or part in references for part in spec.games.values())
 
 
 def _split_arguments(text: str) -> tuple[str, list[Any]]:
@@ -163,19 +302,3 @@ def _split_arguments(text: str) -> tuple[str, list[Any]]:
     except (ValueError, SyntaxError):
         pass
     raise GameError(f"{text!r}: the arguments in brackets must be plain values, as in {name}(6)")
-
-
-def _spec_of(module: ModuleType) -> tuple[GameSpec, Callable[[Game], GtpWords] | None]:
-    """The SPEC of the module or of its package; else the parts that the module itself defines under their names."""
-    around = sys.modules.get(module.__name__.rpartition(".")[0])
-    for holder in (module, around):
-        if isinstance(spec := getattr(holder, "SPEC", None), GameSpec):
-            return spec, None
-    names = (*PARTS, "contestants")
-    parts: dict[str, Any] = {name: getattr(module, name) for name in names if hasattr(module, name)}
-    return GameSpec({}, **parts), getattr(module, "gtp_words", None)
-
-
-def _loaded(spec: GameSpec, game: Game, beside: str, gtp_words: Callable[[Game], GtpWords] | None) -> LoadedGame:
-    nets = {path.stem: path for path in sorted((NETS / game.name).glob("*.safetensors"))}
-    return load_parts(spec, game, beside, nets, gtp_words)

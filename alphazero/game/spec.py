@@ -8,15 +8,19 @@ A game's folder declares them in its `__init__.py`, and a part is imported when 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alphazero.errors import GameError
 from alphazero.game.game import Game, Position
 from alphazero.game.gtp_words import GtpWords, default_words
+from alphazero.game.user_code import naming
 
 if TYPE_CHECKING:
     from alphazero.nets.neural_net import NeuralNet
@@ -33,21 +37,23 @@ are perfect. In a game without draws, the positions that are as near to it as th
 Part = str | Callable[..., Any]
 """A function, or where to import it from: `.net:make_net` beside the SPEC, or `my_package.net:make_net`."""
 
-PARTS = ("presets", "make_net", "make_benchmark", "make_truth", "make_balance")
+PARTS = ("presets", "make_net", "make_benchmark", "make_truth", "make_balance", "gtp_words")
+"""The parts that are one function each."""
 
 
 @dataclass(frozen=True)
 class GameSpec:
-    """The parts of one game, or of a few that share them. `games` alone is required."""
+    """The parts of one game, or of a few games that share them; raises GameError for a part of the wrong form."""
 
-    games: Mapping[str, Part]
-    """The class of each game, by the name on the command line."""
+    games: Mapping[str, Part] = field(default_factory=dict)
+    """The class of each game by the game's name."""
     presets: Part = "alphazero.training.presets:presets"
     """`(game) -> {name: RunConfig}`: the settings of a run as `quick`, `standard`, `strong`."""
     make_net: Part = "alphazero.nets.resnet:make_net"
     """`(game, settings) -> NeuralNet`: a fresh network from the settings under `net` of a preset or a card."""
     make_benchmark: Part | None = None
-    """`(game) -> (player) -> {name: figure}`: scores a player on positions of known worth."""
+    """`(game) -> (player) -> {name: figure}`: scores a player on positions of known worth. The first figure counts,
+    and higher is better; in a run, the network's figures without a search join every line of `metrics.jsonl`."""
     contestants: Mapping[str, Part] = field(default_factory=dict)
     """The game's own players: name -> `(kernels, argument, settings, *, seed, threads) -> Player`."""
     make_truth: Part | None = None
@@ -58,67 +64,100 @@ class GameSpec:
     """The game's name in the Go Text Protocol; empty = its own name."""
     gtp_vertex: Callable[[str], str] | None = None
     """From an action in the game's notation to its GTP vertex; None = the same word."""
+    gtp_words: Part | None = None
+    """`(game) -> GtpWords`: in place of the two above, for a game with a komi or another size of board."""
+
+    def __post_init__(self) -> None:
+        for name in ("games", "contestants"):
+            parts = getattr(self, name)
+            if not isinstance(parts, Mapping) or not all(isinstance(key, str) for key in parts):
+                raise GameError(f"`{name}` of a game's SPEC must map names to functions or classes, not {parts!r:.80}")
+        for words, part in named_parts(self).items():
+            if not callable(part) and not (isinstance(part, str) and re.fullmatch(r"\.*[\w.]+:\w+", part)):
+                raise GameError(
+                    f'`{words}` of a game\'s SPEC must be a function, a class, or text such as ".net:make_net" for '
+                    f"the place of one, not {part!r:.80}"
+                )
 
 
 @dataclass(frozen=True)
 class LoadedGame:
-    """One game, its presets and its network. The registry makes it; each part is imported when it is called."""
+    """One game with its parts; the registry makes it. A part is imported when it is first called."""
 
     game: Game
     presets: Callable[[], Mapping[str, RunConfig]]
     """The settings of a run by preset name: `quick`, `standard`, `strong`."""
     make_net: Callable[[Game, Mapping[str, Any]], NeuralNet]
-    """A fresh network from the settings that a preset and a checkpoint's card hold under `net`."""
+    """As in GameSpec, and so are those below that it has, too."""
     make_benchmark: Callable[[Game], Callable[[Player], dict[str, float]]] | None = None
-    """Scores a player on the game's own truth. The first figure is the one that counts, and higher is better; in a run,
-    the network's figures without a search join every line of `metrics.jsonl`."""
     load_again: Callable[[], LoadedGame] | None = None
     """Makes the same game in another process; None if that cannot be done."""
     contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """Players of the game's own by name, as `solver`: `(kernels, argument, settings, *, seed, threads) -> Player`."""
     nets: Mapping[str, Path] = field(default_factory=dict)
     """Checkpoints that are shipped with the framework by name, as `best`."""
     make_truth: Callable[[Game], Truth] | None = None
-    """As in GameSpec, and so are the two below."""
     make_balance: Callable[[Game], AreBalanced] | None = None
     gtp_words: Callable[[Game], GtpWords] = default_words
-    """The game in the Go Text Protocol."""
+
+    @property
+    def name(self) -> str:
+        """The game's name."""
+        return self.game.name
+
+    def start(self) -> Position:
+        """The start position."""
+        return self.game.start()
+
+    def position(self, moves: str | Sequence[int | str]) -> Position:
+        """The position after some moves, a text or a sequence of actions; as `Game.position`."""
+        return self.game.position(moves)
 
 
-def load_parts(
-    spec: GameSpec, game: Game, beside: str, nets: Mapping[str, Path], gtp_words: Callable[[Game], GtpWords] | None
-) -> LoadedGame:
-    """The game with the parts of its spec; relative references are resolved in the package `beside`."""
-    presets = _later(spec.presets, beside)
-    parts = {name: _later(part, beside) for name in PARTS if (part := getattr(spec, name)) is not None}
+def named_parts(spec: GameSpec) -> dict[str, Part]:
+    """Every part that a spec has, by the words for it in messages."""
+    found = {name: getattr(spec, name) for name in PARTS}
+    for name in ("games", "contestants"):
+        found |= {f"{name}[{key!r}]": part for key, part in getattr(spec, name).items()}
+    return {words: part for words, part in found.items() if part is not None}
 
-    def words(game: Game) -> GtpWords:
+
+def load_parts(game: Game, spec: GameSpec, holder: ModuleType, nets: Mapping[str, Path]) -> LoadedGame:
+    """The game with the parts of the spec that the module `holder` holds."""
+
+    def gtp_words(game: Game) -> GtpWords:
         _, rows, columns = game.observation_shape
         found = GtpWords(spec.gtp_name or game.name, rows, columns)
         return replace(found, vertex_of=spec.gtp_vertex) if spec.gtp_vertex else found
 
-    return LoadedGame(
-        game, **parts | {"presets": lambda: presets(game)},
-        contestants={name: _later(part, beside) for name, part in spec.contestants.items()},
-        nets=nets, gtp_words=gtp_words or words,
-    )  # fmt: skip
+    parts = {words: _later(part, words, holder) for words, part in named_parts(spec).items()}
+    single = {"gtp_words": gtp_words} | {name: parts[name] for name in PARTS if name in parts}
+    presets = single.pop("presets")
+    contestants = {name: parts[f"contestants[{name!r}]"] for name in spec.contestants}
+    return LoadedGame(game, presets=lambda: presets(game), contestants=contestants, nets=nets, **single)
 
 
-def resolve(part: Part, beside: str) -> Callable[..., Any]:
-    """The function that a part is or names; a relative name is looked up in the package `beside`."""
+def resolve(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
+    """The function that a part is or leads to, beside its `holder` if it is relative.
+
+    Raises GameError that names the part by `words` and the file of its SPEC.
+    """
     if not isinstance(part, str):
         return part
-    module, _, attribute = part.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module, beside), attribute)
+    module_name, _, attribute = part.partition(":")
+    with naming(f'{words}="{part}" in the SPEC of {holder.__file__}', GameError):
+        module = importlib.import_module(module_name, holder.__package__)
+        found = getattr(module, attribute, None)
+        if not callable(found):
+            raise GameError(f"{module.__file__} has no function or class {attribute!r}")
     return found
 
 
-def _later(part: Part, beside: str) -> Callable[..., Any]:
+def _later(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
     """The same, imported when it is first called."""
     if not isinstance(part, str):
         return part
 
     def call(*arguments: Any, **settings: Any) -> Any:
-        return resolve(part, beside)(*arguments, **settings)
+        return resolve(part, words, holder)(*arguments, **settings)
 
     return call

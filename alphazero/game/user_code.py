@@ -76,5 +76,6 @@ def naming(what: str, error: type[InputError]) -> Iterator[None]:
         ours = {frame.filename for frame in frames[:2]}  # this function and the one that asked
         places = [frame for frame in frames if frame.filename not in ours and "importlib" not in frame.filename]
         where = f" ({places[-1].filename}, line {places[-1].lineno})" if places else ""
-        reason = " ".join(f"{type(raised).__name__}: {raised}".split())
+        kind = "" if isinstance(raised, InputError) else f"{type(raised).__name__}: "  # ours are sentences
+        reason = " ".join(f"{kind}{raised}".split())
         raise error(f"{what} cannot be used until this is mended: {reason}{where}") from raised

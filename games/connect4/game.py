@@ -189,3 +189,7 @@ class Connect4(Game):
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
         return int(text) - 1
+
+    def split_moves(self, text: str) -> list[str]:
+        """A move is one digit, so "4453" needs no spaces."""
+        return list("".join(super().split_moves(text)))

@@ -16,6 +16,7 @@ keeps lines from wrapping round (https://www.chessprogramming.org/Othello).
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
 import numpy as np
@@ -263,6 +264,10 @@ class Othello(Game):
         if not 0 <= row_index < self.size:
             raise ValueError(text)
         return self.size * row_index + col
+
+    def split_moves(self, text: str) -> list[str]:
+        """Squares need no spaces between them, as in "f5d6c3"."""
+        return re.findall("pass|..?", "".join(super().split_moves(text)), re.IGNORECASE)
 
 
 class Othello6(Othello):

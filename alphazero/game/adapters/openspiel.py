@@ -17,6 +17,7 @@ from alphazero.errors import GameError, UnknownName
 from alphazero.game import Game
 from alphazero.game.gtp_words import GtpWords
 from alphazero.game.python_game import PythonGame, as_planes
+from alphazero.game.spec import GameSpec
 
 PREFIX = "openspiel:"
 MOST_PLIES = 512
@@ -97,6 +98,9 @@ def gtp_words(game: Game) -> GtpWords:
         rows = columns = size
     name = game.game.get_type().short_name
     return GtpWords(name, rows, columns, parameters.get("komi"), lambda word: word.rpartition("_")[2])
+
+
+SPEC = GameSpec(gtp_words=gtp_words)
 
 
 def load_game(text: str) -> Any:
