@@ -196,12 +196,17 @@ class GtpPlayer(FollowingPlayer):
         for action in position.actions[len(known) :]:
             self._tell(engine, earlier, action)
             earlier = earlier.play(action)
-        return engine.ask(f"genmove {COLOURS[position.to_play]}")
+        try:
+            return engine.ask(f"genmove {COLOURS[position.to_play]}")
+        except Refusal:
+            if not self._must_pass(position):
+                raise
+            self._tell(engine, position, position.legal_actions[0])
+            return "pass"
 
     def _tell(self, engine: Engine, position: Position, action: int) -> None:
-        """Says what was played. Some engines take a forced pass for granted, and refuse to hear of it."""
-        vertex = self._words.vertex(position, action)
-        forced = vertex == "pass" and len(position.legal_actions) == 1
+        """Tells the engine what was played. Some engines pass by themselves where they must, and refuse the word."""
+        vertex, forced = self._words.vertex(position, action), self._must_pass(position)
         if forced and not self._hears_of_passes:
             return
         try:
@@ -210,6 +215,10 @@ class GtpPlayer(FollowingPlayer):
             if not forced:
                 raise
             self._hears_of_passes = False
+
+    def _must_pass(self, position: Position) -> bool:
+        legal = position.legal_actions
+        return len(legal) == 1 and self._words.vertex(position, legal[0]) == "pass"
 
     def _start(self) -> Engine:
         """A fresh process that is ready to play the game; raises EngineFault."""

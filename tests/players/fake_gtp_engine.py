@@ -1,6 +1,7 @@
 """An engine for tests of our side of the Go Text Protocol, without a rule of any game in it.
 
 python fake_gtp_engine.py replay FILE     says what a real engine has said; FILE is a log of `Engine`
+python fake_gtp_engine.py game MOVE...    follows one game that it knows; where that passes, its board passes by itself
 python fake_gtp_engine.py MODE            takes the first free cell of tic-tac-toe, but for what MODE makes it do
 """
 
@@ -26,6 +27,31 @@ def replay(path: Path) -> None:
             say(f"? the log has {command!r} here")
             return
         say(answer.rstrip("\n"))
+
+
+def follow(moves: list[str]) -> None:
+    """Plays and hears the moves of one game; of a pass it knows nothing, as gtp-rhino of Debian's grhino."""
+    played = 0
+    for line in sys.stdin:
+        while played < len(moves) and moves[played] == "pass":
+            played += 1  # it is the other side's turn at once
+        colour = ["black", "white"][played % 2]
+        match line.split():
+            case ["list_commands"]:
+                say("= " + "\n".join(COMMANDS))
+            case ["clear_board"]:
+                played = 0
+                say("=")
+            case ["play", who, move] if who == colour and move.lower() == moves[played]:
+                played += 1
+                say("=")
+            case ["genmove", who] if who == colour:
+                played += 1
+                say(f"= {moves[played - 1]}")
+            case ["play", *_] | ["genmove", *_]:
+                say("? wrong turn")
+            case _:
+                say("=")
 
 
 def misbehave(mode: str) -> None:
@@ -81,6 +107,8 @@ def play(mode: str) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "replay":
         replay(Path(sys.argv[2]))
+    elif sys.argv[1] == "game":
+        follow(sys.argv[2:])
     elif sys.argv[1] == "mute":
         time.sleep(1000)
     else:

@@ -17,10 +17,11 @@ from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.gtp_words import default_words
 from alphazero.game.kernels import Kernels
-from alphazero.game.record import read_records
+from alphazero.game.record import read_records, words_of
 from alphazero.matches.arena import play_match
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_contestant
+from alphazero.players.function_player import FunctionPlayer
 from alphazero.players.gtp_player import GtpPlayer
 from alphazero.players.player import Forfeit
 
@@ -66,6 +67,44 @@ def test_a_game_with_a_real_engine_is_played_again_word_for_word(name, file, boa
 def test_the_othello_log_holds_a_forced_pass_that_the_engine_refused():
     text = (DATA / "gtp_rhino_othello.txt").read_text()
     assert "pass" in text.partition("\n")[0].split() and "pass\n? syntax error" in text
+
+
+@pytest.fixture(scope="module")
+def game_with_passes():
+    """Moves of a game of Othello on 6 x 6 in which either player has to pass."""
+    game, rng = registry.load("othello6").game, np.random.default_rng(1)
+    while True:
+        position, passes = game.start(), set()
+        words: list[str] = []
+        while not position.terminal:
+            action = int(rng.choice(position.legal_actions))
+            words.append(position.format(action))
+            if words[-1] == "pass":
+                passes.add(position.to_play)
+            position = position.play(action)
+        if passes == {0, 1}:
+            return words
+
+
+@pytest.mark.parametrize("engine_first", [True, False])
+def test_a_forced_pass_is_played_for_an_engine_that_passes_by_itself(game_with_passes, engine_first):
+    loaded, log = registry.load("othello6"), []
+    words, kernels = loaded.gtp_words(loaded.game), Kernels(loaded.game)
+    player = GtpPlayer(loaded.game, words, fake("game", *game_with_passes), log=log)
+    other = FunctionPlayer(loaded.game, lambda position: position.parse(game_with_passes[position.ply]))
+    result = play_match(kernels, *((player, other) if engine_first else (other, player)), 1, seed=1, opening_plies=0)
+    assert result.forfeits == ("",)
+    assert words_of(loaded.game, result.actions[0]) == game_with_passes
+    refused = [before for before, line in itertools.pairwise(log) if line.startswith("?")]
+    colour = "black" if engine_first else "white"
+    assert f"> genmove {colour}" in refused and sum(command.endswith(" pass") for command in refused) == 1
+
+
+def test_a_refusal_loses_the_game_where_there_is_more_than_a_pass():
+    game = registry.load("othello6").game
+    player = GtpPlayer(game, default_words(game), fake("refuse"))
+    with pytest.raises(Forfeit, match="refused 'genmove black'"):
+        player.choose(game.start(), 0)
 
 
 def test_an_engine_plays_a_match_and_is_told_every_game():
