@@ -21,17 +21,16 @@ moves a rating by some thousandth of its distance from the mean.
 
 from __future__ import annotations
 
-from alphazero.matches.intervals import Z_95
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
-from scipy.special import logsumexp
-from scipy.special import ndtr
-import math
-import numpy as np
+from scipy.special import logsumexp, ndtr
 
-
+from alphazero.matches.intervals import Z_95
 
 ELO = 400 / math.log(10)
 """Elo points of a natural unit, if there are no draws."""

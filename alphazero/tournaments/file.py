@@ -6,24 +6,21 @@ kind = "gauntlet"       # or "round-robin", which is the default
 games = 100             # of each pair
 simulations = 200
 seed = 0
-openings = "balanced"   # or "random", which is the default
+openings = "balanced"   # or "random", which is the default, or "none"
 adaptive = true
 """
 
 from __future__ import annotations
 
-from alphazero.errors import InvalidSetting
-from alphazero.errors import StorageError
-from alphazero.errors import UnknownName
-from alphazero.matches import openings
-from alphazero.storage.files import read_bytes
-from alphazero.tournaments.tournament import KINDS
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-import tomllib
 
-
+from alphazero.errors import InvalidSetting, StorageError, UnknownName
+from alphazero.matches import openings
+from alphazero.storage.files import read_bytes
+from alphazero.tournaments.tournament import KINDS
 
 MAX_BYTES = 1 << 20
 TYPES: Mapping[str, tuple[type, str]] = {

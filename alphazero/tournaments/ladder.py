@@ -7,22 +7,18 @@ depends on a generation's number alone, so a run that went on needs only the gam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from alphazero.errors import InvalidSetting
 from alphazero.storage.run_folder import seconds_of_generations
-from alphazero.tournaments.folder import Pairing
-from alphazero.tournaments.folder import Tournament
+from alphazero.tournaments.folder import Pairing, Tournament
 from alphazero.tournaments.standings import Standings
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-import itertools
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
 
 
 FOLDER = "ladder"

@@ -8,34 +8,20 @@ report.html                     all of it on one page that needs no other file
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from alphazero.pages import embed
-from alphazero.pages import has_matplotlib
-from alphazero.pages import make_page
-from alphazero.pages import make_table
-from alphazero.pages import new_figure
-from alphazero.pages import save_figure
-from alphazero.storage.files import atomic_write
-from alphazero.storage.files import write_json
-from alphazero.tournaments.standings import HEAD
-from alphazero.tournaments.standings import Standings
-from alphazero.tournaments.standings import as_csv
-from alphazero.tournaments.standings import as_json
-from alphazero.tournaments.standings import cross_cells
-from alphazero.tournaments.standings import remarks
-from alphazero.tournaments.standings import table_cells
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
+from alphazero.pages import embed, has_matplotlib, make_page, make_table, new_figure, save_figure
+from alphazero.storage.files import atomic_write, write_json
+from alphazero.tournaments.standings import HEAD, Standings, as_csv, as_json, cross_cells, remarks, table_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
 
 
 Pictures = Mapping[str, "Figure"]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
 from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import GameRecord
 from alphazero.game.spec import LoadedGame
-from alphazero.matches.arena import MatchResult
-from alphazero.matches.arena import get_ready
-from alphazero.matches.arena import play_match
+from alphazero.matches.arena import MatchResult, get_ready, play_match
 from alphazero.matches.report import records_of
 from alphazero.players.contestants import open_contestant
 from alphazero.players.human import HumanPlayer
@@ -16,22 +25,7 @@ from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.files import to_json
 from alphazero.tournaments.bradley_terry import rate
-from alphazero.tournaments.folder import Pairing
-from alphazero.tournaments.folder import Tournament
-from alphazero.tournaments.folder import TournamentFolder
-from collections import defaultdict
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-import functools
-import hashlib
-import itertools
-import numpy as np
-import re
-
-
+from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 
 FOLDER = Path("tournaments")
 """Holds the folders of tournaments that are given none."""

@@ -6,8 +6,8 @@ import choix
 import numpy as np
 import pytest
 
-from alphazero.tournaments.bradley_terry import ELO, rate, warnings
 from alphazero.matches.intervals import Z_95, elo_difference
+from alphazero.tournaments.bradley_terry import ELO, rate, warnings
 
 
 def table(num_players: int, rows: dict[tuple[int, int], tuple[int, int, int]]) -> np.ndarray:

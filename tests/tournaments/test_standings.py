@@ -5,14 +5,14 @@ import io
 import re
 
 import pytest
-from tests.game.double_move_game import DoubleMove
 
 from alphazero.game import registry
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
+from alphazero.tournaments.report import write_report
 from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text
 from alphazero.tournaments.tournament import make_tournament
-from alphazero.tournaments.report import write_report
+from tests.game.double_move_game import DoubleMove
 
 TIC_TAC_TOE = registry.load("tictactoe").game
 NAMES = ("a", "<b>", "c")

@@ -12,14 +12,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphazero.game import registry
 from alphazero.commands import pit
-from alphazero.tournaments import folder as tournament_folder
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
+from alphazero.game import registry
 from alphazero.game.record import read_records
-from alphazero.tournaments.tournament import default_folder, gauntlet, make_tournament, play_tournament, round_robin, tally
+from alphazero.tournaments import folder as tournament_folder
 from alphazero.tournaments.folder import GAMES, SETTINGS, Pairing, key_of
+from alphazero.tournaments.tournament import (
+    default_folder,
+    gauntlet,
+    make_tournament,
+    play_tournament,
+    round_robin,
+    tally,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUR = ("random", "greedy", "mcts:8", "mcts:16@temperature=0.5")
