@@ -19,7 +19,7 @@ from alphazero.game.record import read_records, write_records
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
 from alphazero.matches.openings import KINDS as OPENINGS
-from alphazero.matches.openings import find_filter
+from alphazero.matches.openings import find_filter, plies_of
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.sprt import Sprt
 from alphazero.players.contestants import DEVICES, game_of, open_contestant
@@ -73,7 +73,8 @@ class PitConfig:
     """Stop as soon as it is clear whether A is at least ELO1 points stronger or at most ELO0, as in --sprt 0,20."""
 
     openings: Annotated[str, _option("KIND", "random")] = "random"
-    """How games begin: random, or balanced (from positions that are a draw, in the games that can tell)."""
+    """How games begin: random (after random plies), balanced (after random plies that lead to a draw, in games that can
+    tell), or none (at the start)."""
     save_games: Annotated[Path | None, _option("FILE", "none")] = None
     """Write all games into this file, one a line of JSON, with their moves in the game's notation."""
     replay: Annotated[Path | None, _option("FILE", "none")] = None
@@ -183,16 +184,20 @@ def main(argv: list[str]) -> None:
         raise InvalidSetting("--openings is for matches that nobody watches: with a human, games begin at the start")
     test, are_balanced = config.test(), find_filter(config.openings, loaded)
     if alone:
-        result = play_alone(loaded.game, first, second, config.num_games(), config.seed, test, are_balanced)
+        opening_plies = plies_of(config.openings)
+        result = play_alone(
+            loaded.game, first, second, config.num_games(), config.seed, test, are_balanced, opening_plies
+        )
     else:
         result = play_with_human(loaded.game, first, second, config.games or 2, config.seed)
     if not result.num_games:
         return
-    print(describe(loaded.game.name, contestants, result, test))
+    openings = config.openings if alone else "none"
+    print(describe(loaded.game.name, contestants, result, test, openings))
     if config.save_games is not None:
         write_records(config.save_games, records_of(result, loaded.game, game_name, contestants, config.seed))
     if config.json is not None:
-        write_json(config.json, as_json(contestants, result, test))
+        write_json(config.json, as_json(contestants, result, test, openings))
 
 
 def _load_game(config: PitConfig) -> tuple[str, LoadedGame]:

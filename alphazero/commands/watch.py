@@ -27,6 +27,7 @@ def play_alone(
     seed: int,
     test: Sprt | None = None,
     are_balanced: AreBalanced | None = None,
+    opening_plies: int | None = None,
 ) -> MatchResult:
     """A match with a progress bar, which ends when `test`, if there is one, has its verdict."""
     kernels = Kernels(game)
@@ -42,7 +43,7 @@ def play_alone(
         logger.info("choosing balanced openings (a minute if there are thousands of games)")
     with Progress(f"{first.name} - {second.name}") as progress:
         return play_match(
-            kernels, first, second, num_games, seed, on_progress=show, are_balanced=are_balanced,
+            kernels, first, second, num_games, seed, opening_plies, on_progress=show, are_balanced=are_balanced,
             decided=(lambda result: test.verdict(result.pairs) is not None) if test else None,
         )  # fmt: skip
 

@@ -1,8 +1,10 @@
-"""How the games of a match begin: with random plies, each opening played twice with the players swapped.
+"""How the games of a match begin: mostly with random plies, each opening played twice with the players swapped.
 
-`random`: any position that is not over. `balanced`: only those that the game's own knowledge calls so, from which
-neither player wins if both are perfect; random plies mostly lead to positions that one of them wins by force, and two
-games from there say little of who is stronger.
+- `random`: any position that is not over.
+- `balanced`: only positions that the game's own knowledge calls balanced: neither player wins if both are perfect.
+  Random plies mostly lead to positions that one of them wins by force, and two games from there say little of who is
+  stronger.
+- `none`: the start position. Players without randomness then play the same two games again and again.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from alphazero.game import Game, Position
 from alphazero.game.randomness import OPENING, make_key, uniform
 from alphazero.game.spec import AreBalanced, LoadedGame
 
-KINDS = ("random", "balanced")
+KINDS = ("random", "balanced", "none")
 AT_ONCE = 64
 """Positions of which it is asked together whether they are balanced."""
 
@@ -26,11 +28,26 @@ def find_filter(kind: str, loaded: LoadedGame) -> AreBalanced | None:
     """What an opening of this kind must be, None if anything will do; raises InputError where nobody can tell."""
     if kind not in KINDS:
         raise UnknownName("kind of openings", kind, KINDS)
-    if kind == "random":
+    if kind != "balanced":
         return None
     if loaded.make_balance is None:
         raise InvalidSetting(f"nothing tells which openings of {loaded.game.name} are balanced: let them be random")
     return loaded.make_balance(loaded.game)
+
+
+def plies_of(kind: str) -> int | None:
+    """`opening_plies` of `play_match` for openings of this kind: 0 for `none`, else None, so that it chooses."""
+    return 0 if kind == "none" else None
+
+
+def describe_openings(kind: str, plies: int) -> str:
+    """A sentence that says how the games of a match began; `plies` as in `MatchResult.opening_plies`."""
+    if plies == 0:
+        return "Every game begins at the start position, so players without randomness repeat their games."
+    what = f"{plies} random {'ply' if plies == 1 else 'plies'}" + " to a balanced position" * (kind == "balanced")
+    return (
+        f"Each pair of games begins with the same {what}, and the players swap sides; --openings none turns that off."
+    )
 
 
 def choose_openings(game: Game, num_pairs: int, seed: int, are_balanced: AreBalanced | None = None) -> list[Position]:

@@ -8,6 +8,7 @@ from alphazero.game import Game
 from alphazero.game.record import GameRecord, words_of
 from alphazero.matches.arena import MatchResult
 from alphazero.matches.intervals import elo_difference, superiority
+from alphazero.matches.openings import describe_openings
 from alphazero.matches.sprt import Sprt
 
 
@@ -38,8 +39,14 @@ def records_of(
     return found
 
 
-def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None) -> str:
-    """The report of a match, seen by the first contestant."""
+def describe(
+    game_name: str,
+    contestants: tuple[str, str],
+    result: MatchResult,
+    test: Sprt | None = None,
+    openings: str = "random",
+) -> str:
+    """The report of a match, seen by the first contestant; `openings` is one of `alphazero.matches.openings.KINDS`."""
     low, high = result.score_interval
     elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
     ms_first, ms_second = result.ms_per_move
@@ -55,7 +62,9 @@ def describe(game_name: str, contestants: tuple[str, str], result: MatchResult, 
         f"distinct games  {result.distinct_games}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
         + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
-    ) + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")
+        + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")
+        + f"\n{describe_openings(openings, result.opening_plies)}"
+    )
 
 
 def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
@@ -69,7 +78,9 @@ def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
     return f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, {sum(result.pairs)} pairs)"
 
 
-def as_json(contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None) -> dict[str, Any]:
+def as_json(
+    contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None, openings: str = "random"
+) -> dict[str, Any]:
     """What `--json` writes."""
     low, high = result.score_interval
     sides = (
@@ -94,6 +105,8 @@ def as_json(contestants: tuple[str, str], result: MatchResult, test: Sprt | None
         ],
         "games": result.num_games,
         "distinct_games": result.distinct_games,
+        "openings": openings,
+        "opening_plies": result.opening_plies,
         **({} if test is None else {"sprt": test_as_json(test, result)}),
     }
 

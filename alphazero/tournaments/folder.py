@@ -11,30 +11,21 @@ those. Contestants may join and games be added later; all else stays as it was, 
 
 from __future__ import annotations
 
-from alphazero.errors import InvalidSetting
-from alphazero.errors import StorageError
-from alphazero.game.record import GameRecord
-from alphazero.game.record import append_records
-from alphazero.game.record import read_records
-from alphazero.game.spec import LoadedGame
-from alphazero.matches.openings import choose_openings
-from alphazero.matches.openings import find_filter
-from alphazero.players.contestants import weights_of
-from alphazero.settings import settings_changed
-from alphazero.storage.files import drop_torn_line
-from alphazero.storage.files import read_json
-from alphazero.storage.files import remove_stray_temporary_files
-from alphazero.storage.files import write_json
-from alphazero.storage.folder_lock import FolderLock
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-
+from alphazero.errors import InvalidSetting, StorageError
+from alphazero.game import Game
+from alphazero.game.record import GameRecord, append_records, read_records
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.openings import choose_openings, find_filter, plies_of
+from alphazero.players.contestants import weights_of
+from alphazero.settings import settings_changed
+from alphazero.storage.files import drop_torn_line, read_json, remove_stray_temporary_files, write_json
+from alphazero.storage.folder_lock import FolderLock
 
 FORMAT = 1
 SETTINGS, GAMES = "tournament.json", "all_games.jsonl"
@@ -69,7 +60,7 @@ class Tournament:
     adaptive: bool = False
     """Pairs whose ratings overlap play on, up to `MOST` times the games."""
     openings: str = "random"
-    """`random` or `balanced`, as in `alphazero.openings`."""
+    """How games begin: one of `alphazero.matches.openings.KINDS`."""
 
 
 class TournamentFolder:
@@ -151,14 +142,20 @@ class TournamentFolder:
             if (self.path / GAMES).exists():
                 raise StorageError(f"{self.path} holds games without {SETTINGS}; bring that back or choose another one")
             most = self._tournament.games * (MOST if self._tournament.adaptive else 1)
-            openings = choose_openings(loaded.game, (most + 1) // 2, self._tournament.seed, self.are_balanced)
-            self.opening_plies = openings[0].ply
+            self.opening_plies = self._choose_plies(loaded.game, (most + 1) // 2)
         for pairing in self._tournament.pairings:
             swapped = Pairing(pairing.second, pairing.first)
             known = swapped if swapped in self._targets else pairing
             self._targets[known] = max(self._tournament.games, self._targets.get(known, 0))
         self._settings = now
         self._save()
+
+    def _choose_plies(self, game: Game, num_pairs: int) -> int:
+        """Opening plies for that many pairs of games."""
+        plies = plies_of(self._tournament.openings)
+        if plies is None:
+            plies = choose_openings(game, num_pairs, self._tournament.seed, self.are_balanced)[0].ply
+        return plies
 
     def _save(self) -> None:
         pairings = [[pairing.first, pairing.second, games] for pairing, games in self._targets.items()]

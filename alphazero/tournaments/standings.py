@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from alphazero.errors import InvalidSetting
-from alphazero.game import Game
-from alphazero.game.record import GameRecord
-from alphazero.matches.intervals import mean_with_interval
-from alphazero.matches.intervals import score_interval
-from alphazero.tournaments.bradley_terry import DRAW
-from alphazero.tournaments.bradley_terry import LOSS
-from alphazero.tournaments.bradley_terry import Ratings
-from alphazero.tournaments.bradley_terry import WIN
-from alphazero.tournaments.bradley_terry import rate
-from alphazero.tournaments.bradley_terry import warnings
-from alphazero.tournaments.folder import Pairing
-from alphazero.tournaments.folder import Tournament
-from alphazero.tournaments.folder import key_of
-from alphazero.tournaments.tournament import tally
-from collections.abc import Mapping
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-import csv
-import io
+
 import numpy as np
 
-
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game
+from alphazero.game.record import GameRecord
+from alphazero.matches.intervals import mean_with_interval, score_interval
+from alphazero.matches.openings import describe_openings
+from alphazero.tournaments.bradley_terry import DRAW, LOSS, WIN, Ratings, rate, warnings
+from alphazero.tournaments.folder import Pairing, Tournament, key_of
+from alphazero.tournaments.tournament import tally
 
 WIDEST = 12
 """Contestants whose cross table fits a terminal."""
@@ -71,6 +63,7 @@ class Standings:
         self.warnings = warnings(self.counts, self.names)
         self.lengths = [len(record.opening) + len(record.moves) for record in records]
         """Plies of each game."""
+        self.opening_plies = max((len(record.opening) for record in records), default=0)
         self._seconds, self._moves = _time_taken(self.names, records, game)
 
     @cached_property
@@ -208,6 +201,7 @@ def remarks(standings: Standings) -> list[str]:
         f"Ratings are Elo points, {zero}; ± is a 95% interval on the distance from the level of the field.",
         f"To begin is worth {ratings.advantage:+.0f} ± {ratings.advantage_error:.0f} points; "
         f"equal players draw {ratings.draw_rate:.1%} of their games.",
+        *([describe_openings(standings.tournament.openings, standings.opening_plies)] if standings.records else []),
         *(f"Warning: {warning}." for warning in standings.warnings),
     ]
 
@@ -257,6 +251,8 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
         "kind": tournament.kind,
         "seed": tournament.seed,
         "simulations": tournament.simulations,
+        "openings": tournament.openings,
+        "opening_plies": standings.opening_plies,
         "anchor": standings.anchor,
         "first_move_advantage": ratings.advantage,
         "first_move_advantage_error": ratings.advantage_error,

@@ -12,7 +12,7 @@ from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.matches.arena import play_match
-from alphazero.matches.openings import choose_openings, draw_openings, find_filter
+from alphazero.matches.openings import choose_openings, describe_openings, draw_openings, find_filter
 from games.connect4.solver import Solver
 from tests.game.double_move_game import DoubleMove
 
@@ -99,7 +99,7 @@ def test_only_games_that_know_their_values_have_balanced_openings():
     assert find_filter("random", registry.load("tictactoe")) is None
     with pytest.raises(InvalidSetting, match="nothing tells which openings of tictactoe are balanced"):
         find_filter("balanced", registry.load("tictactoe"))
-    with pytest.raises(UnknownName, match="allowed: balanced, random"):
+    with pytest.raises(UnknownName, match="allowed: balanced, none, random"):
         find_filter("fair", registry.load("connect4"))
 
 
@@ -122,6 +122,44 @@ def test_a_match_and_a_tournament_begin_with_balanced_openings(tmp_path, capsys)
     assert 'openings: "balanced" -> "random"' in capsys.readouterr().err
 
 
+def test_reports_say_how_games_begin(tmp_path, capsys):
+    line = ("greedy", "random", "--game", "tictactoe", "--games", 4, "--json", tmp_path / "a.json")
+    assert run_pit(*line) == 0
+    said, written = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
+    assert "Each pair of games begins with the same 2 random plies, and the players swap sides; --openings none" in said
+    assert (written["openings"], written["opening_plies"]) == ("random", 2)
+    assert run_pit(*line, "--openings", "none") == 0
+    said, written = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
+    assert "Every game begins at the start position, so players without randomness repeat their games." in said
+    assert (written["openings"], written["opening_plies"]) == ("none", 0)
+    assert (
+        run_pit("greedy", "random", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path / "t") == 0
+    )
+    assert "Each pair of games begins with the same 2 random plies" in capsys.readouterr().out
+    assert "begins with the same 2 random plies" in (tmp_path / "t" / "report.html").read_text()
+    assert describe_openings("balanced", 4).startswith(
+        "Each pair of games begins with the same 4 random plies to a balanced position"
+    )
+    assert "the same 1 random ply," in describe_openings("random", 1)
+
+
+def test_without_openings_a_perfect_player_wins_more_and_never_loses(tmp_path, capsys):
+    file, scores = tmp_path / "games.jsonl", {}
+    for kind in ("random", "none"):
+        line = ("minimax:9", "random", "--game", "tictactoe", "--games", 40, "--openings", kind)
+        assert run_pit(*line, "--save-games", file, "--json", tmp_path / "a.json") == 0
+        scores[kind] = json.loads((tmp_path / "a.json").read_text())["contestants"][0]
+        assert {len(record.opening) for record in read_records(file)} == {2 if kind == "random" else 0}
+    assert scores["none"]["losses"] == 0 and scores["none"]["score"] > scores["random"]["score"]
+    folder = tmp_path / "folder"
+    line = ("minimax:9", "random", "greedy", "--game", "tictactoe", "--games", 4, "--folder", folder)
+    assert run_pit(*line, "--openings", "none") == 0
+    assert all(record.opening == () for record in read_records(folder / "all_games.jsonl"))
+    assert "Every game begins at the start position" in capsys.readouterr().out
+    assert run_pit(*line, "--openings", "none") == 0  # goes on
+    assert run_pit(*line) == 2
+
+
 def test_a_folder_from_before_there_was_a_choice_goes_on_with_random_openings(tmp_path, capsys):
     line = ("greedy", "random", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path)
     assert run_pit(*line) == 0
@@ -134,7 +172,7 @@ def test_a_folder_from_before_there_was_a_choice_goes_on_with_random_openings(tm
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("random greedy --openings fair", "unknown kind of openings 'fair' (allowed: balanced, random)"),
+        ("random greedy --openings fair", "unknown kind of openings 'fair' (allowed: balanced, none, random)"),
         ("random greedy --game tictactoe --openings balanced", "nothing tells which openings of tictactoe"),
         ("random greedy mcts:2 --game tictactoe --openings balanced", "nothing tells which openings of tictactoe"),
         ("random human --openings balanced", "with a human, games begin at the start"),

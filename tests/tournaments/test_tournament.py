@@ -318,7 +318,10 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypat
         ('contestants = ["random", "greedy"]', "a tournament takes three contestants or more, not 2"),
         ('contestants = ["a", "b", "c"]\nkind = "cup"', "kind must be one of round-robin, gauntlet, not 'cup'"),
         ('contestants = ["a", "b", "c"]\nkind = ["cup"]', "kind must be one of round-robin, gauntlet, not ['cup']"),
-        ('contestants = ["a", "b", "c"]\nopenings = "fair"', "openings must be one of random, balanced, not 'fair'"),
+        (
+            'contestants = ["a", "b", "c"]\nopenings = "fair"',
+            "one of random, balanced, none, not 'fair'",
+        ),
         ('contestants = ["a", "b", "c"]\nsed = 1', "did you mean 'seed'?"),
         ('contestants = ["a", "b", "c"]\nseed = true', "seed must be a whole number, not True"),
         ('contestants = ["a", "b", "c"]\ngames = -1', "--games must lie between"),
