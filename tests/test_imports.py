@@ -1,130 +1,208 @@
-"""The house rules that a machine can see: who imports whom, nothing unpickled or evaluated, no game named."""
+"""Who may import whom: the table of docs/architecture.md, wing by wing; and what must be installed for it."""
 
 import ast
-import graphlib
 import re
+import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import alphazero.game
-from alphazero.game import registry
+from tests.program import (
+    BENCHMARKS,
+    FRAMEWORK,
+    GAMES,
+    PROGRAM,
+    ROOT,
+    SCRIPTS,
+    begins_with,
+    code_that_runs,
+    imported,
+    imports_of,
+    name_of,
+)
 
-ROOT = Path(__file__).resolve().parents[1]
-RUN_AS_MODULES = [
-    *sorted((ROOT / "alphazero" / "commands").glob("*.py")),
-    *(ROOT / "alphazero" / f"{name}.py" for name in ("check_game", "gtp", "new_game", "publish", "report")),
-]
-LIBRARY = sorted(set((ROOT / "alphazero").rglob("*.py")) - set(RUN_AS_MODULES))
-COMMANDS = [ROOT / "main.py", ROOT / "pit.py", *RUN_AS_MODULES]
-PROGRAM = [*LIBRARY, *sorted((ROOT / "games").rglob("*.py")), *COMMANDS, *sorted((ROOT / "benchmarks").rglob("*.py"))]
+# --- the table ---
 
-each_file = pytest.mark.parametrize("path", PROGRAM, ids=lambda path: str(path.relative_to(ROOT)))
-each_library_file = pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(ROOT)))
+FLOORS = (
+    {"_version", "errors", "invocation", "progress"},
+    {"storage"},
+    {"settings", "pages"},
+    {"game"},
+    {"nets"},
+    {"wasm"},
+    {"search"},
+    {"players"},
+    {"matches"},
+    {"training", "tournaments"},
+    {"web"},
+    {"library"},
+    {"commands"},
+    {"__main__", "check_game", "gtp", "new_game", "publish", "report"},
+)
+"""Wings and modules of alphazero/, the lowest first. A file imports from its own wing and from lower floors."""
+ONLY_FOR = {"wasm": {"commands", "web"}}
+"""A wing that these alone may import."""
+FACE = "alphazero/__init__.py"
+"""It imports nothing when it is imported, and gives what the library offers when that is asked for."""
 
-
-def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-def run_on_import(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those in functions and under `if TYPE_CHECKING`."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            yield from (node for part in child.orelse for node in (part, *run_on_import(part)))
-            continue
-        yield child
-        yield from run_on_import(child)
-
-
-def imported(nodes: Iterator[ast.AST], module: str = "") -> set[str]:
-    """Every module that may be meant; `from a import b` gives a and a.b, of which one may be no module."""
-    names = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parents = module.split(".")[: -node.level] if node.level else []
-            origin = ".".join([*parents, *([node.module] if node.module else [])])
-            names |= {origin} | {f"{origin}.{alias.name}" for alias in node.names}
-    return names
+each_framework_file = pytest.mark.parametrize("path", [ROOT / name for name in map(name_of, FRAMEWORK)], ids=name_of)
+each_file = pytest.mark.parametrize("path", PROGRAM, ids=name_of)
 
 
-def imports_of(path: Path, only_on_import: bool = False) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return imported(run_on_import(tree) if only_on_import else ast.walk(tree), module_name(path))
+def floor_of(wing: str) -> int:
+    (floor,) = (number for number, wings in enumerate(FLOORS) if wing in wings)
+    return floor
 
 
-def begins_with(names: set[str], loaded: str) -> set[str]:
-    return {name for name in names if name == loaded or name.startswith(f"{loaded}.")}
+def wing_of(module: str) -> str:
+    """`game` of `alphazero.game.kernels`, `errors` of `alphazero.errors.InputError`."""
+    return (module.split(".") + [""])[1]
 
 
-# --- who imports whom ---
+def forbidden_imports(wing: str, names: set[str]) -> list[str]:
+    """The imports that a file of this wing must not have."""
+    wings = {found: wing_of(found) for found in begins_with(names, "alphazero") if wing_of(found)}
+    known = set().union(*FLOORS)  # else it is a name of the face, as in `from alphazero import Game`
+    wrong = [
+        found
+        for found, other in wings.items()
+        if other != wing
+        and (other not in known or floor_of(other) >= floor_of(wing) or wing not in ONLY_FOR.get(other, {wing}))
+    ]
+    outside = [found for top in ("games", "main", "pit", "tests", "benchmarks") for found in begins_with(names, top)]
+    return sorted(wrong + outside)
 
 
-def graph() -> dict[str, set[str]]:
-    """module -> modules of ours that it imports when it is imported itself."""
-    ours = {module_name(path) for path in PROGRAM}
-    # the packages alphazero and games.connect4 are empty, and games/__init__ is imported by commands only
-    found = {
-        module_name(path): (imports_of(path, only_on_import=True) & ours) - {"alphazero", "alphazero.game"}
-        for path in PROGRAM
+def test_every_wing_has_its_floor():
+    entries = {path.stem for path in (ROOT / "alphazero").glob("*.py")} - {"__init__"}
+    entries |= {path.parent.name for path in (ROOT / "alphazero").glob("*/__init__.py")}
+    assert sorted(wing for wing in entries if sum(wing in wings for wings in FLOORS) != 1) == []
+
+
+@each_framework_file
+def test_wings_import_lower_ones_alone(path: Path):
+    if name_of(path) != FACE:
+        assert (
+            forbidden_imports(path.relative_to(ROOT / "alphazero").parts[0].removesuffix(".py"), imports_of(path)) == []
+        )
+
+
+@pytest.mark.parametrize(
+    ("wing", "text"),
+    [
+        ("game", "from alphazero.nets import resnet"),
+        ("game", "def f():\n    import alphazero.search.tree"),
+        ("game", "from alphazero import search"),
+        ("game", "from alphazero import Position"),
+        ("game", "import games.connect4"),
+        ("errors", "from alphazero.progress import Progress"),
+        ("training", "from alphazero.tournaments.ladder import Ladder"),
+        ("tournaments", "from alphazero.training import config"),
+        ("players", "import alphazero.wasm"),
+        ("library", "from alphazero.commands.shared import parse"),
+        ("commands", "from games import connect4"),
+        ("commands", "from tests.program import ROOT"),
+    ],
+)
+def test_the_table_refuses(wing: str, text: str):
+    assert forbidden_imports(wing, imported(code_that_runs(ast.parse(text))))
+
+
+@pytest.mark.parametrize(
+    ("wing", "text"),
+    [
+        ("game", "from alphazero.game.kernels import Kernels"),
+        ("training", "from alphazero.matches import arena\nimport torch"),
+        ("commands", "from alphazero.wasm import build\nfrom alphazero.web import server"),
+        ("nets", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from alphazero.training import config"),
+    ],
+)
+def test_the_table_allows(wing: str, text: str):
+    assert forbidden_imports(wing, imported(code_that_runs(ast.parse(text)))) == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
+def test_scripts_import_commands_alone(path: Path):
+    used = begins_with(imports_of(path), "alphazero")
+    assert used == begins_with(used, "alphazero.commands") and used
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "games").glob("*/game.py")), ids=name_of)
+def test_the_rules_of_a_game_import_the_game_interface_alone(path: Path):
+    names = imports_of(path)
+    assert "alphazero.game" in names
+    assert begins_with(names, "alphazero") <= {
+        "alphazero.game",
+        *(f"alphazero.game.{x}" for x in alphazero.game.__all__),
     }
-    return {name: others - {name} for name, others in found.items()}  # `from games import x` in games itself
+    others = {name.partition(".")[0] for name in names} - {"alphazero", *sys.stdlib_module_names}
+    assert others <= {"numpy", "numba"}
 
 
-def test_imports_follow_one_order():
-    order = list(graphlib.TopologicalSorter(graph()).static_order())  # raises CycleError with the circle
-    assert order.index("alphazero.errors") < order.index("alphazero.game.game") < order.index("alphazero.game.kernels")
-    assert order.index("alphazero.game.kernels") < order.index("alphazero.commands.train") < order.index("main")
-    assert len(graph()["alphazero.commands.train"]) > 3, "the imports of the command were not seen"
-
-
-def test_the_package_itself_imports_nothing():
-    """Else every module would hang on it."""
-    assert imports_of(ROOT / "alphazero" / "__init__.py") == set()
-
-
-@each_library_file
-def test_the_library_imports_no_game_and_no_command(path: Path):
+@pytest.mark.parametrize("path", GAMES, ids=name_of)
+def test_games_are_blind_to_each_other_and_to_scripts(path: Path):
     names = imports_of(path)
-    for forbidden in ("games", "main", "pit", "tests", "benchmarks", *map(module_name, RUN_AS_MODULES)):
-        assert not begins_with(names, forbidden)
+    game = ".".join(path.relative_to(ROOT).parts[:2])
+    assert begins_with(names, "games") - {"games"} <= begins_with(names, game)
+    assert not [top for top in ("main", "pit", "tests", "benchmarks") if begins_with(names, top)]
 
 
-@pytest.mark.parametrize("path", RUN_AS_MODULES, ids=lambda path: path.name)
-def test_commands_know_games_by_their_registry_alone(path: Path):
-    names = imports_of(path)
-    assert begins_with(names, "games") <= {"games"} and not begins_with(names, "main")
-    named = {string for string in strings_in_code(path.read_text()) if string in registry.NAMES}
-    assert named <= {"connect4"}, "the default of --game alone"
+@pytest.mark.parametrize("path", [*FRAMEWORK, *GAMES], ids=name_of)
+def test_command_lines_are_read_in_commands_alone(path: Path):
+    if begins_with(imports_of(path), "tyro") and path not in (ROOT / "alphazero" / "commands").iterdir():
+        own_commands = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+        assert path in GAMES and "main" in own_commands, "tyro belongs into commands/, or into a game's own command"
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in registry.FOLDER.glob("*/game.py")))
-def test_the_rules_of_a_game_import_the_game_interface_alone(name: str):
-    names = imports_of(ROOT / "games" / name / "game.py")
-    used = begins_with(names, "alphazero")
-    assert used <= {"alphazero.game"} | {f"alphazero.game.{name}" for name in alphazero.game.__all__}
-    assert "alphazero.game" in used
-    assert begins_with(names, "games") <= begins_with(names, f"games.{name}") | {"games"}
-    assert not begins_with(names, "torch")
+def test_benchmarks_are_imported_by_nobody_else():
+    assert BENCHMARKS
+    for path in set(PROGRAM) - set(BENCHMARKS):
+        assert not begins_with(imports_of(path), "benchmarks"), path
 
 
-def test_game_interface_rules_and_search_do_not_import_torch():
-    tree = graph()
+def test_imports_under_type_checking_and_relative_ones_are_understood():
+    text = """
+import a
+if TYPE_CHECKING:
+    import b
+else:
+    import c
+def f():
+    import d
+"""
+    assert imported(code_that_runs(ast.parse(text))) == {"a", "c", "d"}
+    relative = ast.parse("from . import x\nfrom .y import z")
+    assert imported(ast.walk(relative), "games.go.game") == {"games.go", "games.go.x", "games.go.y", "games.go.y.z"}
+    assert imported(ast.walk(relative), "games.go", True) == {"games.go", "games.go.x", "games.go.y", "games.go.y.z"}
 
-    def reached(module: str) -> set[str]:
-        return {module}.union(*(reached(other) for other in tree[module]))
 
-    for module in ("alphazero.game.game", "alphazero.game.kernels", "alphazero.search.mcts"):
-        for other in reached(module):
-            path = ROOT.joinpath(*other.split(".")).with_suffix(".py")
-            if path.exists():
-                assert not begins_with(imports_of(path, only_on_import=True), "torch"), f"{module} -> {other} -> torch"
+# --- what an import costs ---
+
+
+def loaded_by(*modules: str) -> set[str]:
+    """The top-level names of all that these imports load, in a process of its own."""
+    code = f"import sys, {', '.join(modules)}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def modules_of(wing: str) -> list[str]:
+    return [name_of(path)[:-3].replace("/", ".").removesuffix(".__init__") for path in FRAMEWORK if wing in path.parts]
+
+
+@pytest.mark.parametrize("wing", ["game", "search"])
+def test_the_rules_and_the_search_load_no_torch(wing: str):
+    names = [
+        name for name in modules_of(wing) if "cuda" not in name
+    ]  # these need a GPU's compiler, and no torch either
+    assert f"alphazero.{wing}" in names and "numba" in loaded_by(*names)
+    assert "torch" not in loaded_by(*names)
+
+
+def test_the_package_itself_loads_nothing_that_is_slow():
+    assert not {"torch", "numba", "numpy", "scipy", "tyro", "tqdm"} & loaded_by("alphazero")
 
 
 # --- what must be installed ---
@@ -159,111 +237,3 @@ def test_the_tested_versions_of_all_dependencies_are_pinned():
     names = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements().values()}
     assert {"torch", "numpy", "numba", "pytest"} <= names
     assert names - set(pins) == {"numba-cuda"}, "pinned are the versions that the tests ran with"
-
-
-# --- nothing that could run a file's contents ---
-
-UNSAFE_MODULES = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "jsonpickle")
-UNSAFE_CALLS = ("eval", "exec", "compile", "__import__")
-
-
-def unsafe(text: str) -> list[str]:
-    """What in the source could run or unpickle what it reads."""
-    found = []
-    tree = ast.parse(text)
-    names = imported(ast.walk(tree))
-    found += [name for module in UNSAFE_MODULES for name in begins_with(names, module)]
-    found += sorted(names & {"torch.load", "torch.jit.load", "numpy.load", "builtins.eval", "builtins.exec"})
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        called = ast.unparse(node.func)
-        if called.removeprefix("builtins.") in UNSAFE_CALLS or re.fullmatch(r"torch(\..+)?\.load", called):
-            found.append(called)
-        for keyword in node.keywords:
-            safe = {"allow_pickle": False, "weights_only": True, "shell": False}
-            if keyword.arg in safe and not (
-                isinstance(keyword.value, ast.Constant) and keyword.value.value is safe[keyword.arg]
-            ):
-                found.append(f"{keyword.arg}={ast.unparse(keyword.value)}")
-    return found
-
-
-@each_file
-def test_nothing_is_unpickled_or_evaluated(path: Path):
-    assert unsafe(path.read_text(encoding="utf-8")) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import pickle",
-        "def f():\n    from pickle import loads",
-        "import torch\ntorch.load('a')",
-        "from torch import load\nload('a')",
-        "torch.jit.load('a')",
-        "eval('1')",
-        "if x:\n    exec(text)",
-        "builtins.eval(text)",
-        "np.load(path, allow_pickle=True)",
-        "np.load(path, allow_pickle=flag)",
-        "subprocess.run(command, shell=True)",
-    ],
-)
-def test_the_search_for_unsafe_code_finds(text: str):
-    assert unsafe(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["net.eval()", "re.compile('a')", "np.load(path, allow_pickle=False)", "exec_module()"]
-)
-def test_the_search_for_unsafe_code_does_not_cry_wolf(text: str):
-    assert unsafe(text) == []
-
-
-# --- the library knows no game ---
-
-
-def strings_in_code(text: str) -> list[str]:
-    """String constants, less docstrings and the documentation under a field."""
-    tree = ast.parse(text)
-    documentation = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation
-    ]
-
-
-@each_library_file
-def test_the_library_names_no_game(path: Path):
-    for string in strings_in_code(path.read_text(encoding="utf-8")):
-        for name in registry.NAMES:
-            assert not re.search(rf"\b{name}\b", string, re.IGNORECASE), string
-        assert not re.match(r"games\.\w", string), string
-
-
-def test_the_search_for_strings_leaves_docstrings_out():
-    assert strings_in_code('"""connect4"""\nclass A:\n    x: int = 1\n    """othello"""\n    y = "seen"') == ["seen"]
-    assert strings_in_code('print(f"{x} connect4")') == [" connect4"]
-
-
-def test_the_graph_leaves_out_functions_and_type_checking():
-    text = """
-import a
-if TYPE_CHECKING:
-    import b
-else:
-    import c
-def f():
-    import d
-try:
-    import e
-finally:
-    x = 1
-"""
-    assert imported(run_on_import(ast.parse(text))) == {"a", "c", "e"}
-    relative = imported(ast.walk(ast.parse("from . import x\nfrom .y import z")), "games.go.game")
-    assert relative == {"games.go", "games.go.x", "games.go.y", "games.go.y.z"}

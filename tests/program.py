@@ -1,0 +1,58 @@
+"""The source of the program as the tests of the house see it: its files, and what each imports."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FRAMEWORK = sorted((ROOT / "alphazero").rglob("*.py"))
+GAMES = sorted((ROOT / "games").rglob("*.py"))
+SCRIPTS = [ROOT / "main.py", ROOT / "pit.py"]
+BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
+PROGRAM = [*FRAMEWORK, *GAMES, *SCRIPTS, *BENCHMARKS]
+
+
+def name_of(path: Path) -> str:
+    """`alphazero/game/game.py`, for the names of tests and for messages."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def code_that_runs(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those under `if TYPE_CHECKING`, which are never run."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            yield from (node for part in child.orelse for node in (part, *code_that_runs(part)))
+            continue
+        yield child
+        yield from code_that_runs(child)
+
+
+def imported(nodes: Iterator[ast.AST], module: str = "", is_package: bool = False) -> set[str]:
+    """Every module that may be meant; `from a import b` gives a and a.b, of which one may be no module."""
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = module.split(".")
+            parents = parts[: len(parts) - node.level + is_package] if node.level else []
+            origin = ".".join([*parents, *([node.module] if node.module else [])])
+            names |= {origin} | {f"{origin}.{alias.name}" for alias in node.names}
+    return names
+
+
+def imports_of(path: Path) -> set[str]:
+    """All imports of a file that can run, those in functions included."""
+    return imported(code_that_runs(parse(path)), module_name(path), path.name == "__init__.py")
+
+
+def begins_with(names: set[str], loaded: str) -> set[str]:
+    return {name for name in names if name == loaded or name.startswith(f"{loaded}.")}

@@ -1,0 +1,172 @@
+"""The rules of the house that a reader of the source can see: sizes, plain words, nothing unsafe, no game named."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from alphazero.game import registry
+from tests.program import FRAMEWORK, PROGRAM, begins_with, imported, name_of, parse
+
+LIBRARY = [path for path in FRAMEWORK if "commands" not in path.parts]
+each_file = pytest.mark.parametrize("path", PROGRAM, ids=name_of)
+each_library_file = pytest.mark.parametrize("path", LIBRARY, ids=name_of)
+
+# --- sizes ---
+
+MOST_MODULES, MOST_LINES, MOST_LINES_OF_A_FUNCTION = 15, 550, 70
+KERNELS: set[str] = set()
+"""Compiled functions over one board or tree that are longer, since calls of smaller ones would be slower."""
+
+
+def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """The name of every function, as Class.method or outer.inner, and its lines."""
+    for node in ast.iter_child_nodes(tree):
+        name = prefix
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{prefix}{node.name}."
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield name.removesuffix("."), (node.end_lineno or 0) - node.lineno + 1
+        yield from functions(node, name)
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in FRAMEWORK}), ids=name_of)
+def test_no_folder_has_too_many_modules(folder: Path):
+    assert len(list(folder.glob("*.py"))) <= MOST_MODULES
+
+
+@each_file
+def test_no_file_and_no_function_is_too_long(path: Path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+    long = {f"{name_of(path)}:{name}" for name, lines in functions(parse(path)) if lines > MOST_LINES_OF_A_FUNCTION}
+    assert long <= KERNELS
+
+
+def test_the_exceptions_are_needed():
+    long = {
+        f"{name_of(path)}:{name}"
+        for path in PROGRAM
+        for name, lines in functions(parse(path))
+        if lines > MOST_LINES_OF_A_FUNCTION
+    }
+    assert long >= KERNELS
+
+
+def test_functions_are_measured_with_all_that_is_in_them():
+    text = "class A:\n    def f(self):\n        def g():\n            pass\n        return g\ndef h(): pass"
+    assert list(functions(ast.parse(text))) == [("A.f", 4), ("A.f.g", 2), ("h", 1)]
+
+
+# --- plain words ---
+
+ODD_OPENINGS = re.compile(r"\s*(What|Those|Of|How)\b")
+
+
+def documentation(tree: ast.AST) -> Iterator[str]:
+    """Docstrings, and the texts under the fields of a dataclass, which its help shows."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+
+
+@each_file
+def test_no_documentation_opens_with_what_those_of_or_how(path: Path):
+    """A noun or a verb says it sooner."""
+    assert [text for text in documentation(parse(path)) if ODD_OPENINGS.match(text)] == []
+
+
+def test_odd_openings_are_found():
+    text = '"""What it is."""\nclass A:\n    x: int = 1\n    """Of one game."""\ny = "How"\n'
+    assert [bool(ODD_OPENINGS.match(found)) for found in documentation(ast.parse(text))] == [True, True]
+    assert not ODD_OPENINGS.match("Whatever it is") and not ODD_OPENINGS.match("The rest of it")
+
+
+# --- nothing that could run a file's contents ---
+
+UNSAFE_MODULES = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "jsonpickle")
+UNSAFE_CALLS = ("eval", "exec", "compile", "__import__")
+
+
+def unsafe(text: str) -> list[str]:
+    """What in the source could run or unpickle what it reads."""
+    found = []
+    tree = ast.parse(text)
+    names = imported(ast.walk(tree))
+    found += [name for module in UNSAFE_MODULES for name in begins_with(names, module)]
+    found += sorted(names & {"torch.load", "torch.jit.load", "numpy.load", "builtins.eval", "builtins.exec"})
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        if called.removeprefix("builtins.") in UNSAFE_CALLS or re.fullmatch(r"torch(\..+)?\.load", called):
+            found.append(called)
+        for keyword in node.keywords:
+            safe = {"allow_pickle": False, "weights_only": True, "shell": False}
+            if keyword.arg in safe and not (
+                isinstance(keyword.value, ast.Constant) and keyword.value.value is safe[keyword.arg]
+            ):
+                found.append(f"{keyword.arg}={ast.unparse(keyword.value)}")
+    return found
+
+
+@each_file
+def test_nothing_is_unpickled_or_evaluated(path: Path):
+    assert unsafe(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle",
+        "def f():\n    from pickle import loads",
+        "import torch\ntorch.load('a')",
+        "from torch import load\nload('a')",
+        "torch.jit.load('a')",
+        "eval('1')",
+        "if x:\n    exec(text)",
+        "builtins.eval(text)",
+        "np.load(path, allow_pickle=True)",
+        "np.load(path, allow_pickle=flag)",
+        "subprocess.run(command, shell=True)",
+    ],
+)
+def test_the_search_for_unsafe_code_finds(text: str):
+    assert unsafe(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["net.eval()", "re.compile('a')", "np.load(path, allow_pickle=False)", "exec_module()"]
+)
+def test_the_search_for_unsafe_code_does_not_cry_wolf(text: str):
+    assert unsafe(text) == []
+
+
+# --- the library knows no game ---
+
+
+def strings_in_code(text: str) -> list[str]:
+    """String constants, less docstrings and the documentation under a field."""
+    tree = ast.parse(text)
+    documentation = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation
+    ]
+
+
+@each_library_file
+def test_the_library_names_no_game(path: Path):
+    for string in strings_in_code(path.read_text(encoding="utf-8")):
+        for name in registry.NAMES:
+            assert not re.search(rf"\b{name}\b", string, re.IGNORECASE), string
+        assert not re.match(r"games\.\w", string), string
+
+
+def test_the_search_for_strings_leaves_docstrings_out():
+    assert strings_in_code('"""connect4"""\nclass A:\n    x: int = 1\n    """othello"""\n    y = "seen"') == ["seen"]
+    assert strings_in_code('print(f"{x} connect4")') == [" connect4"]
