@@ -47,7 +47,7 @@ ONLY_FOR = {"wasm": {"commands", "web"}}
 FACE = "alphazero/__init__.py"
 """It imports nothing when it is imported, and gives what the library offers when that is asked for."""
 
-each_framework_file = pytest.mark.parametrize("path", [ROOT / name for name in map(name_of, FRAMEWORK)], ids=name_of)
+each_framework_file = pytest.mark.parametrize("path", FRAMEWORK, ids=name_of)
 each_file = pytest.mark.parametrize("path", PROGRAM, ids=name_of)
 
 
@@ -58,7 +58,7 @@ def floor_of(wing: str) -> int:
 
 def wing_of(module: str) -> str:
     """`game` of `alphazero.game.kernels`, `errors` of `alphazero.errors.InputError`."""
-    return (module.split(".") + [""])[1]
+    return [*module.split("."), ""][1]
 
 
 def forbidden_imports(wing: str, names: set[str]) -> list[str]:
