@@ -6,7 +6,7 @@ framework can run them. The search never pays for the checks that `Position` mak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +14,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from alphazero.errors import GameError, IllegalAction
+from alphazero.game.board import (
+    Board,
+    Clicks,
+    Piece,
+    View,
+    clicks_by_difference,
+    clicks_of_cells,
+    grid_board,
+    pieces_of_planes,
+    view_of,
+)
+from alphazero.game.drawing import draw
 from alphazero.game.functions import plain
 
 if TYPE_CHECKING:
@@ -69,6 +81,28 @@ class Game:
     def parse_action(self, text: str, state: np.ndarray) -> int:
         """The action that `text` means; raises ValueError if it means none (legality is not checked)."""
         return int(text)
+
+    @cached_property
+    def board(self) -> Board:
+        """The cells that pictures and pages show. Default: the squares of the observation, the top row first."""
+        return grid_board(self)
+
+    def pieces(self, position: Position) -> Sequence[Piece]:
+        """What stands on the board. Default: the mover's stones in plane 0 of the observation, the opponent's in 1."""
+        return pieces_of_planes(position)
+
+    def clicks(self, position: Position) -> Clicks:
+        """The cells to click, one after another, for each legal action; actions left out are buttons.
+
+        Several clicks may mean the same action: pictures show it at the first. Default: cell i is action i if there
+        is an action for every cell, and perhaps a pass; else what `board.clicks_by_difference` finds.
+        """
+        cells = len(self.board.cells)
+        return clicks_of_cells(position) if self.num_actions in (cells, cells + 1) else clicks_by_difference(position)
+
+    def winning_cells(self, position: Position) -> Sequence[int]:
+        """The cells that decided a game that is over, such as a line of four; default: none."""
+        return ()
 
     def start(self) -> Position:
         """The start position."""
@@ -202,6 +236,29 @@ class Position:
     def format(self, action: int) -> str:
         """`action` in the game's notation."""
         return self.game.format_action(action, self.state)
+
+    @cached_property
+    def view(self) -> View:
+        """The pieces, the clicks that play each legal action, and the marks, as data; `Game.board` has the cells."""
+        return view_of(self)
+
+    def svg(
+        self,
+        policy: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
+        values: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
+        hints: bool = False,
+        last: bool = True,
+    ) -> str:
+        """A picture of the position as SVG.
+
+        `policy`: shades the actions by their share; visits will do. `values`: numbers to write at the actions that
+        `policy` does not rule out. Both go from action to number, or have A entries. `hints` marks the legal actions,
+        `last` the last one.
+        """
+        return draw(self.game.board, self.view, self.game.name, policy, values, hints=hints, last=last)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
 
     def __str__(self) -> str:
         return self.game.render(self.state, self.to_play)

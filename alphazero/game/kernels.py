@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game
 from alphazero.game.functions import _compiled, bound, fingerprint, plain, rebuilt, rule_functions
+from alphazero.game.game import Game
 
 logger = logging.getLogger(__name__)
 

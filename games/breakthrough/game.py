@@ -19,12 +19,22 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules
+from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, Rules, edge_labels, grid_cells
 
 SIZE = 6
 ZERO, ONE, ROW = np.uint64(0), np.uint64(1), np.uint64(0b111111)
 HOME, FAR = np.uint64(0b111111_111111), np.uint64(0b111111_111111 << 24)
 NUM_ACTIONS = 3 * SIZE * SIZE
+COLORS = Colors(
+    panel="#4d3826",
+    text="#f3e6d2",
+    cell="#f0d9b5",
+    shaded="#c29a6f",
+    line="#a37c52",
+    first="#fbfaf6",
+    second="#262626",
+    mark="#1c8a5f",
+)
 
 
 @njit
@@ -133,6 +143,27 @@ class Breakthrough(Game):
             lines.append(" ".join(cells))
         lines = lines[::-1] if to_play == 0 else lines
         return "\n".join([*(f"{SIZE - i} {line}" for i, line in enumerate(lines)), "  a b c d e f"])
+
+    @cached_property
+    def board(self) -> Board:
+        """Cell 6 * row + column as the first player sees it, the far row on top."""
+        names = [f"{'abcdef'[column]}{SIZE - row}" for row in range(SIZE) for column in range(SIZE)]
+        labels = edge_labels([str(SIZE - row) for row in range(SIZE)], "abcdef")
+        return Board(grid_cells(SIZE, SIZE, names, "checkered"), labels, shapes=("pawn", "pawn"), colors=COLORS)
+
+    def cell_of(self, square: int, to_play: int) -> int:
+        """The cell of a square, which is counted from the mover's home row."""
+        return square if to_play else SIZE * (SIZE - 1 - square // SIZE) + square % SIZE
+
+    def pieces(self, position: Position) -> list[Piece]:
+        mover, squares = position.to_play, range(SIZE * SIZE)
+        owners = ((position.state[0], mover), (position.state[1], 1 - mover))
+        return [Piece(self.cell_of(i, mover), owner) for pawns, owner in owners for i in squares if int(pawns) >> i & 1]
+
+    def clicks(self, position: Position) -> Clicks:
+        """The pawn, then its target."""
+        ends = {action: (action // 3, action // 3 + SIZE + action % 3 - 1) for action in position.legal_actions}
+        return {tuple(self.cell_of(i, position.to_play) for i in path): action for action, path in ends.items()}
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         row, column = divmod(action // 3, SIZE)

@@ -19,12 +19,15 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules
+from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, Rules, cells_in_line, edge_labels, grid_cells
 
 COLUMNS, ROWS = 7, 6
 ONE = np.uint64(1)
 COLUMN = np.uint64(0b111111)
 TOP = np.uint64(0b100000)
+COLORS = Colors(
+    panel="#1746a8", text="#dbe6ff", cell="#2463d6", shaded="#0d2357", first="#e5484d", second="#ffd43b", mark="#3ee0c0"
+)
 BOARD = np.uint64(sum(0b111111 << 7 * column for column in range(COLUMNS)))
 
 
@@ -183,6 +186,32 @@ class Connect4(Game):
                 line.append(cells[own + 2 * opponent])
             lines.append(" ".join(line))
         return "\n".join([*lines, " ".join(str(column + 1) for column in range(COLUMNS))])
+
+    @cached_property
+    def board(self) -> Board:
+        names = [f"{column + 1}, row {ROWS - row}" for row in range(ROWS) for column in range(COLUMNS)]
+        columns = [str(column + 1) for column in range(COLUMNS)]
+        return Board(grid_cells(ROWS, COLUMNS, names, "hole"), edge_labels([""] * ROWS, columns), colors=COLORS)
+
+    def pieces(self, position: Position) -> list[Piece]:
+        first, second = (int(position.state[side]) for side in (position.to_play, 1 - position.to_play))
+        squares = [(cell, 7 * (cell % COLUMNS) + ROWS - 1 - cell // COLUMNS) for cell in range(ROWS * COLUMNS)]
+        return [
+            Piece(cell, 0 if first >> square & 1 else 1) for cell, square in squares if (first | second) >> square & 1
+        ]
+
+    def clicks(self, position: Position) -> Clicks:
+        """Every cell of a column means the column; the first one is where the stone will lie."""
+        taken = {piece.cell for piece in self.pieces(position)}
+        clicks: dict[tuple[int, ...], int] = {}
+        for action in position.legal_actions:
+            column = range(action, ROWS * COLUMNS, COLUMNS)
+            lowest = max(cell for cell in column if cell not in taken)
+            clicks.update({(cell,): action for cell in (lowest, *column)})
+        return clicks
+
+    def winning_cells(self, position: Position) -> list[int]:
+        return cells_in_line(self.pieces(position), COLUMNS, 4)
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         return str(action + 1)

@@ -18,13 +18,14 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules
+from alphazero.game import Board, Cell, Clicks, Colors, Game, Piece, Position, Rules, Stroke, square
 
 SIZE = 3
 NUM_LYING = SIZE * (SIZE + 1)
 NUM_LINES = 2 * NUM_LYING
 NUM_BOXES = SIZE * SIZE
 ZERO, ONE = np.uint64(0), np.uint64(1)
+COLORS = Colors(cell="#4a5a74", line="#4a5a74", neutral="#e8edf4")
 ALL_LINES = np.uint64((1 << NUM_LINES) - 1)
 BOXES = tuple(
     (1 << SIZE * row + col) | (1 << SIZE * (row + 1) + col)
@@ -39,6 +40,8 @@ PLACES = np.array(
     + [(2 * (i // (SIZE + 1)) + 1, 2 * (i % (SIZE + 1))) for i in range(NUM_LYING)]
 )
 """Row and column of each line in that grid."""
+BOX = 1.5
+"""Width of a box in pictures."""
 
 
 def find_symmetries() -> tuple[np.ndarray, np.ndarray]:
@@ -47,6 +50,22 @@ def find_symmetries() -> tuple[np.ndarray, np.ndarray]:
     cells = np.stack([np.rot90(board, turns).ravel() for board in (grid, grid[:, ::-1]) for turns in range(4)])
     line_at = {int(cell): line for line, cell in enumerate(PLACES @ (GRID, 1))}
     return cells, np.array([[line_at[int(image[cell])] for cell in line_at] for image in cells])
+
+
+def line_outline(line: int) -> tuple[tuple[float, float], ...]:
+    """A thin hexagon from dot to dot."""
+    down, right = PLACES[line] / 2
+    half, thin = 0.43, 0.07
+    corners = (
+        (-half, 0),
+        (thin - half, -thin),
+        (half - thin, -thin),
+        (half, 0),
+        (half - thin, thin),
+        (thin - half, thin),
+    )
+    along, across = (0, 1) if line < NUM_LYING else (1, 0)
+    return tuple((BOX * float(right + corner[along]), BOX * float(down + corner[across])) for corner in corners)
 
 
 CELL_IMAGES, LINE_IMAGES = find_symmetries()
@@ -149,6 +168,34 @@ class DotsAndBoxes(Game):
             rows.append(text.rstrip())
         first, second = (int(state[1 + to_play]), int(state[2 - to_play]))
         return "\n".join([*rows, f"player 1 owns {first} boxes, player 2 owns {second}"])
+
+    @cached_property
+    def board(self) -> Board:
+        """The lines as numbered above, then the boxes row by row."""
+        lines = [Cell(str(line), line_outline(line)) for line in range(NUM_LINES)]
+        places = [(row, column) for row in range(SIZE) for column in range(SIZE)]
+        boxes = [Cell(f"box {row + 1}, {column + 1}", square(row, column, BOX), "open") for row, column in places]
+        dots = [
+            Stroke(((BOX * column, BOX * row),) * 2, 0.28, "text")
+            for row in range(SIZE + 1)
+            for column in range(SIZE + 1)
+        ]
+        return Board((*boxes, *lines), strokes=tuple(dots), shapes=("fill", "fill"), colors=COLORS)
+
+    def pieces(self, position: Position) -> list[Piece]:
+        """The lines drawn, and the boxes with the players who completed them; nobody's if the history is unknown."""
+        drawn = [line for line in range(NUM_LINES) if int(position.state[0]) >> line & 1]
+        known = len(position.actions) == len(drawn)
+        mover, done, pieces = 0, 0, [Piece(NUM_BOXES + line, None, "line") for line in drawn]
+        for line in position.actions if known else drawn:
+            completed = [box for box, sides in enumerate(BOXES) if sides & ~done == 1 << line]
+            done |= 1 << line
+            pieces += [Piece(box, mover if known else None, "fill") for box in completed]
+            mover = mover if completed else 1 - mover
+        return pieces
+
+    def clicks(self, position: Position) -> Clicks:
+        return {(NUM_BOXES + line,): line for line in position.legal_actions}
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
         action = int(text)

@@ -15,12 +15,14 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules
+from alphazero.game import Board, Colors, Game, Position, Rules, Stroke, cells_in_line, edge_labels, grid_cells
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 LETTERS = "abcdefghijklmno"
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
 IN_A_ROW = 5
+NO_STATE = np.zeros(0, np.uint64)
+COLORS = Colors(panel="#dfb36a", text="#3d2a0e", line="#7d5a24", first="#181818", second="#fafaf5", mark="#0f7f8c")
 
 
 def make_rules(size: int, symmetries: np.ndarray) -> Rules:
@@ -125,6 +127,22 @@ class Gomoku(Game):
                 cells += " " + (marks[0] if own else marks[1] if opponent else ".")
             lines.append(f"{row + 1:2}{cells}")
         return "\n".join(lines)
+
+    @cached_property
+    def board(self) -> Board:
+        middles = [index + 0.5 for index in range(self.size)]
+        first, last = middles[0], middles[-1]
+        strokes = [Stroke(line) for at in middles for line in (((first, at), (last, at)), ((at, first), (at, last)))]
+        stars = (2, self.size // 2, self.size - 3) if self.size < 13 else (3, self.size // 2, self.size - 4)
+        strokes += [Stroke(((middles[i], middles[j]),) * 2, 0.2) for i in stars for j in stars]
+        cells = grid_cells(
+            self.size, self.size, [self.format_action(cell, NO_STATE) for cell in range(self.size**2)], "open"
+        )
+        labels = edge_labels([str(row + 1) for row in range(self.size)], LETTERS[: self.size])
+        return Board(cells, labels, tuple(strokes), colors=COLORS)
+
+    def winning_cells(self, position: Position) -> list[int]:
+        return cells_in_line(self.pieces(position), self.size, IN_A_ROW)
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         return f"{LETTERS[action % self.size]}{action // self.size + 1}"

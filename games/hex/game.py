@@ -19,10 +19,11 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules
+from alphazero.game import Board, Cell, Game, Label, Position, Rules, Stroke, hexagon
 
 SIZE = 7
 CELLS = SIZE * SIZE
+NO_STATE = np.zeros(0, np.uint64)
 SWAP = CELLS
 ZERO, ONE, BESIDE, BELOW, BELOW_LEFT = (np.uint64(shift) for shift in (0, 1, 1, 8, 7))
 TOP = np.uint64(0b1111111)
@@ -160,6 +161,37 @@ class Hex(Game):
             ]
             lines.append(" " * row + f"{row + 1} " + " ".join(cells))
         return "\n".join([*lines, "X connects top and bottom, O left and right"])
+
+    @cached_property
+    def board(self) -> Board:
+        outlines = [hexagon(*divmod(cell, SIZE)) for cell in range(CELLS)]
+        cells = tuple(Cell(self.format_action(cell, NO_STATE), outline) for cell, outline in enumerate(outlines))
+        # the corners of a hexagon go clockwise from the one at the top
+        top = [outlines[column][corner] for column in range(SIZE) for corner in (5, 0, 1)]
+        bottom = [outlines[CELLS - SIZE + column][corner] for column in range(SIZE) for corner in (4, 3, 2)]
+        left = [outlines[SIZE * row][corner] for row in range(SIZE) for corner in (5, 4)] + [bottom[0], bottom[1]]
+        right = [top[-2], top[-1]] + [
+            outlines[SIZE * row + SIZE - 1][corner] for row in range(SIZE) for corner in (1, 2)
+        ]
+        sides = [Stroke(tuple(side), 0.14, "first") for side in (top, bottom)]
+        sides += [Stroke(tuple(side), 0.14, "second") for side in (left, right)]
+        labels = [Label((column + 0.25, -0.3), "abcdefg"[column]) for column in range(SIZE)]
+        labels += [Label((row / 2 - 0.35, outlines[SIZE * row][0][1] + 0.55), str(row + 1)) for row in range(SIZE)]
+        return Board(cells, tuple(labels), tuple(sides))
+
+    def winning_cells(self, position: Position) -> list[int]:
+        """The winner's stones that hang together with both sides."""
+        stones = {divmod(piece.cell, SIZE) for piece in self.pieces(position) if piece.player == (position.outcome < 0)}
+        across = int(position.outcome < 0)  # the second player connects the first and the last column
+        chain, edge = set(), [place for place in stones if place[across] == 0]
+        while edge:
+            row, column = place = edge.pop()
+            if place in chain:
+                continue
+            chain.add(place)
+            beside = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0))
+            edge += [near for down, right in beside if (near := (row + down, column + right)) in stones]
+        return sorted(SIZE * row + column for row, column in chain)
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         return "swap" if action == SWAP else f"{'abcdefg'[action % SIZE]}{action // SIZE + 1}"

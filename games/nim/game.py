@@ -6,13 +6,17 @@ exclusive or of all piles is 0, as it is at the start.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules
+from alphazero.game import Board, Cell, Clicks, Colors, Game, Label, Piece, Position, Rules, square
 
 PILES = (1, 3, 5, 7)
 LARGEST = max(PILES)
+OBJECTS = [(pile, i) for pile, size in enumerate(PILES) for i in range(size)]
+COLORS = Colors(cell="#34435a", shaded="#2b384c", neutral="#d9b26f", mark="#1fb5a3")
 ZERO, PILE = np.uint64(0), np.uint64(0b1111)
 START = np.uint64(sum(size << 4 * pile for pile, size in enumerate(PILES)))
 
@@ -67,6 +71,23 @@ class Nim(Game):
     def render(self, state: np.ndarray, to_play: int) -> str:
         sizes = [int(state[0]) >> 4 * pile & 15 for pile in range(len(PILES))]
         return "\n".join(f"pile {pile + 1}: {'|' * size or '-'}" for pile, size in enumerate(sizes))
+
+    @cached_property
+    def board(self) -> Board:
+        """A row of objects for each pile."""
+        cells = [Cell(f"pile {pile + 1}, object {i + 1}", square(pile, i), "hole") for pile, i in OBJECTS]
+        labels = tuple(Label((-0.3, pile + 0.5), str(pile + 1)) for pile in range(len(PILES)))
+        return Board(tuple(cells), labels, colors=COLORS)
+
+    def pieces(self, position: Position) -> list[Piece]:
+        sizes = [int(position.state[0]) >> 4 * pile & 15 for pile in range(len(PILES))]
+        return [Piece(cell, None, "stone") for cell, (pile, i) in enumerate(OBJECTS) if i < sizes[pile]]
+
+    def clicks(self, position: Position) -> Clicks:
+        """A click takes the object and all at its right."""
+        sizes = [int(position.state[0]) >> 4 * pile & 15 for pile in range(len(PILES))]
+        places = [(cell, pile, sizes[pile] - i) for cell, (pile, i) in enumerate(OBJECTS) if i < sizes[pile]]
+        return {(cell,): (number - 1) * len(PILES) + pile for cell, pile, number in places}
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         return f"{action % 4 + 1}-{action // 4 + 1}"

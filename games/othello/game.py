@@ -17,15 +17,17 @@ keeps lines from wrapping round (https://www.chessprogramming.org/Othello).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules
+from alphazero.game import Board, Colors, Game, Rules, grid_board
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 EIGHT = np.uint64(8)
+COLORS = Colors(panel="#1d3b2a", text="#e3efe7", cell="#2f8f5b", line="#1f6a42", first="#161616", second="#f7f7f2")
 DIRECTIONS = (1, 8, 7, 9)
 """Across, down, down and to the left, down and to the right; and back."""
 CORNER, BESIDE_CORNER, DIAGONAL_TO_CORNER, EDGE = 25, -5, -10, 2
@@ -251,6 +253,10 @@ class Othello(Game):
             lines.append(f"{row + 1} " + " ".join(cells))
         first, second = (int(state[to_play]).bit_count(), int(state[1 - to_play]).bit_count())
         return "\n".join([*lines, f"  X {first}, O {second}"])
+
+    @cached_property
+    def board(self) -> Board:
+        return replace(grid_board(self), colors=COLORS)
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         row, col = divmod(action, self.size)

@@ -7,12 +7,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules
+from alphazero.game import Board, Game, Position, Rules, cells_in_line, grid_board
 
 ONE = np.uint64(1)
 FULL = np.uint64(0b111_111_111)
@@ -94,6 +95,13 @@ class TicTacToe(Game):
         board = [cells[(int(state[0]) >> i & 1) + 2 * (int(state[1]) >> i & 1)] for i in range(9)]
         rows = [f"{row + 1} " + " ".join(board[3 * row : 3 * row + 3]) for row in range(3)]
         return "\n".join([*rows, "  a b c"])
+
+    @cached_property
+    def board(self) -> Board:
+        return replace(grid_board(self), shapes=("cross", "ring"))
+
+    def winning_cells(self, position: Position) -> list[int]:
+        return cells_in_line(self.pieces(position), 3, 3)
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         return f"{'abc'[action % 3]}{action // 3 + 1}"

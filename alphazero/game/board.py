@@ -1,0 +1,297 @@
+"""The board of a game as data: its cells, the pieces on them, and the clicks that play its actions.
+
+`Board` is the fixed part and belongs to a game; `View` is one position. Pictures and pages are made from these two
+alone, and both turn into JSON by `dataclasses.asdict`. Lengths are in cells; x grows to the right, y downwards.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from alphazero.errors import GameError
+
+if TYPE_CHECKING:
+    from alphazero.game.game import Game, Position
+
+Point = tuple[float, float]
+Clicks = Mapping[tuple[int, ...], int]
+"""From the cells clicked, one after another, to the action."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place of a board."""
+
+    name: str
+    """Its name in the notation of the game; screen readers say it."""
+    outline: tuple[Point, ...]
+    """The corners of a polygon; a click inside is a click on the cell."""
+    look: str = "plain"
+    """`plain`, `shaded` (the second colour of a chessboard), `hole` (a round hole), or `open` (nothing is drawn)."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One thing that stands on a cell."""
+
+    cell: int
+    player: int | None
+    """0 or 1, the owner; None if it belongs to nobody."""
+    shape: str = ""
+    """`stone`, `cross`, `ring`, `pawn`, `fill` (colours the cell) or `line` (fills a thin cell); empty: the
+    player's own shape, as the board says."""
+    text: str = ""
+    """A letter or number on it."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text beside the cells, such as a coordinate."""
+
+    at: Point
+    text: str
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A line drawn on the board: a grid, a goal, a dot (two equal points)."""
+
+    points: tuple[Point, ...]
+    width: float = 0.04
+    color: str = "line"
+    """A field of `Colors`."""
+
+
+@dataclass(frozen=True)
+class Colors:
+    """The colours of a board. It has a background of its own, so that it can be read on light and dark pages."""
+
+    panel: str = "#34435a"
+    """Behind and around the cells."""
+    text: str = "#e8edf4"
+    """Labels on the panel."""
+    cell: str = "#dde4ec"
+    shaded: str = "#c3cedb"
+    line: str = "#8fa0b5"
+    first: str = "#d64550"
+    second: str = "#2f7fc1"
+    neutral: str = "#1c2430"
+    """Pieces that belong to nobody."""
+    mark: str = "#f5a623"
+    """Shading, hints, and the last move."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """The fixed part of a game's board. Without cells, a picture shows the text that `Game.render` gives."""
+
+    cells: tuple[Cell, ...] = ()
+    labels: tuple[Label, ...] = ()
+    strokes: tuple[Stroke, ...] = ()
+    shapes: tuple[str, str] = ("stone", "stone")
+    """The shape of the first and of the second player's pieces."""
+    colors: Colors = Colors()
+
+
+@dataclass(frozen=True)
+class Click:
+    """A way to play one legal action."""
+
+    action: int
+    name: str
+    """The action in the notation of the game."""
+    cells: tuple[int, ...]
+    """The cells to click, one after another; empty: a button with the action's name."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One position of a game as people see it."""
+
+    to_play: int
+    outcome: int | None
+    """+1 if the first player has won, -1 if the second, 0 for a draw; None if the game goes on."""
+    pieces: tuple[Piece, ...]
+    clicks: tuple[Click, ...]
+    """Every legal action has one at least; marks are drawn where the first one points. No click begins another."""
+    last: tuple[int, ...]
+    """The cells of the last action; empty if it had none, or if the position does not know its history."""
+    winning: tuple[int, ...]
+    """The cells that decided the game, if the game names them."""
+    text: str
+    """The position as `Game.render` gives it."""
+
+
+def view_of(position: Position) -> View:
+    """The view of a position; raises GameError if the game's description of it is not consistent."""
+    game = position.game
+    last: tuple[int, ...] = ()
+    if position.actions:
+        before = game.position(position.actions[:-1])
+        last = next((tuple(path) for path, action in game.clicks(before).items() if action == position.actions[-1]), ())
+    return View(
+        position.to_play,
+        position.outcome if position.terminal else None,
+        tuple(game.pieces(position)),
+        _checked_clicks(position),
+        last,
+        tuple(game.winning_cells(position)) if position.terminal else (),
+        str(position),
+    )
+
+
+def _checked_clicks(position: Position) -> tuple[Click, ...]:
+    game, legal = position.game, position.legal_actions
+    num_cells = len(game.board.cells)
+    found = {} if position.terminal else game.clicks(position)
+    for path, action in found.items():
+        if action not in legal:
+            raise GameError(f"{game.name}: clicks must lead to legal actions, and {list(path)} leads to {action}")
+        if not path or not all(0 <= cell < num_cells for cell in path):
+            raise GameError(f"{game.name}: clicks must name cells 0 to {num_cells - 1}, not {list(path)}")
+        if any(path[:length] in found for length in range(1, len(path))):
+            raise GameError(f"{game.name}: the clicks {list(path)} begin with the clicks of another action")
+    clicks = [Click(action, position.format(action), tuple(path)) for path, action in found.items()]
+    buttons = [Click(action, position.format(action), ()) for action in sorted(set(legal) - set(found.values()))]
+    return (*clicks, *buttons)
+
+
+# --- boards of squares ---
+
+
+def square(row: int, column: int, size: float = 1) -> tuple[Point, ...]:
+    """The outline of one square of a grid."""
+    left, top = size * column, size * row
+    return (left, top), (left + size, top), (left + size, top + size), (left, top + size)
+
+
+def grid_cells(rows: int, columns: int, names: Sequence[str], look: str = "plain") -> tuple[Cell, ...]:
+    """Squares row by row from the top; `look` may also be `checkered`, of which the bottom left square is shaded."""
+
+    def look_at(row: int, column: int) -> str:
+        return look if look != "checkered" else "plain" if (rows - 1 - row + column) % 2 else "shaded"
+
+    places = [(row, column) for row in range(rows) for column in range(columns)]
+    return tuple(Cell(name, square(*at), look_at(*at)) for name, at in zip(names, places, strict=True))
+
+
+def edge_labels(rows: Sequence[str], columns: Sequence[str]) -> tuple[Label, ...]:
+    """Coordinates left of each row and below each column of a grid; an empty text is no label."""
+    labels = [Label((-0.3, row + 0.5), text) for row, text in enumerate(rows)]
+    labels += [Label((column + 0.5, len(rows) + 0.3), text) for column, text in enumerate(columns)]
+    return tuple(label for label in labels if label.text)
+
+
+def grid_board(game: Game) -> Board:
+    """The board of a game on the squares of its observation; one without cells if it has fewer than two rows."""
+    planes, rows, columns = game.observation_shape
+    if planes < 2 or rows < 2 or columns < 2:
+        return Board()
+    start, size = game.start(), rows * columns
+    if game.num_actions in (size, size + 1):
+        names = [start.format(action) for action in range(size)]
+        return Board(grid_cells(rows, columns, names), _coordinates(names, columns))
+    names = [f"row {row + 1}, column {column + 1}" for row in range(rows) for column in range(columns)]
+    if game.num_actions == columns:
+        below = [start.format(action) for action in range(columns)]
+        return Board(grid_cells(rows, columns, names), edge_labels([""] * rows, below))
+    return Board(grid_cells(rows, columns, names))
+
+
+def _coordinates(names: Sequence[str], columns: int) -> tuple[Label, ...]:
+    """Labels for a grid whose cells are named by a letter for the column and a number for the row; else none."""
+    words = [match.groups() for name in names if (match := re.fullmatch(r"([A-Za-z]+)(\d+)", name))]
+    if len(words) < len(names):
+        return ()
+    letters = [letter for letter, _ in words[:columns]]
+    numbers = [number for _, number in words[::columns]]
+    if words != [(letter, number) for number in numbers for letter in letters]:
+        return ()
+    return edge_labels(numbers, letters)
+
+
+def pieces_of_planes(position: Position) -> list[Piece]:
+    """Stones where the first two planes of the observation, the mover's and the opponent's, hold ones.
+
+    Nothing if these planes hold other numbers, or both a one in the same cell: they are no stones then.
+    """
+    if not position.game.board.cells:
+        return []
+    own, opponent = (plane.ravel() for plane in position.observation[:2])
+    if any(set(plane.tolist()) - {0.0, 1.0} for plane in (own, opponent)) or (own * opponent).any():
+        return []
+    owners = {cell: position.to_play for cell in own.nonzero()[0].tolist()}
+    owners |= {cell: 1 - position.to_play for cell in opponent.nonzero()[0].tolist()}
+    return [Piece(cell, owner) for cell, owner in sorted(owners.items())]
+
+
+def clicks_of_cells(position: Position) -> dict[tuple[int, ...], int]:
+    """Clicks where action and cell have the same number; actions beyond the cells are buttons."""
+    return {(action,): action for action in position.legal_actions if action < len(position.game.board.cells)}
+
+
+def clicks_by_difference(position: Position) -> dict[tuple[int, ...], int]:
+    """Clicks found by playing every legal action and looking at which pieces it moves.
+
+    An action that puts one piece of the mover's on an empty cell is a click there; one that moves a piece is two
+    clicks, from and to. All others are buttons, and so are those that look like another one. In a game whose actions
+    are the columns of a grid, every cell of a column means the column.
+    """
+    before = {piece.cell: piece.player for piece in position.game.pieces(position)}
+    mover = position.to_play
+    found: list[tuple[int, int, tuple[int, ...]]] = []
+    for action in position.legal_actions:
+        after = {piece.cell: piece.player for piece in position.game.pieces(position.play(action))}
+        changed = [cell for cell in sorted(before | after) if before.get(cell, -1) != after.get(cell, -1)]
+        left = [cell for cell in changed if before.get(cell, -1) == mover]
+        reached = [cell for cell in changed if after.get(cell, -1) == mover]
+        placed = [cell for cell in reached if cell not in before]
+        if len(left) == 1 and len(reached) == 1:
+            found.append((len(changed), action, (left[0], reached[0])))
+        elif not left and len(placed) == 1:
+            found.append((len(changed), action, (placed[0],)))
+    clicks: dict[tuple[int, ...], int] = {}
+    for _, action, path in sorted(found):
+        clicks.setdefault(path, action)
+    return _widened_to_columns(position.game, clicks)
+
+
+def _widened_to_columns(game: Game, clicks: dict[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
+    _, rows, columns = game.observation_shape
+    cells = game.board.cells
+    if game.num_actions != columns or len(cells) != rows * columns:
+        return clicks
+    if any(len(path) != 1 or path[0] % columns != action for path, action in clicks.items()):
+        return clicks
+    return clicks | {(cell,): cell % columns for cell in range(len(cells)) if cell % columns in clicks.values()}
+
+
+def cells_in_line(pieces: Sequence[Piece], columns: int, length: int) -> list[int]:
+    """The cells of all straight lines of at least `length` pieces of one player, on a grid of so many columns."""
+    owners = {divmod(piece.cell, columns): piece.player for piece in pieces}
+    found: set[int] = set()
+    for (row, column), owner in owners.items():
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            line = [(row + step * down, column + step * right) for step in range(length)]
+            if all(owners.get(place, -1) == owner for place in line):
+                found.update(columns * row + column for row, column in line)
+    return sorted(found)
+
+
+# --- boards of hexagons ---
+
+
+def hexagon(row: int, column: int) -> tuple[Point, ...]:
+    """The outline of one cell of a rhombus of hexagons, a unit wide, with a corner at the top."""
+    x, y, side = column + row / 2 + 0.5, row * math.sqrt(3) / 2 + 1 / math.sqrt(3), 1 / math.sqrt(3)
+    corners = (math.radians(60 * corner - 90) for corner in range(6))
+    return tuple((round(x + side * math.cos(angle), 4), round(y + side * math.sin(angle), 4)) for angle in corners)
+
+
+def center(outline: Sequence[Point]) -> Point:
+    """The middle of a polygon's corners."""
+    return sum(x for x, _ in outline) / len(outline), sum(y for _, y in outline) / len(outline)

@@ -1,0 +1,346 @@
+"""Boards as data, and pictures of them: every registered game, the tests' own games, and games from elsewhere."""
+
+import functools
+import json
+import re
+from dataclasses import asdict, replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from alphazero.errors import GameError
+from alphazero.game import Game, Piece, Position, cells_in_line, clicks_by_difference, registry
+from alphazero.game.board import center, grid_cells
+from tests.conftest import kernels_by_name
+from tests.game.double_move_game import DoubleMove
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def random_positions(game: Game, num_games: int = 3) -> list[Position]:
+    """All positions of random games, from the start to the end."""
+    rng, found = np.random.default_rng(7), []
+    for _ in range(num_games):
+        position = game.start()
+        found.append(position)
+        while not position.terminal:
+            position = position.play(int(rng.choice(position.legal_actions)))
+            found.append(position)
+    return found
+
+
+@functools.cache
+def positions_of(name: str) -> list[Position]:
+    """Ten positions of random games, among them a start and ends."""
+    game = kernels_by_name(name).game
+    found = random_positions(game)
+    ends = [position for position in found if position.terminal][:2]
+    return [found[0], *ends, *(found[i] for i in np.random.default_rng(8).permutation(len(found))[:7])]
+
+
+def texts(svg: str) -> list[str]:
+    """The words in a picture, after a check that a parser of XML takes it."""
+    root = ElementTree.fromstring(svg)
+    assert root.tag == f"{SVG}svg"
+    assert {element.tag for element in root.iter()} <= {
+        f"{SVG}{tag}" for tag in ("svg", "g", "path", "rect", "text", "title", "tspan", "use")
+    }
+    return [element.text or "" for element in root.iter() if element.tag in (f"{SVG}text", f"{SVG}tspan")]
+
+
+# --- every registered game ---
+
+
+def test_every_legal_action_has_a_click_and_every_click_one_legal_action(game: Game):
+    for position in positions_of(game.name):
+        clicks = position.view.clicks
+        assert sorted({click.action for click in clicks}) == position.legal_actions
+        paths = [click.cells for click in clicks if click.cells]
+        assert len(set(paths)) == len(paths)
+        assert not [path for path in paths for other in paths if other != path and other[: len(path)] == path]
+        names = {click.action: click.name for click in clicks}
+        assert {position.parse(name): name for name in names.values()} == names
+        buttons = [click.action for click in clicks if not click.cells]
+        assert len(set(buttons)) == len(buttons) and not set(buttons) & {
+            click.action for click in clicks if click.cells
+        }
+
+
+def test_only_passing_and_swapping_need_a_button(game: Game):
+    words = {click.name for position in positions_of(game.name) for click in position.view.clicks if not click.cells}
+    assert words <= {"pass", "swap"}
+
+
+def test_clicks_are_named_as_their_cells(game: Game):
+    """In the notation of the game, wherever it names cells."""
+    cells = game.board.cells
+    for click in (click for position in positions_of(game.name) for click in position.view.clicks):
+        if all(re.fullmatch(r"[a-z]\d+", cells[cell].name) for cell in click.cells):
+            assert re.split("[-x]", click.name) == [cells[cell].name for cell in click.cells] or not click.cells
+
+
+def test_clicks_agree_with_what_playing_changes(game: Game):
+    """A stone appears where people click, or goes from the first click to the second."""
+    for position in positions_of(game.name)[:4]:
+        if not any(piece.player is not None for piece in position.view.pieces) or game.board.shapes[0] == "fill":
+            continue
+        first = {click.action: click.cells for click in reversed(position.view.clicks) if click.cells}
+        for path, action in clicks_by_difference(position).items():
+            assert path == first.get(action, path) or len(game.board.cells) > game.num_actions
+
+
+def test_pieces_are_those_of_the_rendered_text(game: Game):
+    """Wherever the text shows a board of X and O."""
+    for position in positions_of(game.name):
+        rows = re.findall(r"^[\d ]*?((?:[XO.] ?)+)$", str(position), re.MULTILINE)
+        marks = "".join(rows).replace(" ", "")
+        if len(marks) != len(game.board.cells):
+            continue
+        drawn = {piece.cell: "XO"[piece.player] for piece in position.view.pieces if piece.player is not None}
+        assert [drawn.get(cell, ".") for cell in range(len(marks))] == list(marks)
+
+
+def test_symmetries_map_clicks_and_pieces(game: Game):
+    """A mirrored position shows every piece where the symmetry of the actions puts its cell."""
+    transform = game.plain_rules.transform
+    if transform is None:
+        return
+    _, images = game.symmetries
+    for position in positions_of(game.name):
+        for symmetry in range(1, len(images)):
+            state = position.state.copy()
+            with np.errstate(over="ignore"):
+                transform(state, symmetry)
+            mirrored = Position(game, state, position.to_play, ())
+            before, after = (
+                {click.action: click.cells for click in reversed(p.view.clicks)} for p in (position, mirrored)
+            )
+            cell_map: dict[int, int] = {}
+            for action, cells in after.items():
+                for image, cell in zip(cells, before[int(images[symmetry][action])], strict=True):
+                    assert cell_map.setdefault(cell, image) == image
+            pieces = [{piece.cell: piece for piece in p.view.pieces} for p in (position, mirrored)]
+            assert len(pieces[0]) == len(pieces[1])
+            for cell, image in cell_map.items():
+                owners = [found[place].player if place in found else None for found, place in zip(
+                    pieces, (cell, image), strict=True)]  # fmt: skip
+                assert owners[0] == owners[1]
+
+
+def test_the_last_action_is_marked_where_it_was_played(game: Game):
+    for position in positions_of(game.name):
+        if not position.actions:
+            assert position.view.last == ()
+            continue
+        before = game.position(position.actions[:-1])
+        clicks = [click.cells for click in before.view.clicks if click.action == position.actions[-1]]
+        assert position.view.last == clicks[0]
+
+
+def test_pictures_are_small_and_valid(game: Game):
+    for position in positions_of(game.name):
+        svg = position.svg()
+        assert len(svg.encode()) < 20_000
+        assert position._repr_svg_() == svg
+        words = texts(svg)
+        assert words[-1 - sum(not click.cells for click in position.view.clicks)] in ("to move", "has won", "draw")
+        titles = {element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}title")}
+        assert all(any(str(title).startswith(cell.name) for title in titles) for cell in game.board.cells)
+
+
+def test_descriptions_are_json(game: Game):
+    for position in positions_of(game.name):
+        for part in (game.board, position.view):
+            assert json.loads(json.dumps(asdict(part))) == json.loads(json.dumps(asdict(part), default=list))
+    assert len(json.dumps(asdict(game.board))) < 60_000
+
+
+def test_cells_lie_side_by_side(game: Game):
+    centers = [center(cell.outline) for cell in game.board.cells]
+    assert len(set(centers)) == len(centers)
+    assert len({cell.name for cell in game.board.cells}) == len(centers)
+
+
+def test_policies_and_values_are_shown_at_every_action_that_has_some(game: Game):
+    position = positions_of(game.name)[0]
+    legal = position.legal_actions
+    policy = {action: 1.0 + (action == legal[-1]) for action in legal[-3:]}
+    svg = position.svg(policy=policy, values={action: 0.25 for action in legal})
+    shown = sum("+0.25" in text for text in texts(svg))
+    assert shown == len(policy)
+    visits = np.zeros(game.num_actions, np.int64)
+    visits[legal[0]] = 100
+    assert "100%" in " ".join(texts(position.svg(visits)))
+    assert len(position.svg(hints=True)) > len(position.svg())
+
+
+# --- boards that are known by heart ---
+
+
+def played(name: str, text: str) -> Position:
+    return kernels_by_name(name).game.position_from_text(text)
+
+
+def clicks_of(position: Position) -> dict[tuple[int, ...], str]:
+    return {click.cells: click.name for click in position.view.clicks}
+
+
+def test_every_cell_of_a_column_means_the_column():
+    position = played("connect4", "4 4 4")
+    clicks = clicks_of(position)
+    assert len(clicks) == 42 and all(name == str(cell % 7 + 1) for (cell,), name in clicks.items())
+    first = next(click for click in position.view.clicks if click.name == "4")
+    assert first.cells == (7 * 2 + 3,)  # three stones lie below
+    assert position.view.last == (7 * 3 + 3,)
+    assert [(piece.cell, piece.player) for piece in position.view.pieces] == [(24, 0), (31, 1), (38, 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "cells"),
+    [
+        ("connect4", "1 2 1 2 1 2 1", {14, 21, 28, 35}),
+        ("connect4", "4 4 5 5 6 6 7", {38, 39, 40, 41}),
+        ("tictactoe", "a1 b1 b2 c1 c3", {0, 4, 8}),
+        ("gomoku", "a1 a2 b1 b2 c1 c2 d1 d2 e1", {0, 1, 2, 3, 4}),
+        ("hex", "d1 a1 d2 b1 d3 c1 d4 a2 d5 b2 d6 c2 d7", {3, 10, 17, 24, 31, 38, 45}),
+    ],
+)  # fmt: skip
+def test_winning_lines_are_marked(name: str, text: str, cells: set[int]):
+    position = played(name, text)
+    assert position.terminal and set(position.view.winning) == cells
+    assert position.view.outcome == 1 and "has won" in position.svg()
+
+
+def test_a_won_game_of_hex_marks_one_chain_from_side_to_side(subtests=None):
+    game = kernels_by_name("hex").game
+    for position in random_positions(game):
+        if position.terminal:
+            winner = int(position.outcome < 0)
+            cells = [divmod(cell, 7) for cell in position.view.winning]
+            assert {0, 6} <= {cell[winner] for cell in cells}
+            owners = {piece.cell: piece.player for piece in position.view.pieces}
+            assert {owners[cell] for cell in position.view.winning} == {winner}
+
+
+def test_a_pawn_moves_by_two_clicks_seen_from_the_first_player_by_both():
+    start = played("breakthrough", "")
+    cell_of = {cell.name: number for number, cell in enumerate(start.game.board.cells)}
+    assert clicks_of(start)[cell_of["a2"], cell_of["b3"]] == "a2-b3"
+    after = start.play(start.parse("a2-b3"))
+    assert after.view.last == (cell_of["a2"], cell_of["b3"])
+    assert clicks_of(after)[cell_of["c5"], cell_of["c4"]] == "c5-c4"
+    owners = {start.game.board.cells[piece.cell].name: piece.player for piece in after.view.pieces}
+    assert owners["b3"] == 0 and owners["f6"] == 1 and "a2" not in owners and len(owners) == 24
+
+
+def test_boxes_belong_to_who_completed_them():
+    for position in random_positions(kernels_by_name("dots_and_boxes").game):
+        owners = [piece.player for piece in position.view.pieces if piece.shape == "fill"]
+        counts = [int(position.state[1 + position.to_play]), int(position.state[2 - position.to_play])]
+        assert [owners.count(0), owners.count(1)] == counts
+    unknown = Position(position.game, position.state.copy(), position.to_play, ())
+    assert {piece.player for piece in unknown.view.pieces} == {None}
+
+
+def test_a_click_takes_an_object_and_all_beside_it():
+    position = played("nim", "4-2")
+    names = clicks_of(position)
+    last_pile = [cell for (cell,), name in names.items() if name.startswith("4-")]
+    assert [names[(cell,)] for cell in sorted(last_pile)] == ["4-5", "4-4", "4-3", "4-2", "4-1"]
+
+
+def test_swaps_and_passes_are_buttons():
+    swap = played("hex_swap", "d4")
+    assert [click.name for click in swap.view.clicks if not click.cells] == ["swap"]
+    assert "swap" in texts(swap.svg()) and "swap +0.50" in texts(swap.svg(values={49: 0.5}))
+    passed = next(p for p in random_positions(kernels_by_name("othello6").game, 50) if p.legal_actions == [36])
+    assert [click.name for click in passed.view.clicks] == ["pass"]
+    after = passed.play(36)
+    assert after.view.last == ()
+
+
+# --- games whose authors describe no board ---
+
+
+def template_game(tmp_path) -> Game:
+    from alphazero.commands import new
+
+    new.main(["my_board_game", "--folder", str(tmp_path)])
+    return registry.load(str(tmp_path / "my_board_game.py")).game
+
+
+def test_a_new_game_has_a_board_for_nothing(tmp_path):
+    game = template_game(tmp_path)
+    assert [cell.name for cell in game.board.cells[:5]] == ["a1", "b1", "c1", "d1", "a2"]
+    assert [label.text for label in game.board.labels] == [*"1234", *"abcd"]
+    position = game.position_from_text("a1 b2")
+    assert {(piece.cell, piece.player) for piece in position.view.pieces} == {(0, 0), (5, 1)}
+    assert clicks_of(position)[15,] == "d4" and len(position.view.clicks) == 14
+    assert set("1234abcd") <= set(texts(position.svg()))
+
+
+def test_a_game_without_a_board_is_drawn_as_its_text():
+    position = DoubleMove().position_from_text("1 2")
+    assert position.game.board.cells == ()
+    assert [(click.cells, click.name) for click in position.view.clicks] == [((), "1"), ((), "2"), ((), "3")]
+    words = " ".join(texts(position.svg())).replace("\u00a0", " ")
+    assert "pile 9, first player 1, second player 2" in words
+
+
+def test_a_default_board_leaves_out_pieces_that_it_cannot_know():
+    class Odd(type(kernels_by_name("tictactoe").game)):
+        board = Game.board
+
+        def start(self):
+            start = super().start()
+            start.__dict__["observation"] = np.full(self.observation_shape, 0.5, np.float32)
+            return start
+
+    assert Odd().start().view.pieces == ()
+
+
+class Broken(Game):
+    """Tic-tac-toe with clicks as the test wants them."""
+
+    wrong: dict[tuple[int, ...], int]
+
+    def clicks(self, position):
+        return self.wrong
+
+
+@pytest.mark.parametrize(
+    ("clicks", "words"),
+    [
+        ({(0,): 9}, "clicks must lead to legal actions"),
+        ({(9,): 0}, "clicks must name cells 0 to 8"),
+        ({(): 0}, "clicks must name cells 0 to 8"),
+        ({(0,): 0, (0, 1): 1}, "begin with the clicks of another action"),
+    ],
+)
+def test_wrong_clicks_are_named(clicks, words):
+    class Broken(type(kernels_by_name("tictactoe").game)):
+        def clicks(self, position):
+            return clicks
+
+    with pytest.raises(GameError, match=words):
+        Broken().start().svg()
+
+
+def test_names_are_escaped():
+    game = kernels_by_name("tictactoe").game
+
+    class Odd(type(game)):
+        name = 'a<b>&"c"'
+        board = replace(game.board, cells=grid_cells(3, 3, ["<&>"] * 9))
+
+    root = ElementTree.fromstring(Odd().start().svg())
+    assert [title.text for title in root.iter(f"{SVG}title")][:2] == ['a<b>&"c": first player to move', "<&>"]
+
+
+def test_lines_are_found_in_four_directions():
+    for cells in ((0, 1, 2), (0, 5, 10), (0, 6, 12), (4, 8, 12)):
+        pieces = [Piece(cell, 0) for cell in cells]
+        assert cells_in_line(pieces, 5, 3) == sorted(cells)
+        assert cells_in_line([*pieces[:2], Piece(cells[2], 1)], 5, 3) == []
+    assert cells_in_line([Piece(cell, 0) for cell in (3, 4, 5)], 5, 3) == []  # round the edge
