@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,30 +10,20 @@ from typing import Annotated, Any
 import tyro
 
 from alphazero.commands.shared import parse
+from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
 from alphazero.commands.watch import list_games, play_alone, play_with_human, step_through
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import registry
 from alphazero.game.record import read_records, write_records
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import find_filter, plies_of
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.sprt import Sprt
-from alphazero.players.contestants import DEVICES, game_of, open_contestant
+from alphazero.players.contestants import DEVICES, load_game, open_contestant
 from alphazero.players.human import HumanPlayer
 from alphazero.progress import count_cores
 from alphazero.storage.files import check_output_file, write_json
-from alphazero.tournaments.file import read_tournament
-from alphazero.tournaments.folder import GAMES, Tournament
-from alphazero.tournaments.ladder import FOLDER as LADDER
-from alphazero.tournaments.ladder import THREADS, Ladder
-from alphazero.tournaments.report import REPORT, write_report
-from alphazero.tournaments.standings import Standings, as_text, check_anchor
-from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament
-
-FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
-"""Options that a tournament's file may hold as well."""
 
 
 def _option(metavar: str, default: str) -> Any:
@@ -160,23 +148,24 @@ def main(argv: list[str]) -> None:
     config.check_contestants()  # not sooner: a mistyped option takes the words behind it for contestants
     if config.replay is not None:
         replay(config, config.replay)
-        return
-    if config.is_tournament:
-        climb(config, config.ladder) if config.ladder else compete(config)
-        return
-    contestants = config.contestants[0], config.contestants[1]
-    game_name, loaded = _load_game(config)
+    elif config.ladder is not None:
+        climb(config, config.ladder)
+    elif config.is_tournament:
+        compete(config)
+    else:
+        play(config, (config.contestants[0], config.contestants[1]))
+
+
+def play(config: PitConfig, contestants: tuple[str, str]) -> None:
+    """Plays a match and reports it."""
+    game_name, loaded = load_game(config.game, contestants, DEFAULT_GAME)
     first, second = (
         open_contestant(
-            text,
-            loaded,
-            seed=config.seed,
-            threads=config.threads,
-            simulations=config.simulations,
+            text, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations,
             device=config.device,
         )
         for text in contestants
-    )
+    )  # fmt: skip
     alone = not any(isinstance(player, HumanPlayer) for player in (first, second))
     if config.sprt and not alone:
         raise InvalidSetting("--sprt takes hundreds of games, which nobody wants to play: leave it out with a human")
@@ -198,92 +187,6 @@ def main(argv: list[str]) -> None:
         write_records(config.save_games, records_of(result, loaded.game, game_name, contestants, config.seed))
     if config.json is not None:
         write_json(config.json, as_json(contestants, result, test, openings))
-
-
-def _load_game(config: PitConfig) -> tuple[str, LoadedGame]:
-    """The game that is asked for, or that a contestant's card names, and its name."""
-    if config.game:
-        return config.game, registry.load(config.game)
-    for contestant in config.contestants:
-        if named := game_of(contestant):
-            return named, registry.load_named(named, contestant)
-    return "connect4", registry.load("connect4")
-
-
-def compete(config: PitConfig) -> None:
-    """A tournament of the contestants on the command line or in a file."""
-    config, name = _with_file(config)
-    game_name, loaded = _load_game(config)
-    tournament = make_tournament(
-        game_name, "gauntlet" if config.gauntlet else "round-robin", config.contestants, config.num_games(),
-        config.simulations, config.seed, config.adaptive, config.openings,
-    )  # fmt: skip
-    folder = config.folder or (FOLDER / name if name else default_folder(tournament))
-    standings = play_and_rate(folder, tournament, loaded, config.threads, config)
-    report(folder, standings, write_report(folder, standings), None, config)
-
-
-def climb(config: PitConfig, run: Path) -> None:
-    """The ladder of a run."""
-    ladder = Ladder(run, config.contestants)
-    game_name, loaded = _load_game(replace(config, contestants=tuple(ladder.texts.values())))
-    tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
-    folder = config.folder or run / LADDER
-    standings = play_and_rate(folder, tournament, loaded, THREADS, config)
-    result = write_report(folder, standings, ladder.fields(), ladder.drawings(standings))
-    report(folder, standings, result, ladder.shown(standings), config)
-
-
-def play_and_rate(
-    folder: Path, tournament: Tournament, loaded: LoadedGame, threads: int, config: PitConfig
-) -> Standings:
-    """Plays what is missing; an interruption says how to go on."""
-    check_anchor(tournament, config.anchor)
-    try:
-        records = play_tournament(folder, tournament, loaded, threads, config.device)
-    except KeyboardInterrupt:
-        print(f"\nthe games so far are in {folder}; the same command goes on from there", file=sys.stderr)
-        raise
-    return Standings(tournament, records, loaded.game, config.anchor)
-
-
-def report(
-    folder: Path, standings: Standings, result: dict[str, Any], shown: Sequence[str] | None, config: PitConfig
-) -> None:
-    """Prints the table and what to do next, and writes `--json`."""
-    print(as_text(standings, shown))
-    print(
-        f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
-        f"{command_line('pit', '--replay', folder / GAMES, 0)}\n"
-        + (
-            "The same command again plays what has come since: the games of new generations."
-            if config.ladder
-            else f"More --games, or more contestants with --folder {folder}, add to what has been played."
-        )
-    )
-    if config.json is not None:
-        write_json(config.json, result)
-
-
-def _with_file(config: PitConfig) -> tuple[PitConfig, str]:
-    """The settings with those of the tournament's file, and that file's name without its ending."""
-    if config.tournament is None:
-        return config, ""
-    found, default = read_tournament(config.tournament), PitConfig()
-    for name in FILE_OPTIONS:
-        if name in found and getattr(config, name) != getattr(default, name):
-            raise InvalidSetting(f"{config.tournament} says its {name} already: leave --{name} out")
-    if config.game is None and "game" in found:
-        registry.load_named(found["game"], str(config.tournament))  # what a file names is not run
-    known = {name: found[name] for name in FILE_OPTIONS if name in found}
-    asked = replace(
-        config,
-        **known,
-        contestants=tuple(found["contestants"]),
-        game=config.game or found.get("game"),
-        gauntlet=found.get("kind") == "gauntlet",
-    )
-    return asked, config.tournament.stem
 
 
 def replay(config: PitConfig, path: Path) -> None:

@@ -168,13 +168,15 @@ def game_of(text: str) -> str | None:
     return str(_find_checkpoint(parts.head)[1]["game"])
 
 
-def load_game(game: str | None, contestants: Sequence[str]) -> tuple[str, LoadedGame]:
-    """The game called `game`, or that of the first checkpoint among the contestants, and its name."""
+def load_game(game: str | None, contestants: Sequence[str], default: str | None = None) -> tuple[str, LoadedGame]:
+    """The game called `game`, or that of the first checkpoint among the contestants, or the default; and its name."""
     if game:
         return game, registry.load(game)
     for contestant in contestants:
         if named := game_of(contestant):
             return named, registry.load_named(named, contestant)
+    if default is not None:
+        return default, registry.load(default)
     raise InvalidSetting(f"{', '.join(contestants):.200} names no game: say which one by --game")
 
 

@@ -1,0 +1,107 @@
+"""Tournaments of three or more contestants, and the ladder of a run: the part of `alphazero pit` that plays them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.game.spec import LoadedGame
+from alphazero.invocation import command_line
+from alphazero.players.contestants import load_game
+from alphazero.storage.files import write_json
+from alphazero.tournaments.file import read_tournament
+from alphazero.tournaments.folder import GAMES, Tournament
+from alphazero.tournaments.ladder import FOLDER as LADDER
+from alphazero.tournaments.ladder import THREADS, Ladder
+from alphazero.tournaments.report import REPORT, write_report
+from alphazero.tournaments.standings import Standings, as_text, check_anchor
+from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament
+
+if TYPE_CHECKING:
+    from alphazero.commands.pit import PitConfig
+
+DEFAULT_GAME = "connect4"
+"""The game of contestants of which none is a net."""
+FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
+"""Options that a tournament's file may hold as well."""
+
+
+def compete(config: PitConfig) -> None:
+    """A tournament of the contestants on the command line or in a file."""
+    config, name = _with_file(config)
+    game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
+    tournament = make_tournament(
+        game_name, "gauntlet" if config.gauntlet else "round-robin", config.contestants, config.num_games(),
+        config.simulations, config.seed, config.adaptive, config.openings,
+    )  # fmt: skip
+    folder = config.folder or (FOLDER / name if name else default_folder(tournament))
+    standings = play_and_rate(folder, tournament, loaded, config.threads, config)
+    report(folder, standings, write_report(folder, standings), None, config)
+
+
+def climb(config: PitConfig, run: Path) -> None:
+    """The ladder of a run."""
+    ladder = Ladder(run, config.contestants)
+    game_name, loaded = load_game(config.game, tuple(ladder.texts.values()), DEFAULT_GAME)
+    tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
+    folder = config.folder or run / LADDER
+    standings = play_and_rate(folder, tournament, loaded, THREADS, config)
+    result = write_report(folder, standings, ladder.fields(), ladder.drawings(standings))
+    report(folder, standings, result, ladder.shown(standings), config)
+
+
+def play_and_rate(
+    folder: Path, tournament: Tournament, loaded: LoadedGame, threads: int, config: PitConfig
+) -> Standings:
+    """Plays what is missing; an interruption says how to go on."""
+    check_anchor(tournament, config.anchor)
+    try:
+        records = play_tournament(folder, tournament, loaded, threads, config.device)
+    except KeyboardInterrupt:
+        print(f"\nthe games so far are in {folder}; the same command goes on from there", file=sys.stderr)
+        raise
+    return Standings(tournament, records, loaded.game, config.anchor)
+
+
+def report(
+    folder: Path, standings: Standings, result: dict[str, Any], shown: Sequence[str] | None, config: PitConfig
+) -> None:
+    """Prints the table and what to do next, and writes `--json`."""
+    print(as_text(standings, shown))
+    print(
+        f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
+        f"{command_line('pit', '--replay', folder / GAMES, 0)}\n"
+        + (
+            "The same command again plays what has come since: the games of new generations."
+            if config.ladder
+            else f"More --games, or more contestants with --folder {folder}, add to what has been played."
+        )
+    )
+    if config.json is not None:
+        write_json(config.json, result)
+
+
+def _with_file(config: PitConfig) -> tuple[PitConfig, str]:
+    """The settings with those of the tournament's file, and that file's name without its ending."""
+    if config.tournament is None:
+        return config, ""
+    found, default = read_tournament(config.tournament), type(config)()
+    for name in FILE_OPTIONS:
+        if name in found and getattr(config, name) != getattr(default, name):
+            raise InvalidSetting(f"{config.tournament} says its {name} already: leave --{name} out")
+    if config.game is None and "game" in found:
+        registry.load_named(found["game"], str(config.tournament))  # what a file names is not run
+    known = {name: found[name] for name in FILE_OPTIONS if name in found}
+    asked = replace(
+        config,
+        **known,
+        contestants=tuple(found["contestants"]),
+        game=config.game or found.get("game"),
+        gauntlet=found.get("kind") == "gauntlet",
+    )
+    return asked, config.tournament.stem
