@@ -27,7 +27,7 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
-from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.nets.resnet import NetConfig
 from alphazero.nets.torch_net import TorchNet
 from alphazero.progress import count_cores
@@ -67,7 +67,7 @@ class GpuBenchmark:
             raise InvalidSetting("--batch takes 1 or more, --minutes more than 0")
 
 
-class Free(DeviceEvaluate):
+class Free(CudaEvaluator):
     """Answers nothing at all: what is left is the time of the kernels."""
 
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
@@ -136,9 +136,9 @@ def network(options: GpuBenchmark) -> dict[str, Any]:
     return figures
 
 
-def on_device(net: TorchNet) -> DeviceEvaluate:
+def on_device(net: TorchNet) -> CudaEvaluator:
     """The network for a search on the GPU."""
-    evaluate = net.device_evaluate()
+    evaluate = net.cuda_evaluator()
     assert evaluate is not None
     return evaluate
 
@@ -214,7 +214,7 @@ def self_play(options: GpuBenchmark) -> dict[str, Any]:
 def learner(options: GpuBenchmark) -> dict[str, Any]:
     """Samples a second that the network learns from, with the window on the GPU and on the processor."""
     kernels, net = open_net(options, "5x64")
-    rng, figures = np.random.default_rng(0), {}
+    rng, figures, trainer = np.random.default_rng(0), {}, net.trainer()
     states = np.tile(random_states(kernels, 256), (64, 1))
     policies = np.full((len(states), kernels.game.num_actions), 1 / kernels.game.num_actions, np.float32)
     window = TrainingSet(kernels, states, policies, rng.uniform(-1, 1, len(states)).astype(np.float32))
@@ -223,7 +223,7 @@ def learner(options: GpuBenchmark) -> dict[str, Any]:
 
             def update(source: Any = source, size: int = size) -> None:
                 for batch in source.batches(size, 20, rng):
-                    net.train_step(batch, 1e-3)
+                    trainer.train_step(batch, 1e-3)
 
             figures[f"learner_samples_per_s_{size}_window_on_{where}"] = 20 * size / seconds(update)
     return figures

@@ -1,4 +1,7 @@
-"""What the framework asks of a network; any library can stand behind it."""
+"""The interfaces of a network: `NeuralNet` plays, `Trainer` learns. Any library can stand behind them.
+
+The smallest network writes `evaluate`, `save` and `load`; one that can learn also gives a `trainer`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from alphazero.errors import InvalidSetting
 
 @dataclass(frozen=True)
 class Batch:
-    """n samples as the learner sees them: numpy's arrays, or torch's tensors on the device that learns."""
+    """n samples to learn from: numpy arrays, or torch tensors on the trainer's GPU."""
 
     observations: Any
     """`float32[n, P, H, W]`."""
@@ -27,92 +30,107 @@ class Batch:
     """`float32[n]` in [-1, 1], for the player to move."""
 
 
-class DeviceEvaluate(ABC):
-    """A network that answers where the trees are: on a GPU, from its memory into its memory."""
+class NeuralNet(ABC):
+    """A policy and value network for one game, as players use it."""
+
+    card: Mapping[str, Any] = {}
+    """Facts for the checkpoint's card, as `parameters` and `flops_per_position`. A run adds `game` and `net`."""
+
+    @abstractmethod
+    def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Priors `float32[m, A]` and values `float32[m]` of `float32[m, P, H, W]` under `bool[m, A]`.
+
+        Priors sum to 1 and are 0 on illegal actions; values are in [-1, 1], for the player to move. The arrays given
+        may be read-only. Must be safe to call from several threads at once.
+        """
+
+    @abstractmethod
+    def save(self, path: Path, card: Mapping[str, Any]) -> dict[str, Any]:
+        """Writes the weights to `path`, a `.safetensors` file, and the card to the `.json` file beside it.
+
+        Use `alphazero.storage.checkpoint.save_checkpoint(path, arrays, {**self.card, **card})`, which does both, and
+        return the card that it returns. `card` must be kept: it names the game and the settings of `make_net`.
+        """
+
+    @abstractmethod
+    def load(self, path: Path) -> dict[str, Any]:
+        """Reads weights that `save` wrote, by `load_checkpoint`; returns the card. Raises CheckpointError."""
+
+    def trainer(
+        self, *, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99, threads: int = 1
+    ) -> Trainer:
+        """A trainer that starts from the weights of now, on the device of now.
+
+        `ema_decay` is for the average of the learned weights that plays; `threads` are the trainer's own. A trainer may
+        ignore any of them.
+        """
+        raise InvalidSetting(f"{type(self).__name__} cannot learn: give it a method `trainer` that returns a Trainer")
+
+    def use_device(self, name: str) -> None:  # noqa: B027
+        """Moves the network to `cpu`, `cuda` or `cuda:1`. By default it stays on the processor."""
+
+    def use_threads(self, count: int) -> None:  # noqa: B027
+        """Sets the number of processor threads for this thread's network calls. By default nothing happens."""
+
+    def use_determinism(self, wanted: bool) -> None:  # noqa: B027
+        """Makes all networks of this process add in a fixed order, which is slower on a GPU. Call before `use_device`.
+
+        By default nothing happens.
+        """
+
+    def cuda_evaluator(self) -> CudaEvaluator | None:
+        """A new evaluator for one search on the GPU; None, the default, if the network is not on a GPU."""
+        return None
+
+
+class Trainer(ABC):
+    """Teaches one network. The network plays by what was learned once `finish` is called."""
+
+    device: str = "cpu"
+    """The torch device for batches; `cpu` stands for numpy arrays."""
+
+    @abstractmethod
+    def train_step(self, batch: Batch, learning_rate: float) -> Mapping[str, SupportsFloat]:
+        """Makes one optimizer step; returns `policy_loss` and `value_loss`: nan if one was not finite.
+
+        A batch with a loss that is not finite changes nothing on the processor, and costs a step of decay and momentum
+        on a GPU. There, `float(loss)` waits until the step is done, and nothing else waits.
+        """
+
+    @abstractmethod
+    def save(self, path: Path) -> dict[str, Any]:
+        """Writes all that learning needs to go on as if never stopped; returns the card.
+
+        Use `save_checkpoint`, as in `NeuralNet.save`.
+        """
+
+    @abstractmethod
+    def load(self, path: Path) -> None:
+        """Reads what `save` wrote, and calls `finish`; raises CheckpointError."""
+
+    def finish(self) -> None:  # noqa: B027
+        """Lets the network play by what was learned. By default nothing happens: the network itself was changed."""
+
+    def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:
+        """Makes every later `train_step` one step of `size` processes, each with its part of the same batch.
+
+        The processes meet by the file `meeting`, which nobody else knows; this one is number `rank`. Waits for all of
+        them. All must have the same weights and make the same steps. Returns a function that ends it.
+        """
+        raise InvalidSetting("this network cannot learn on several devices: choose one by --device")
+
+
+class CudaEvaluator(ABC):
+    """Evaluates a search's positions on the GPU, from its memory into its memory."""
 
     sees_wins = False
     """The search overrules the answers where the mover wins at once, as `Evaluator` does."""
 
     @abstractmethod
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
-        """Answers every row of `planes float32[n, P, H, W]`, `legal_masks bool[n, A]`, all on the device.
+        """Evaluates all rows of `planes float32[n, P, H, W]`, `legal_masks bool[n, A]`, all on the device.
 
         Writes `priors float32[n, A]` (weights of any sum) and `values float32[n]`, for the player to move. A caller
         passes the same arrays at every call, on a stream that may be captured as a graph: nothing may wait for the
         device, and new weights must take the place of the old ones in memory.
         """
-
-
-class NeuralNet(ABC):
-    """A policy and value network for one game."""
-
-    card: dict[str, Any]
-    """What a checkpoint says of the network: `game`, `net` (its settings), `parameters`, `flops_per_position`."""
-    learns_on: str = "cpu"
-    """The torch device that `train_step` wants its batches on; `cpu` stands for numpy's arrays."""
-
-    @abstractmethod
-    def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Priors `float32[m, A]` and values `float32[m]` of `float32[m, P, H, W]` under `bool[m, A]`.
-
-        Priors sum to 1 and are 0 on illegal actions; values are in [-1, 1], for the player to move. Safe to call from
-        several threads at once.
-        """
-
-    def use_determinism(self, wanted: bool) -> None:  # noqa: B027
-        """Whether all networks of this process must add in a fixed order from now on, which takes longer on a GPU.
-
-        Asked for before `use_device`; a network that always does so need not care.
-        """
-
-    @abstractmethod
-    def use_device(self, name: str) -> None:
-        """Moves the network to `cpu`, `cuda` or `cuda:1`, before it learns."""
-
-    def device_evaluate(self) -> DeviceEvaluate | None:
-        """For a search on the GPU, one for each search; None unless the network is there and can do it."""
-        return None
-
-    @abstractmethod
-    def prepare_training(self, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int) -> None:
-        """Settings of `train_step`: decay of weights, bound of the gradient's norm, decay of the average, threads."""
-
-    @abstractmethod
-    def train_step(self, batch: Batch, learning_rate: float) -> Mapping[str, SupportsFloat]:
-        """One optimizer step; returns `policy_loss` and `value_loss`: nan if they were not finite, and nothing learned.
-
-        On a GPU `float` of a loss waits until the step is done, which nothing else does; so there a batch that gives no
-        finite gradient still costs a step of decay and momentum.
-        """
-
-    def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:
-        """From now on `train_step` is one step of `size` processes together, each for its part of the same batches.
-
-        They meet by the file `meeting`, which nobody else knows; this one is number `rank`. Waits for all of them.
-        Everyone must have the same weights then, and all must make the same steps. Returns what ends it.
-        """
-        raise InvalidSetting("this network cannot learn on several devices: choose one by --device")
-
-    @abstractmethod
-    def use_threads(self, count: int) -> None:
-        """How many processor threads the calling thread's network calls may use from now on."""
-
-    @abstractmethod
-    def finish_training(self) -> None:
-        """Makes `evaluate` answer by what was learned since the last call."""
-
-    @abstractmethod
-    def save(self, path: Path, card: dict[str, Any]) -> dict[str, Any]:
-        """Writes the weights that play and the card (own fields plus `card`'s); returns the card as written."""
-
-    @abstractmethod
-    def load(self, path: Path) -> dict[str, Any]:
-        """Reads weights written by `save`; returns the card; raises CheckpointError."""
-
-    @abstractmethod
-    def save_training(self, path: Path) -> dict[str, Any]:
-        """Writes all that learning needs to go on as if never stopped; returns the card as written."""
-
-    @abstractmethod
-    def load_training(self, path: Path) -> None:
-        """Reads what `save_training` wrote; raises CheckpointError."""

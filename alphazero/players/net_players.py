@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from alphazero.game.kernels import Kernels
-from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.players.player import BEST, Assessment, Chooser, Player, Temperature
 from alphazero.search.analysis import Analysis
 from alphazero.search.cuda_search import CudaSearch, as_many_as_fit, make_evaluators, make_search
@@ -74,7 +74,7 @@ class SearchPlayer(Player):
         self,
         name: str,
         kernels: Kernels,
-        evaluators: Sequence[Evaluate | DeviceEvaluate],
+        evaluators: Sequence[Evaluate | CudaEvaluator],
         config: SearchConfig,
         seed: int,
         temperature: Temperature = BEST,
@@ -145,8 +145,8 @@ class SearchPlayer(Player):
             for evaluate in self._evaluates
         ]
 
-    def _interruptible(self, evaluate: Evaluate | DeviceEvaluate) -> Evaluate | DeviceEvaluate:
-        if isinstance(evaluate, DeviceEvaluate):  # a search on the GPU is short
+    def _interruptible(self, evaluate: Evaluate | CudaEvaluator) -> Evaluate | CudaEvaluator:
+        if isinstance(evaluate, CudaEvaluator):  # a search on the GPU is short
             return evaluate
 
         def ask(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 from alphazero.errors import IllegalAction
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.search.cuda_search import make_search
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
@@ -95,7 +95,7 @@ class Line:
 class Analysis:
     """Grows one tree by PUCT without noise, so that the visits can be read at any time."""
 
-    def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate | DeviceEvaluate):
+    def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate | CudaEvaluator):
         quiet = replace(config, noise_fraction=0.0, gumbel_actions=0, root_temperature=1.0, reuse_subtree=False)
         self._search = make_search(kernels, quiet, evaluate, 1)
         self._tree = np.zeros(1, np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphazero.errors import DeviceMemoryError, EvaluationError, is_out_of_memory
 from alphazero.game.kernels import Kernels
-from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers
 from alphazero.search.cuda_memory import open_device
 from alphazero.search.evaluator import Evaluator
@@ -31,7 +31,7 @@ class CudaSearch:
     The network is asked about every leaf, without a cache: on a GPU an answer costs less than looking it up.
     """
 
-    def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: DeviceEvaluate, num_trees: int, seed: int = 0):
+    def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: CudaEvaluator, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed, self.evaluate = kernels, config, seed, evaluate
         self._cuda = cuda_kernels(kernels)
         self._device = open_device()
@@ -167,24 +167,24 @@ def as_many_as_fit(make: Callable[[int], Made], count: int) -> tuple[Made, int]:
 
 
 def make_search(
-    kernels: Kernels, config: SearchConfig, evaluate: Evaluate | DeviceEvaluate, num_trees: int, seed: int = 0
+    kernels: Kernels, config: SearchConfig, evaluate: Evaluate | CudaEvaluator, num_trees: int, seed: int = 0
 ) -> Search | CudaSearch:
     """A search where `evaluate` is: on the GPU or on the processor."""
-    if isinstance(evaluate, DeviceEvaluate):
+    if isinstance(evaluate, CudaEvaluator):
         return CudaSearch(kernels, config, evaluate, num_trees, seed)
     return Search(kernels, config, evaluate, num_trees, seed)
 
 
 def make_evaluators(
     kernels: Kernels, net: NeuralNet, threads: int, cache_size: int
-) -> Sequence[Evaluator | DeviceEvaluate]:
+) -> Sequence[Evaluator | CudaEvaluator]:
     """What searches by a network ask it through, one for each search that is to go on beside the others.
 
     On the GPU, if the network is there and the rules compile for it, two: while the host plays what one has found, the
     other searches. On the processor one for each of `threads`, with a cache of `cache_size` entries.
     """
     if runs_on_device(kernels, net):
-        evaluators = [net.device_evaluate() for _ in range(2)]
+        evaluators = [net.cuda_evaluator() for _ in range(2)]
         return [evaluate for evaluate in evaluators if evaluate is not None]
     return [Evaluator(kernels, net, cache_size, sees_wins=True) for _ in range(threads)]
 
@@ -192,7 +192,7 @@ def make_evaluators(
 @functools.cache
 def runs_on_device(kernels: Kernels, net: NeuralNet) -> bool:
     """The network is on a GPU and a search of the game can be set up there; says once why not, if it cannot."""
-    evaluate = net.device_evaluate() if kernels.game.compiled else None
+    evaluate = net.cuda_evaluator() if kernels.game.compiled else None
     if evaluate is None:
         return False
     try:

@@ -13,7 +13,7 @@ import numpy as np
 
 from alphazero.errors import DeviceMemoryError, is_out_of_memory
 from alphazero.game.kernels import Kernels
-from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.search.cuda_kernels import make_buffers
 from alphazero.search.cuda_memory import open_device
 from alphazero.search.cuda_search import as_many_as_fit, room_for
@@ -53,7 +53,7 @@ def bytes_of_search(kernels: Kernels, config: SearchConfig, num_trees: int) -> i
     return counter.num_bytes
 
 
-def choose_slots(kernels: Kernels, evaluate: DeviceEvaluate, config: SearchConfig, num_searches: int, most: int) -> int:
+def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig, num_searches: int, most: int) -> int:
     """Games at once for each of `num_searches` on one GPU.
 
     The fewest at which the network is nearly as fast as it can be: at most `most`, and as its memory allows. Raises
@@ -73,7 +73,7 @@ def choose_slots(kernels: Kernels, evaluate: DeviceEvaluate, config: SearchConfi
     return next(size for size, rate in rates.items() if rate >= GOOD_ENOUGH * max(rates.values()))
 
 
-def rate_on_device(kernels: Kernels, evaluate: DeviceEvaluate, size: int) -> float:
+def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> float:
     """Positions a second that the network answers on the GPU, in calls of `size`, each replayed as a graph.
 
     Raises DeviceMemoryError.

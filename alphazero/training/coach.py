@@ -152,6 +152,7 @@ class Coach:
         if name:
             card = net.load(find_checkpoint(name, self.loaded))
             origin = "learned_from_games_of" if self._grows else "started_from"
+            self.learner.begin()
             figures[origin] = {"net": name, "card_sha256": card["card_sha256"]}
         self._save(net, figures)
         self.best.load(self._checkpoint(0))
@@ -301,7 +302,7 @@ class Coach:
                 num_updates, generation, self.progress(),
             )  # fmt: skip
             losses = self.workers.learn(
-                self.net, job,
+                self.learner.trainer, job,
                 lambda: self.learner.learn(training_set, num_updates, generation, job.progress, show),
             )  # fmt: skip
         return {name: round(loss, 5) for name, loss in losses.items()} | {
@@ -381,7 +382,7 @@ class Coach:
         """Writes all that the next generation starts from; the manifest comes last and makes it count."""
         path, number = self.folder.path, f"{self.generation:04d}"
         learner = path / f"learner_{number}.safetensors"
-        self.net.save_training(learner)
+        self.learner.trainer.save(learner)
         games = write_npz(path / f"games_{number}.npz", self._games_in_progress())
         files = {f"games_{number}.npz": games, **self.replay_files}
         for checkpoint in {self._checkpoint(self.generation), self._checkpoint(self.best_generation), learner}:
@@ -436,7 +437,7 @@ class Coach:
             self.watch.new_warnings(metrics)  # have been given
         self.best_generation = state["best"]
         self.seconds = state["seconds"]
-        self.net.load_training(path / f"learner_{self.generation:04d}.safetensors")
+        self.learner.trainer.load(path / f"learner_{self.generation:04d}.safetensors")
         self.best.load(self._checkpoint(self.best_generation))
         self._go_on_with(read_npz(path / f"games_{self.generation:04d}.npz", MAX_BYTES))
         for number in state["replay"]:

@@ -64,8 +64,16 @@ class Learner:
     """Updates a network on the replay window; keeps nothing between generations that the network does not keep."""
 
     def __init__(self, net: NeuralNet, config: LearnerConfig, seed: int, threads: int = 1):
-        self.net, self.config, self.seed = net, config, seed
-        net.prepare_training(config.weight_decay, config.max_gradient_norm, config.ema_decay, threads)
+        self.net, self.config, self.seed, self._threads = net, config, seed, threads
+        self.begin()
+
+    def begin(self) -> None:
+        """Makes the `trainer` anew, from the weights that the network has now."""
+        config = self.config
+        self.trainer = self.net.trainer(
+            weight_decay=config.weight_decay, max_gradient_norm=config.max_gradient_norm, ema_decay=config.ema_decay,
+            threads=self._threads,
+        )  # fmt: skip
 
     def num_updates(self, num_new_samples: int) -> int:
         """Updates for so many new samples: `sample_reuse` draws for each."""
@@ -87,17 +95,17 @@ class Learner:
     ) -> dict[str, float]:
         """Updates the network; returns the mean losses. Raises TrainingError when they stop being finite."""
         rng = np.random.Generator(np.random.Philox(key=(self.seed << 32) + generation))
-        source = place(training_set, self.net.learns_on)
+        source = place(training_set, self.trainer.device)
         tally, unread = Tally(generation), []
         for update, batch in enumerate(source.batches(self.config.batch_size, num_updates, rng)):
             warming_up = update if generation == 1 else self.config.warmup_updates
-            unread.append(self.net.train_step(batch, self.learning_rate(progress, warming_up)))
-            if self.net.learns_on == "cpu" or len(unread) == READ_EVERY or update == num_updates - 1:
+            unread.append(self.trainer.train_step(batch, self.learning_rate(progress, warming_up)))
+            if self.trainer.device == "cpu" or len(unread) == READ_EVERY or update == num_updates - 1:
                 for losses in unread:
                     tally.add({name: float(loss) for name, loss in losses.items()})
                 unread.clear()
             on_update(tally.newest)
-        self.net.finish_training()
+        self.trainer.finish()
         return tally.means()
 
 

@@ -18,7 +18,7 @@ from numba import njit
 from alphazero.errors import GameError, InvalidSetting
 from alphazero.game.kernels import Kernels, kernel
 from alphazero.game.randomness import EXPLORATION, MOVE, OPENING, make_key, uniform
-from alphazero.nets.neural_net import DeviceEvaluate
+from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.cuda_search import make_search
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.rollouts import _play_at_random
@@ -188,7 +188,7 @@ class SelfPlay:
         kernels: Kernels,
         config: SelfPlayConfig,
         search_config: SearchConfig,
-        evaluate: Evaluate | DeviceEvaluate,
+        evaluate: Evaluate | CudaEvaluator,
         num_slots: int,
         seed: int,
         first_game: int = 0,

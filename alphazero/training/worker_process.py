@@ -73,7 +73,7 @@ class TrainingJob:
     """What all who learn together must agree on."""
 
     weights: Path
-    """What `NeuralNet.save_training` wrote after the generation before."""
+    """What `Trainer.save` wrote after the generation before."""
     replay: tuple[Path, ...]
     """The files of the generations in the window, the oldest first."""
     num_updates: int
@@ -121,7 +121,7 @@ class WorkerProcess:
         return samples
 
     def join(self, meeting: Path, rank: int, size: int) -> None:
-        """As `NeuralNet.join`, of the network that learns there."""
+        """As `Trainer.join`, of the network that learns there."""
         self._ask("join", None, meeting, rank, size)
 
     def learn(self, job: TrainingJob) -> None:
@@ -254,11 +254,11 @@ class RemoteLearner:
         self._samples: dict[Path, Samples] = {}
 
     def join(self, meeting: Path, rank: int, size: int) -> None:
-        """As `NeuralNet.join`."""
+        """As `Trainer.join`."""
         work = self._work
-        self._kernels, self._net = _make_net(work, work.net)
-        self._learner = Learner(self._net, work.learner, work.seed, work.threads)
-        self._net.join(meeting, rank, size)
+        self._kernels, net = _make_net(work, work.net)
+        self._learner = Learner(net, work.learner, work.seed, work.threads)
+        self._learner.trainer.join(meeting, rank, size)
 
     def learn(self, job: TrainingJob) -> None:
         """As the coach does at the same time."""
@@ -268,7 +268,7 @@ class RemoteLearner:
         replay = ReplayBuffer(self._kernels, self._work.replay)
         for number, samples in enumerate(self._samples.values()):
             replay.generations.append((number, samples))
-        self._net.load_training(job.weights)
+        self._learner.trainer.load(job.weights)
         self._learner.learn(replay.training_set(), job.num_updates, job.generation, job.progress)
 
 

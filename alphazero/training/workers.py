@@ -14,7 +14,7 @@ from typing import Any
 
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
-from alphazero.nets.neural_net import DeviceEvaluate, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.cuda_search import as_many_as_fit, make_evaluators, runs_on_device
 from alphazero.search.evaluator import Evaluator
@@ -153,13 +153,13 @@ class Workers:
 
     # --- learning on further devices ---------------------------------------------------------------------------------
 
-    def learn(self, net: NeuralNet, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
+    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
         """`learn_here()` while the processes of the further devices do their part of the same; returns what it does."""
         if not self.learners:
             return learn_here()
         pool = ThreadPoolExecutor(len(self.learners))
         if self._leave is None:
-            self._leave = self._meet(net, pool)
+            self._leave = self._meet(trainer, pool)
         parts = [pool.submit(learner.learn, job) for learner in self.learners]
         for part in parts:
             part.add_done_callback(self._end_if_failed)
@@ -180,35 +180,35 @@ class Workers:
             leave, self._leave = self._leave, None
             leave()
 
-    def _meet(self, net: NeuralNet, pool: ThreadPoolExecutor) -> Callable[[], None]:
+    def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> Callable[[], None]:
         self._meeting = tempfile.TemporaryDirectory()
         size, meeting = 1 + len(self.learners), Path(self._meeting.name) / "meeting"
         parts = [pool.submit(each.join, meeting, i, size) for i, each in enumerate(self.learners, start=1)]
-        leave = net.join(meeting, 0, size)
+        leave = trainer.join(meeting, 0, size)
         _raise_first(parts)
         return leave
 
     # --- making them -------------------------------------------------------------------------------------------------
 
-    def _choose_slots(self, evaluate: Evaluator | DeviceEvaluate) -> int:
+    def _choose_slots(self, evaluate: Evaluator | CudaEvaluator) -> int:
         setup, self_play = self._plan, self._plan.config.self_play
         most = max(1, self_play.games_per_generation // self._total)
-        if isinstance(evaluate, DeviceEvaluate) and not setup.deterministic:
+        if isinstance(evaluate, CudaEvaluator) and not setup.deterministic:
             if setup.slots:
                 return setup.slots
             return choose_slots(self._kernels, evaluate, setup.config.search, self._each, most)
         return min(self_play.num_slots, most)
 
-    def _rate_of_network(self, evaluate: Evaluator | DeviceEvaluate, num_slots: int) -> float:
+    def _rate_of_network(self, evaluate: Evaluator | CudaEvaluator, num_slots: int) -> float:
         """Positions a second that the network of one device answers, alone."""
-        if isinstance(evaluate, DeviceEvaluate):
+        if isinstance(evaluate, CudaEvaluator):
             return rate_on_device(self._kernels, evaluate, num_slots)
         return rate_on_processor(self._kernels, self._net, self._plan.threads_each)
 
     def _bytes_of_trees(self, num_slots: int) -> int:
         return bytes_of_search(self._kernels, self._plan.config.search, num_slots)
 
-    def _make_threads(self, evaluators: Sequence[Evaluator | DeviceEvaluate], num_slots: int) -> list[SelfPlay]:
+    def _make_threads(self, evaluators: Sequence[Evaluator | CudaEvaluator], num_slots: int) -> list[SelfPlay]:
         setup = self._plan
         return [
             SelfPlay(

@@ -10,7 +10,7 @@ import sys
 import torch
 
 from alphazero.commands.shared import run_command
-from alphazero.nets.torch_net import OnDevice, TorchNet
+from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet
 from alphazero.search.mcts import SearchConfig
 from benchmarks import gpu
 
@@ -18,11 +18,13 @@ from benchmarks import gpu
 torch.cuda.is_available = lambda: True
 torch.cuda.synchronize = torch.cuda.empty_cache = lambda: None
 TorchNet.use_device = lambda self, name: None  # type: ignore[method-assign]
-TorchNet.device_evaluate = lambda self: OnDevice(self)  # type: ignore[method-assign]
+TorchNet.cuda_evaluator = lambda self: TorchCudaEvaluator(self)  # type: ignore[method-assign]
 gpu.ceilings = lambda options: {}
 gpu.place = lambda source, device: source
 gpu.seconds = lambda work, repeats=1: (work(), 1.0)[1]
-gpu.make_evaluators = lambda kernels, net, count, size: [OnDevice(net)]  # one launch at a time in the simulator
+gpu.make_evaluators = lambda kernels, net, count, size: [
+    TorchCudaEvaluator(net)
+]  # one launch at a time in the simulator
 gpu.NETS = {"5x64": (1, 4)}
 gpu.SearchConfig = lambda num_simulations: SearchConfig(num_simulations=4)
 

@@ -368,7 +368,7 @@ def make_net(perturbed: bool):
         torch.manual_seed(1)
         net = CONNECT_4.make_net(GAME, {"blocks": 1, "channels": 8})
         if perturbed:  # a fresh net likes all columns equally
-            for parameter in net.averaged.parameters():
+            for parameter in net.module.parameters():
                 parameter.add_(0.3 * torch.randn(parameter.shape))
     return net
 

@@ -18,7 +18,7 @@ import numpy as np
 from alphazero.game import registry
 from alphazero.game.functions import plain
 from alphazero.game.kernels import Kernels
-from alphazero.nets.neural_net import DeviceEvaluate
+from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search import cpu_kernels as tree_kernels
 from alphazero.search.analysis import Analysis
 from alphazero.search.cuda_search import CudaSearch
@@ -76,7 +76,7 @@ class Planted:
         return priors, values
 
 
-class PlantedOnDevice(DeviceEvaluate):
+class PlantedOnCuda(CudaEvaluator):
     """The same for a search on a device; it computes on the processor, so that no graph can be made of it."""
 
     search: CudaSearch
@@ -93,7 +93,7 @@ class PlantedOnDevice(DeviceEvaluate):
 
 
 def device_search(kernels: Kernels, config: SearchConfig, planted: Planted) -> CudaSearch:
-    evaluate = PlantedOnDevice(planted)
+    evaluate = PlantedOnCuda(planted)
     evaluate.search = search = CudaSearch.__new__(CudaSearch)
     search.__init__(kernels, config, evaluate, TREES + 1, SEED)  # type: ignore[misc]
     return search
@@ -163,7 +163,7 @@ def self_play_differences(name: str) -> list[str]:
         (replace(BASE, num_simulations=6, noise_fraction=0.25), False),
         (replace(BASE, gumbel_actions=4), True),
     ):
-        evaluate = PlantedOnDevice(planted)
+        evaluate = PlantedOnCuda(planted)
         evaluate.sees_wins = sees_wins
         on_processor = Evaluator(kernels, network, 0, sees_wins)
         on_device = SelfPlay(kernels, config, search_config, evaluate, 3, SEED)
@@ -181,7 +181,7 @@ def analysis_differences(name: str) -> list[str]:
     kernels = Kernels(registry.load(name).game)
     planted = Planted(kernels)
     (position,) = random_positions(kernels.game, 1, seed=1)
-    evaluate = PlantedOnDevice(planted)
+    evaluate = PlantedOnCuda(planted)
     on_device = Analysis(kernels, BASE, evaluate)
     assert isinstance(on_device._search, CudaSearch)
     evaluate.search = on_device._search

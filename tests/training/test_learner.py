@@ -12,24 +12,25 @@ from alphazero.training.replay_buffer import TrainingSet
 from games.tictactoe.game import TicTacToe
 
 
-class RecordingNet:
+class RecordingTrainer:
     """Takes batches and answers planted losses."""
 
-    learns_on = "cpu"
+    device = "cpu"
 
     def __init__(self, losses=lambda step: 1.0):
         self.rates, self.positions, self.loss = [], [], losses
         self.finished = 0
 
-    def prepare_training(self, weight_decay, max_gradient_norm, ema_decay, threads):
-        self.prepared = weight_decay, max_gradient_norm, ema_decay, threads
+    def trainer(self, **settings):
+        """As of the network that it learns for."""
+        return self
 
     def train_step(self, batch, learning_rate):
         self.rates.append(learning_rate)
         self.positions += batch.value_targets.tolist()
         return {"policy_loss": self.loss(len(self.rates)), "value_loss": 0.5}
 
-    def finish_training(self):
+    def finish(self):
         self.finished += 1
 
 
@@ -40,7 +41,7 @@ def training_set(count: int) -> TrainingSet:
 
 
 def test_new_samples_are_used_a_bounded_number_of_times():
-    learner = Learner(RecordingNet(), LearnerConfig(batch_size=100, sample_reuse=2.5), seed=0)
+    learner = Learner(RecordingTrainer(), LearnerConfig(batch_size=100, sample_reuse=2.5), seed=0)
     assert learner.num_updates(1000) == 25  # 2,500 samples drawn for 1,000 new ones
     assert learner.num_updates(1) == 1
 
@@ -48,7 +49,9 @@ def test_new_samples_are_used_a_bounded_number_of_times():
 def test_the_learning_rate_warms_up_holds_and_falls_at_the_end():
     """By hand: peak 0.1 for 70% of the run, then down to 0.02, halfway of it the mean of both; after 4 of 9 warm-up
     updates half the rate."""
-    learner = Learner(RecordingNet(), LearnerConfig(learning_rate=0.1, final_learning_rate=0.02, warmup_updates=9), 0)
+    learner = Learner(
+        RecordingTrainer(), LearnerConfig(learning_rate=0.1, final_learning_rate=0.02, warmup_updates=9), 0
+    )
     assert learner.learning_rate(0.0, 100) == pytest.approx(0.1)
     assert learner.learning_rate(0.7, 100) == pytest.approx(0.1)
     assert learner.learning_rate(0.85, 100) == pytest.approx(0.06)
@@ -58,7 +61,7 @@ def test_the_learning_rate_warms_up_holds_and_falls_at_the_end():
 
 def test_only_the_first_generation_warms_up():
     config = LearnerConfig(batch_size=4, warmup_updates=5)
-    first, later = RecordingNet(), RecordingNet()
+    first, later = RecordingTrainer(), RecordingTrainer()
     Learner(first, config, 0).learn(training_set(8), 10, 1, 0.0)
     Learner(later, config, 0).learn(training_set(8), 10, 2, 0.0)
     assert first.rates[0] < first.rates[4] < first.rates[9] and set(later.rates) == {later.rates[0]}
@@ -66,7 +69,7 @@ def test_only_the_first_generation_warms_up():
 
 def test_every_position_is_drawn_equally_often_and_the_order_follows_seed_and_generation():
     def order(seed, generation):
-        net = RecordingNet()
+        net = RecordingTrainer()
         Learner(net, LearnerConfig(batch_size=4), seed).learn(training_set(12), 6, generation, 0.0)
         return net.positions
 
@@ -76,7 +79,7 @@ def test_every_position_is_drawn_equally_often_and_the_order_follows_seed_and_ge
 
 
 def test_batches_without_a_finite_loss_are_skipped_and_counted(caplog):
-    net = RecordingNet(lambda step: float("nan") if step in (2, 3, 6) else 1.0)
+    net = RecordingTrainer(lambda step: float("nan") if step in (2, 3, 6) else 1.0)
     losses = Learner(net, LearnerConfig(batch_size=4), 0).learn(training_set(12), 8, 1, 0.0)
     assert losses == {"policy_loss": 1.0, "value_loss": 0.5}
     assert "3 of 8 batches" in caplog.text and net.finished == 1
@@ -91,8 +94,8 @@ def test_losses_on_a_gpu_are_read_now_and_then_and_all_counted(monkeypatch):
             read.append(len(net.rates))
             return float.__float__(self)
 
-    net, seen = RecordingNet(Waiting), []
-    net.learns_on = "cuda"
+    net, seen = RecordingTrainer(Waiting), []
+    net.device = "cuda"
     monkeypatch.setattr("alphazero.training.learner.place", lambda source, device: source)
     means = Learner(net, LearnerConfig(batch_size=4), 0).learn(
         training_set(8), 70, 1, 0.0, lambda losses: seen.append(losses.get("policy_loss"))
@@ -103,7 +106,7 @@ def test_losses_on_a_gpu_are_read_now_and_then_and_all_counted(monkeypatch):
 
 
 def test_three_in_a_row_stop_the_run_with_a_diagnosis():
-    net = RecordingNet(lambda step: float("inf") if step > 2 else 1.0)
+    net = RecordingTrainer(lambda step: float("inf") if step > 2 else 1.0)
     with pytest.raises(TrainingError, match=r"generation 7.*--learner\.learning-rate"):
         Learner(net, LearnerConfig(batch_size=4), 0).learn(training_set(12), 8, 7, 0.0)
     assert len(net.rates) == 5

@@ -1,0 +1,260 @@
+"""`TorchTrainer`: teaches a TorchNet by Muon and AdamW, on threads, a GPU, or several processes together."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import logging
+import math
+import os
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from alphazero.errors import TrainingError, is_out_of_memory
+from alphazero.nets.muon import Muon
+from alphazero.nets.neural_net import Batch, Trainer
+from alphazero.nets.torch_net import MASKED, TorchNet, bf16_pays, on_processor, shapes
+from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
+
+logger = logging.getLogger(__name__)
+
+MUON_RATE = 3.0
+"""Muon's learning rate in units of AdamW's, beyond the factor that makes their updates equally long (Liu et al. 2025);
+the best of 1, 3, 6 and 10 in docs/ablations.md."""
+ADAM_MOMENTS = "exp_avg", "exp_avg_sq"
+"""AdamW's two running means of each parameter."""
+PATIENCE = timedelta(minutes=10)
+"""The time that a process waits for the others that learn with it."""
+
+
+class TorchTrainer(Trainer):
+    """Learns weights, whose moving average is the network's module.
+
+    Weights and their updates are float32; where the hardware multiplies bf16, passes through the network are bf16.
+    """
+
+    def __init__(self, net: TorchNet, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int):
+        self.net, self.device = net, str(net.device)
+        self.module = copy.deepcopy(net.module)
+        """The weights that learn."""
+        self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
+        self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
+        self.num_updates = 0
+        self.rank, self.processes = 0, 1
+        self._on_gpu = net.device.type == "cuda"
+        # a thread works on its own part of each batch, so that threads meet once an update and not in every layer,
+        # where each meeting waits for the processor's other work
+        self.replicas = [_share(self.module) for _ in range(1 if self._on_gpu else threads)]
+        self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+
+    @functools.cached_property
+    def optimizers(self) -> tuple[Muon, torch.optim.AdamW]:
+        """Muon for matrices and filters, AdamW for all else; made when first needed, which takes torch a second."""
+        self.matrices = [parameter for parameter in self.module.parameters() if _is_matrix(parameter)]
+        others = [parameter for parameter in self.module.parameters() if not _is_matrix(parameter)]
+        # Muon takes matrices only: it gets the filters as such, in the same memory
+        flat = [_as_matrix(parameter.detach()) for parameter in self.matrices]
+        assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, flat, strict=True))
+        # decay pulls weights to zero, which is meant for matrices, not for offsets and scales
+        return Muon(flat, self.weight_decay, self.dtype), torch.optim.AdamW(others, weight_decay=0.0, fused=True)
+
+    # --- a step ------------------------------------------------------------------------------------------------------
+
+    def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
+        found = self._gradients_of_all(batch)
+        losses = [torch.stack(parts).sum() for parts in zip(*(losses for losses, _ in found), strict=True)]
+        for parameter, *gradients in zip(self.module.parameters(), *(part for _, part in found), strict=True):
+            parameter.grad = functools.reduce(torch.add, gradients)
+        buffers = self._new_buffers(len(found))
+        gradients_and_losses = [*(p.grad for p in self.module.parameters() if p.grad is not None), *losses]
+        self._add_up([*gradients_and_losses, *(new for new in buffers if new.dtype.is_floating_point)])
+        norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.max_gradient_norm)
+        finite = torch.isfinite(losses[0] + losses[1] + norm)
+        # whether a batch on the GPU is good is not waited for: a bad one costs a step of decay and momentum
+        if self._on_gpu or finite:
+            self._step(learning_rate, finite)
+            for mine, new in zip(self.module.buffers(), buffers, strict=True):
+                mine.copy_(torch.where(finite, new, mine))
+            self._average()
+        self._hand_out_buffers()
+        policy_loss, value_loss = (torch.where(finite, loss, math.nan) for loss in losses)
+        return {"policy_loss": policy_loss, "value_loss": value_loss}
+
+    def finish(self) -> None:
+        self.net.freeze()
+
+    def _gradients_of_all(self, batch: Batch) -> list[tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
+        """`_gradients` of each piece of our part of a batch; there are as many pieces as memory asks for."""
+        whole, rank, size = len(batch.value_targets), self.rank, self.processes
+        first, count = whole * rank // size, whole * (rank + 1) // size - whole * rank // size
+        while True:
+            parts = max(1, min(len(self.replicas), count // 2))  # a batch norm needs two positions
+            pieces = [slice(first + count * i // parts, first + count * (i + 1) // parts) for i in range(parts)]
+            work = self.replicas[:parts], [batch] * parts, pieces
+            try:
+                return list((map if self._on_gpu else self.pool.map)(self._gradients, *work))
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                if parts > count // 4:
+                    raise TrainingError(
+                        "the GPU's memory does not hold the learning of four positions: choose a smaller net "
+                        "(--net.channels), or close what else uses the GPU, and go on with --resume"
+                    ) from error
+            # not sooner: until here the error holds what was computed
+            torch.cuda.empty_cache()
+            logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
+            self.replicas += [_share(self.module) for _ in range(2 * parts - len(self.replicas))]
+            self._hand_out_buffers()
+
+    def _gradients(
+        self, replica: nn.Module, batch: Batch, piece: slice
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """The share of a piece of the batch in the two losses and in the gradient."""
+        observations, masks, policies, values = (
+            torch.as_tensor(array[piece], device=self.net.device)
+            for array in (batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets)
+        )
+        replica.train()
+        with torch.autocast(self.net.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+            logits, value = replica(observations.contiguous(memory_format=torch.channels_last))
+        share = len(values) / len(batch.value_targets)
+        found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]
+        gradients = torch.autograd.grad(found[0] + found[1], list(replica.parameters()))
+        return tuple(loss.detach() for loss in found), gradients
+
+    def _step(self, learning_rate: float, finite: Tensor) -> None:
+        """Moves the weights by their gradients; where those are not `finite bool[]`, by decay and momentum alone."""
+        for parameter in self.module.parameters():
+            assert parameter.grad is not None
+            parameter.grad = torch.where(finite, parameter.grad, 0.0)
+        muon, adam = self.optimizers
+        gradients = [_as_matrix(parameter.grad) for parameter in self.matrices if parameter.grad is not None]
+        muon.step(gradients, MUON_RATE * learning_rate)
+        for group in adam.param_groups:
+            group["lr"] = learning_rate
+        adam.step()
+        self.num_updates += 1
+
+    @torch.no_grad()
+    def _new_buffers(self, parts: int) -> list[Tensor]:
+        """New buffers, as of batch norms: the mean over the first replicas, or our share of it.
+
+        Whole numbers, which count updates, are the same everywhere.
+        """
+        return [
+            torch.stack(found).mean(dim=0) / self.processes if found[0].dtype.is_floating_point else found[0]
+            for found in zip(*(replica.buffers() for replica in self.replicas[:parts]), strict=True)
+        ]
+
+    @torch.no_grad()
+    def _hand_out_buffers(self) -> None:
+        for replica in self.replicas:
+            for theirs, mine in zip(replica.buffers(), self.module.buffers(), strict=True):
+                theirs.copy_(mine)
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        # early on the average is that of all steps so far, so that the first weights do not linger
+        decay = min(self.ema_decay, self.num_updates / (self.num_updates + 10))
+        kept, new = (list(module.state_dict().values()) for module in (self.net.module, self.module))
+        mixed = [i for i, tensor in enumerate(kept) if tensor.dtype.is_floating_point]
+        torch._foreach_lerp_([kept[i] for i in mixed], [new[i] for i in mixed], 1.0 - decay)
+        for i in set(range(len(kept))) - set(mixed):
+            kept[i].copy_(new[i])
+
+    # --- several processes -------------------------------------------------------------------------------------------
+
+    def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:
+        # the ports that the processes open to find each other are for this machine alone
+        local = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+        os.environ |= {"GLOO_SOCKET_IFNAME": local, "NCCL_SOCKET_IFNAME": local}
+        torch.distributed.init_process_group(
+            "nccl" if self._on_gpu else "gloo", rank=rank, world_size=size, timeout=PATIENCE,
+            store=torch.distributed.FileStore(str(meeting), size),
+            device_id=torch.device("cuda", 0) if self._on_gpu else None,  # so that NCCL connects now, not when needed
+        )  # fmt: skip
+        self.rank, self.processes = rank, size
+        # NCCL's kernels wait on the GPU for processes that are gone; only this ends them
+        return torch.distributed.distributed_c10d._abort_process_group if self._on_gpu else _leave_group
+
+    def _add_up(self, tensors: list[Tensor]) -> None:
+        """Every tensor becomes the sum over the processes that learn together."""
+        if self.processes == 1:
+            return
+        everything = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        torch.distributed.all_reduce(everything)
+        for tensor, total in zip(tensors, everything.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(total.view_as(tensor))
+
+    # --- on disk -----------------------------------------------------------------------------------------------------
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """The state of learning by name, in the memory that is in use."""
+        muon, adam = self.optimizers
+        tensors = {f"module.{name}": tensor for name, tensor in self.module.state_dict().items()}
+        tensors |= {f"averaged.{name}": tensor for name, tensor in self.net.module.state_dict().items()}
+        names: dict[Tensor, str] = {parameter: name for name, parameter in self.module.named_parameters()}
+        for matrix, momentum in zip(self.matrices, muon.momenta, strict=True):
+            tensors[f"momentum_buffer.{names[matrix]}"] = momentum
+        for parameter, state in adam.state.items():
+            tensors |= {f"{moment}.{names[parameter]}": state[moment] for moment in ADAM_MOMENTS}
+        return tensors
+
+    def save(self, path: Path) -> dict[str, Any]:
+        return save_checkpoint(path, on_processor(self._tensors()), {"num_updates": self.num_updates})
+
+    def load(self, path: Path) -> None:
+        tensors, card = load_checkpoint(path)
+        self.num_updates = int(card["num_updates"])
+        if self.num_updates:
+            _, adam = self.optimizers
+            for parameter in (parameter for group in adam.param_groups for parameter in group["params"]):
+                step = torch.tensor(float(self.num_updates), device=parameter.device)
+                adam.state[parameter] = {"step": step} | {name: torch.zeros_like(parameter) for name in ADAM_MOMENTS}
+        expected = self._tensors()
+        check_tensors(tensors, shapes(expected), path)
+        with torch.no_grad():
+            for name, tensor in expected.items():
+                tensor.copy_(tensors[name])
+        self._hand_out_buffers()
+        self.finish()
+
+
+def losses(
+    logits: Tensor, value: Tensor, legal_mask: Tensor, policy_target: Tensor, value_target: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of the policy over the legal actions, and mean squared error of the value.
+
+    `logits float[n, A]`, `value float[n]`, `legal_mask bool[n, A]`, and the targets `float[n, A]` and `float[n]`.
+    Illegal actions have no part in the softmax, so no gradient is spent on learning the rules.
+    """
+    log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, MASKED), dim=1)
+    policy_loss = -(policy_target * log_policy).sum(dim=1).mean()
+    return policy_loss, nn.functional.mse_loss(value, value_target)
+
+
+def _leave_group() -> None:
+    torch.distributed.destroy_process_group()
+
+
+def _is_matrix(parameter: Tensor) -> bool:
+    """Muon makes the rows of an update orthogonal, which means nothing for a single one."""
+    return parameter.ndim > 1 and len(parameter) > 1
+
+
+def _as_matrix(tensor: Tensor) -> Tensor:
+    """One row for each output; filters keep the order that they have in memory, so that no copy is made of them."""
+    return (tensor.permute(0, 2, 3, 1) if tensor.ndim == 4 else tensor).reshape(len(tensor), -1)
+
+
+def _share(module: nn.Module) -> nn.Module:
+    """A copy that has the module's own parameters, and buffers of its own."""
+    return copy.deepcopy(module, {id(parameter): parameter for parameter in module.parameters()})

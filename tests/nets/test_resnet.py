@@ -1,0 +1,64 @@
+"""The residual network: sizes, operations, lines of squares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from alphazero.errors import InvalidSetting
+from alphazero.nets.resnet import Lines, make_net
+from games.tictactoe.game import TicTacToe
+from tests.nets.batches import random_batch
+
+
+def test_an_untrained_network_has_no_opinion():
+    batch = random_batch(TicTacToe(), 9)
+    priors, values = make_net(TicTacToe(), {"blocks": 1, "channels": 8}).evaluate(batch.observations, batch.legal_masks)
+    np.testing.assert_allclose(priors, batch.legal_masks / batch.legal_masks.sum(axis=1, keepdims=True), atol=1e-6)
+    assert (values == 0).all()
+
+
+@pytest.mark.parametrize("settings", [{"blocks": 0}, {"channels": -1}, {"layers": 3}, {"bottleneck": -1},
+     {"line_length": 4, "lines": 8}])  # fmt: skip
+def test_wrong_sizes_are_refused(settings):
+    with pytest.raises(InvalidSetting, match=next(iter(settings))):
+        make_net(TicTacToe(), settings)
+
+
+def test_flops_are_counted_by_hand():
+    """One 3x3 convolution from 2 to 8 planes on 9 cells takes 2 * 2 * 8 * 9 * 9 operations; and so on."""
+    net = make_net(TicTacToe(), {"blocks": 1, "channels": 8, "head_channels": 4, "value_hidden": 16})
+    convolutions = 2 * 9 * 9 * (2 * 8 + 8 * 8 + 8 * 8) + 2 * 9 * (8 * 4 + 8 * 4)
+    linear = 2 * (4 * 9 * 9 + 4 * 9 * 16 + 16 * 1)
+    assert net.card["flops_per_position"] == convolutions + linear
+    sizes = {"blocks": 1, "channels": 8, "head_channels": 4, "value_hidden": 16, "bottleneck": 4}
+    sizes |= {"lines": 5, "line_length": 2}
+    blocks = 2 * 9 * (9 * 2 * 8 + 8 * 4 + 9 * (4 * 4 + 4 * 4) + 4 * 8) + 2 * 9 * (8 * 4 + 8 * 4)
+    # six lines of two along rows, six along columns; four filters of 2x2 squares hold both diagonals
+    lines = 2 * (6 * 2 + 6 * 2 + 4 * 2 * 4) * 5 * (2 + 8)
+    assert make_net(TicTacToe(), sizes).card["flops_per_position"] == blocks + lines + linear
+
+
+def test_lines_are_all_that_fit_on_the_board():
+    """Against a loop over every line of three on a board of 4 x 5: what it sees, and what it tells its squares."""
+    torch.manual_seed(0)
+    height, width, length = 4, 5, 3
+    layer = Lines(2, 6, 4, length)
+    x = torch.randn(1, 2, height, width)
+    expected = (layer.to_rows.bias + layer.to_columns.bias)[:, None, None].expand(6, height, width).clone()
+    directions = [
+        (0, 1, layer.rows.weight[:, :, 0], layer.rows.bias, layer.to_rows.weight[:, :, 0]),
+        (1, 0, layer.columns.weight[..., 0], layer.columns.bias, layer.to_columns.weight[..., 0]),
+        (1, 1, layer.diagonals, 0.0, layer.to_diagonals),
+        (1, -1, layer.diagonals, 0.0, layer.to_diagonals),
+    ]
+    with torch.no_grad():
+        for down, right, see, bias, tell in directions:
+            for row, column in np.ndindex(height, width):
+                squares = [(row + k * down, column + k * right) for k in range(length)]
+                if all(0 <= r < height and 0 <= c < width for r, c in squares):
+                    seen = sum(see[:, :, k] @ x[0, :, r, c] for k, (r, c) in enumerate(squares)) + bias
+                    for k, (r, c) in enumerate(squares):
+                        expected[:, r, c] += torch.relu(seen) @ tell[:, :, k]
+        torch.testing.assert_close(layer(x)[0], expected)

@@ -1,0 +1,154 @@
+"""Learning: the losses, threads that share a batch, memory that does not do, going on from disk."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from alphazero.errors import TrainingError
+from alphazero.nets.resnet import NetConfig, ResNet, make_net
+from alphazero.nets.torch_net import TorchNet
+from alphazero.nets.torch_trainer import MUON_RATE, TorchTrainer, losses
+from games.connect4.game import Connect4
+from games.tictactoe.game import TicTacToe
+from tests.nets.batches import random_batch
+
+
+def test_the_loss_is_that_worked_out_by_hand():
+    """Legal logits 0 and ln 3 give 1/4 and 3/4; the illegal action's huge logit counts for nothing."""
+    logits = torch.tensor([[0.0, np.log(3.0), 50.0]])
+    mask, target = torch.tensor([[True, True, False]]), torch.tensor([[0.5, 0.5, 0.0]])
+    policy, value = losses(logits, torch.tensor([0.5]), mask, target, torch.tensor([-1.0]))
+    assert policy.item() == pytest.approx(-0.5 * (np.log(0.25) + np.log(0.75)), abs=1e-6)
+    assert value.item() == pytest.approx(1.5**2)
+
+
+def test_illegal_actions_get_no_gradient():
+    logits = torch.randn(8, 5, requires_grad=True)
+    mask = torch.rand(8, 5) < 0.5
+    mask[:, 0] = True
+    target = torch.softmax(torch.randn(8, 5).masked_fill(~mask, -1e9), dim=1)
+    policy, _ = losses(logits, torch.zeros(8), mask, target, torch.zeros(8))
+    policy.backward()
+    assert (logits.grad[~mask] == 0).all() and (logits.grad[mask] != 0).any()
+
+
+def test_it_learns_one_batch_by_heart():
+    torch.manual_seed(0)
+    net = make_net(TicTacToe(), {"blocks": 2, "channels": 32})
+    trainer = net.trainer()
+    batch = random_batch(TicTacToe(), 32)
+    entropy = -(batch.policy_targets * np.log(np.maximum(batch.policy_targets, 1e-9))).sum(axis=1).mean()
+    for _ in range(150):
+        found = trainer.train_step(batch, 3e-3)
+    assert found["policy_loss"] - entropy < 0.1 and found["value_loss"] < 0.02
+    for _ in range(100):  # the average follows
+        trainer.train_step(batch, 1e-4)
+    trainer.finish()
+    _, values = net.evaluate(batch.observations, batch.legal_masks)
+    assert np.abs(values - batch.value_targets).mean() < 0.15
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_batch_that_is_not_finite_changes_nothing(trainer, bad):
+    batch = random_batch(Connect4(), 16)
+    batch.value_targets[3] = bad
+    before = {name: tensor.clone() for name, tensor in trainer.module.state_dict().items()}
+    assert not np.isfinite(float(trainer.train_step(batch, 1e-2)["value_loss"]))
+    assert all(torch.equal(before[name], tensor) for name, tensor in trainer.module.state_dict().items())
+
+
+def test_a_bad_batch_that_is_not_waited_for_moves_the_weights_by_decay_alone():
+    """As on a GPU. By hand: without any gradient before it, matrices shrink by rate times decay, all else stays."""
+    trainer = make_net(TicTacToe(), {"blocks": 1, "channels": 8}).trainer(weight_decay=0.5)
+    before = {name: parameter.detach().clone() for name, parameter in trainer.module.named_parameters()}
+    for parameter in trainer.module.parameters():
+        parameter.grad = torch.full_like(parameter, math.nan)
+    trainer._step(0.1, torch.tensor(False))
+    for name, parameter in trainer.module.named_parameters():
+        kept = 1 - MUON_RATE * 0.1 * 0.5 if any(parameter is matrix for matrix in trainer.matrices) else 1.0
+        torch.testing.assert_close(parameter.detach(), kept * before[name])
+
+
+def test_threads_share_a_batch_and_learn_as_one_would():
+    """Without batch norm, whose statistics are those of a thread's part, the gradients add up to the same update."""
+
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.policy, self.value = nn.Linear(18, 32), nn.Linear(32, 9), nn.Linear(32, 1)
+
+        def forward(self, x):
+            hidden = torch.tanh(self.first(x.flatten(1)))
+            return self.policy(hidden), torch.tanh(self.value(hidden)).squeeze(1)
+
+    torch.manual_seed(3)
+    module = Plain()
+    trainers = [TorchNet(TicTacToe(), copy.deepcopy(module), {}).trainer(threads=threads) for threads in (1, 3)]
+    for trainer in trainers:
+        trainer.dtype = torch.float32  # of the passes: bf16 would hide a small mistake
+    for seed in range(5):
+        batch = random_batch(TicTacToe(), 32, seed)
+        one, three = (trainer.train_step(batch, 1e-3) for trainer in trainers)
+        for name in one:
+            assert float(one[name]) == pytest.approx(float(three[name]), abs=1e-5)
+    for a, b in zip(*(trainer.module.parameters() for trainer in trainers), strict=True):
+        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
+
+
+def test_a_batch_that_does_not_fit_is_learned_in_parts_from_then_on(monkeypatch, caplog):
+    game = TicTacToe()
+    module = ResNet(game.observation_shape, 9, NetConfig(blocks=1, channels=8))
+    whole, parted = (TorchNet(game, copy.deepcopy(module), {}).trainer(threads=threads) for threads in (4, 1))
+    gradients, sizes = TorchTrainer._gradients, []
+
+    def little_memory(self, replica, batch, piece):
+        sizes.append(piece.stop - piece.start)
+        if sizes[-1] > 8:
+            raise torch.OutOfMemoryError
+        return gradients(self, replica, batch, piece)
+
+    batch = random_batch(game, 32)
+    expected = [float(whole.train_step(batch, 1e-3)["policy_loss"]) for _ in range(3)]
+    monkeypatch.setattr(TorchTrainer, "_gradients", little_memory)
+    assert [float(parted.train_step(batch, 1e-3)["policy_loss"]) for _ in range(3)] == expected
+    assert sizes[0] == 32 and sizes[-8:] == [8] * 8 and "learned in 4 parts" in caplog.text
+
+
+def test_a_device_that_holds_nothing_is_reported(monkeypatch):
+    def no_memory(*arguments):
+        raise torch.OutOfMemoryError
+
+    game = TicTacToe()
+    net = TorchNet(game, ResNet(game.observation_shape, 9, NetConfig(blocks=1, channels=8)), {})
+    monkeypatch.setattr(TorchTrainer, "_gradients", no_memory)
+    with pytest.raises(TrainingError, match="four positions"):
+        net.trainer().train_step(random_batch(game, 32), 1e-3)
+
+
+def test_training_on_threads_repeats_bit_for_bit():
+    def weights():
+        torch.manual_seed(4)
+        trainer = make_net(TicTacToe(), {"blocks": 1, "channels": 8}).trainer(threads=3)
+        for seed in range(6):
+            trainer.train_step(random_batch(TicTacToe(), 24, seed), 1e-3)
+        return trainer.net.module.state_dict()
+
+    first, again = weights(), weights()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+def test_learning_goes_on_from_disk_as_if_never_stopped(trainer, tmp_path):
+    trainer.save(tmp_path / "learner.safetensors")
+    other = make_net(Connect4(), trainer.net.card["net"]).trainer()
+    other.load(tmp_path / "learner.safetensors")
+    for each in (trainer, other):
+        for seed in range(3):
+            each.train_step(random_batch(Connect4(), 32, seed), 1e-3)
+    for a, b in zip(*(each.net.module.state_dict().values() for each in (trainer, other)), strict=True):
+        assert torch.equal(a, b)
