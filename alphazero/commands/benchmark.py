@@ -14,10 +14,8 @@ import tyro
 from alphazero.commands.shared import parse
 from alphazero.errors import InputError, InvalidSetting, UnknownName
 from alphazero.game import registry
-from alphazero.game.spec import LoadedGame
-from alphazero.players.contestants import DEVICES, load_game, open_contestant
-from alphazero.players.net_players import SearchPlayer
-from alphazero.players.player import Player
+from alphazero.matches.judge import open_players, title_of
+from alphazero.players.contestants import DEVICES, load_game
 from alphazero.progress import count_cores
 from alphazero.storage.files import check_output_file, write_json
 
@@ -66,25 +64,14 @@ def main(argv: list[str]) -> None:
         )
     benchmark = loaded.make_benchmark(loaded.game)
     results = {}
-    for title, player in open_players(config, loaded).items():
+    players = open_players(
+        config.contestant, loaded, config.simulations, seed=config.seed, threads=config.threads, device=config.device
+    )
+    for player in players:
+        title = title_of(player)
         results[title] = benchmark(player)
         print(f"{config.contestant}, {title}")
         for name, figure in results[title].items():
             print(f"  {name.replace('_', ' '):<26} {figure:.4f}")
     if config.json is not None:
         write_json(config.json, {"contestant": config.contestant, "game": loaded.game.name, "figures": results})
-
-
-def open_players(config: BenchmarkConfig, loaded: LoadedGame) -> dict[str, Player]:
-    """The contestant with each number of simulations; only once if it does not take any."""
-    players: dict[str, Player] = {}
-    for number in config.simulations:
-        player = open_contestant(
-            config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=number,
-            device=config.device,
-        )  # fmt: skip
-        if player.one_at_a_time:
-            raise InputError(f"{config.contestant} plays one game at a time; the positions of a benchmark are too many")
-        title = f"{player.num_simulations} simulations" if isinstance(player, SearchPlayer) else "without a search"
-        players.setdefault(title, player)
-    return players

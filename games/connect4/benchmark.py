@@ -1,21 +1,126 @@
-"""Connect Four's figures of a player, in every generation of a run: policy and value against the solver's truth."""
+"""Scores a player by the exact truth of Connect Four.
+
+    python -m games.connect4.benchmark runs/connect4-1 --simulations 0,100
+    python -m games.connect4.benchmark minimax:4
+    python -m games.connect4.benchmark runs/connect4-1 --positions FILE --json result.json --plot result.png
+
+- accuracy: the action played keeps the best outcome (win, draw or loss) that the position allows;
+- strict accuracy: it also has the best score: the fastest win, the slowest loss;
+- cross-entropy: -log of the policy's mass on actions that keep the best outcome, with a mass of at least 0.001;
+- value sign accuracy: the value is above 1/3 where the position is won, below -1/3 where it is lost, else between them.
+
+All have 95% intervals. docs/connect4.md says how to read them. In a run these figures, of the network without a search,
+join every generation.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from alphazero.game import Game
+import numpy as np
+
+from alphazero.commands.judge import JudgeConfig, judge_all
+from alphazero.commands.shared import parse, run_command
+from alphazero.game import Game, registry
+from alphazero.matches.judge import Judgement, Measure, ask, describe, draw, signs_right, simulations_of
 from alphazero.players.player import Player
-from games.connect4.labelled import load_frozen
-from games.connect4.pons import FIGURES, judge
+from alphazero.storage.files import write_json
+from games.connect4.labelled import Labelled, best_scores, decisive, load_file, load_frozen
+from games.connect4.solver import NO_SCORE, Solver
+from games.connect4.solver_program import confirm
+
+PHASES = {"0-11": (0, 11), "12-23": (12, 23), "24-": (24, 41)}
+"""Parts of the game by ply, first to last."""
+LEAST_MASS = 1e-3
+"""A policy that gives all good actions less than this is not punished further."""
+
+
+def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], None] | None = None) -> Judgement:
+    """Asks `player` about every position; `on_progress` hears the share that is done."""
+    plies, value_plies = _plies(labelled.states), _plies(labelled.value_states)
+    share = len(plies) / (len(plies) + len(value_plies))
+    answer = ask(player, labelled.states, plies, on_progress and (lambda done: on_progress(done * share)))
+    values_right = None
+    if answer.values is not None and len(value_plies):
+        show = on_progress and (lambda done: on_progress(share + done * (1 - share)))
+        values = ask(player, labelled.value_states, value_plies, show).values
+        values_right = signs_right(values, labelled.value_scores)
+    scores, best = labelled.column_scores, best_scores(labelled.column_scores)[:, None]
+    keeps = (scores != NO_SCORE) & (np.sign(scores) == np.sign(best))
+    losses = None
+    if answer.policy is not None:
+        masses = (answer.policy * keeps).sum(axis=1, dtype=np.float64)
+        losses = -np.log(np.clip(masses, LEAST_MASS, 1.0))
+    rows = np.arange(len(plies))
+    return Judgement(
+        {
+            "accuracy": Measure(keeps[rows, answer.actions], plies),
+            "strict_accuracy": Measure((scores == best)[rows, answer.actions], plies),
+            "cross_entropy": Measure(losses, plies),
+            "value_sign_accuracy": Measure(values_right, value_plies),
+        }
+    )
+
+
+def _plies(states: np.ndarray) -> np.ndarray:
+    return np.bitwise_count(states).sum(axis=1, dtype=np.int64)
 
 
 def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:
-    """Scores a player on the frozen set; a figure that it has no opinion on is left out."""
+    """Scores a player on the frozen set; a figure on which it has no opinion is left out."""
     labelled = load_frozen()
+    return lambda player: judge(player, labelled).rounded("pons")
 
-    def benchmark(player: Player) -> dict[str, float]:
-        figures = judge(player, labelled).figures()
-        return {f"pons_{name}": round(figures[name], 5) for name in FIGURES if figures[name] is not None}
 
-    return benchmark
+# --- the command ---
+
+
+@dataclass(frozen=True)
+class BenchmarkConfig(JudgeConfig):
+    """Scores a contestant's moves and values by the exact truth of Connect Four.
+
+    A contestant is a checkpoint, a run folder, random, greedy, minimax:DEPTH, mcts:SIMULATIONS or solver.
+    """
+
+    positions: Path | None = None
+    """Score on the positions of this file (lines `moves score`, or JSON lines with moves and scores) instead."""
+    solver_command: str | None = None
+    """A solver program that must confirm the labels: reads `moves` lines, answers `moves score` (as Pons' does)."""
+
+
+def main(argv: list[str]) -> None:
+    config = parse(BenchmarkConfig, argv)
+    players = config.players(registry.load("connect4"))
+    labelled = load_file(config.positions, Solver(config.threads)) if config.positions else load_frozen()
+    if config.solver_command is not None:
+        count = confirm(labelled, config.solver_command)
+        print(f"{config.solver_command} confirms the labels ({count:,} answers)")
+    judgements = judge_all(players, lambda player, show: judge(player, labelled, show))
+    if config.json is not None:
+        write_json(config.json, [as_json(config.contestant, *pair) for pair in zip(players, judgements, strict=True)])
+    if config.plot is not None:
+        draw(config.plot, config.contestant, "best outcome kept", players, judgements)
+    source = "the frozen set" if config.positions is None else str(config.positions)
+    num_decisive = int(decisive(labelled.column_scores).sum())
+    print(f"{config.contestant} on {source}: {len(labelled.states)} positions, {num_decisive} of them decisive")
+    for player, judgement in zip(players, judgements, strict=True):
+        print(f"\n{describe(player, judgement, PHASES)}")
+
+
+def as_json(contestant: str, player: Player, judgement: Judgement) -> dict[str, Any]:
+    """The entry of one number of simulations in `--json`."""
+    return {
+        "contestant": contestant,
+        "simulations": simulations_of(player),
+        **judgement.figures(),
+        "by_phase": judgement.by_phase(PHASES),
+        "by_ply": judgement.by_ply(),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

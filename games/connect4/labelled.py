@@ -19,11 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
+from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from alphazero.progress import Progress, count_cores
+from alphazero.matches.judge import canonical_keys
+from alphazero.progress import count_cores
 from alphazero.storage.files import check_output_file, read_npz, write_npz
 from games.connect4.notation import GAME, check_score, format_moves, parse_moves, parse_scored_line, read_lines
 from games.connect4.solver import NO_SCORE, Solver
@@ -183,13 +185,8 @@ class LabelledConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(LabelledConfig, argv)
-    with Progress("labelled positions") as progress:
-        found: list[tuple[tuple[int, ...], np.ndarray]] = []
-        for position in decisive_positions(config.seed, Solver(config.threads)):
-            found.append(position)
-            progress.show(len(found) / config.positions, f"{len(found)} of {config.positions}")
-            if len(found) == config.positions:
-                break
+    positions = decisive_positions(config.seed, Solver(config.threads))
+    found = take(positions, config.positions, "labelled positions")
     found.sort(key=lambda item: (len(item[0]), item[0]))
     actions = np.full((len(found), MAX_PLY), -1, np.int8)
     for row, (played, _) in enumerate(found):
@@ -212,12 +209,10 @@ def decisive_positions(seed: int, solver: Solver) -> Iterator[tuple[tuple[int, .
         played: list[tuple[int, ...]] = [()] * GAMES_PER_ROUND
         for ply in range(MAX_PLY + 1):
             scores = solver.column_scores_all(states)
-            keys = states.copy()
-            kernels.canonicalize(keys, np.zeros(len(keys), np.int64))  # type: ignore[misc]
+            keys = canonical_keys(kernels, states)
             for row in np.flatnonzero(decisive(scores)):
-                key = tuple(keys[row].tolist())
-                if key not in seen and counts[ply] < POSITIONS_PER_PLY:
-                    seen.add(key)
+                if keys[row] not in seen and counts[ply] < POSITIONS_PER_PLY:
+                    seen.add(keys[row])
                     counts[ply] += 1
                     yield played[alive[row]], scores[row]
             at_random = rng.random(len(states)) < epsilons[alive]

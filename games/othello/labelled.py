@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels
+from alphazero.matches.judge import canonical_keys
 from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
-from alphazero.progress import Progress, count_cores
+from alphazero.progress import count_cores
 from alphazero.storage.files import check_output_file, read_bytes, read_npz, write_npz
 from games.othello.game import Othello
 from games.othello.solver import NO_SCORE, Solver
@@ -149,13 +151,8 @@ def main(argv: list[str]) -> None:
     for name in ("othello", "othello6"):
         game = registry.load(name).game
         assert isinstance(game, Othello)
-        found: list[tuple[np.ndarray, np.ndarray]] = []
-        with Progress(f"labelled positions of {name}") as progress:
-            for position in endgames(game, config.seed, Solver(game, config.threads), config.threads):
-                found.append(position)
-                progress.show(len(found) / config.positions, f"{len(found)} of {config.positions}")
-                if len(found) == config.positions:
-                    break
+        positions = endgames(game, config.seed, Solver(game, config.threads), config.threads)
+        found = take(positions, config.positions, f"labelled positions of {name}")
         path = config.folder / frozen_file(game.size).name
         write_npz(
             path, {"states": np.array([state for state, _ in found]), "scores": np.array([row for _, row in found])}
@@ -170,14 +167,12 @@ def endgames(game: Othello, seed: int, solver: Solver, threads: int) -> Iterator
     seen: set[tuple[int, ...]] = set()
     for round_number in range(1_000_000):
         states = play_until_endgame(game, kernels, rng, seed + round_number, threads)
-        keys = states.copy()
-        kernels.canonicalize(keys, np.zeros(len(keys), np.int64))  # type: ignore[misc]
+        keys = canonical_keys(kernels, states)
         scores = solver.move_scores(states)
         worst = np.where(scores == NO_SCORE, 100, scores).min(axis=1)
         for row in np.flatnonzero(worst < scores.max(axis=1)):
-            key = tuple(keys[row].tolist())
-            if key not in seen:
-                seen.add(key)
+            if keys[row] not in seen:
+                seen.add(keys[row])
                 yield states[row], scores[row]
 
 

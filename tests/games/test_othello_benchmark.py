@@ -11,9 +11,11 @@ from alphazero.game import registry
 from alphazero.players.contestants import open_contestant
 from alphazero.players.player import Assessment, Player
 from games.othello import benchmark, labelled
-from games.othello.benchmark import FIGURES, judge, main, make_benchmark
+from games.othello.benchmark import judge, main, make_benchmark
 from games.othello.labelled import Labelled, load_frozen
 from games.othello.solver import NO_SCORE
+
+FIGURES = ("accuracy", "outcome_accuracy", "disc_loss", "value_sign_accuracy")
 
 
 class Planted(Player):
@@ -58,7 +60,7 @@ def test_figures_by_hand():
     positions = Labelled(["a", "b", "c"], frozen.states[:3], scores)
     judgement = judge(Planted(positions, lambda row: 1, lambda score: 0.4 if score == 6 else 0.3), positions)
     figures = judgement.figures()
-    assert judgement.disc_losses.tolist() == [0, 4, 10]
+    assert judgement.measures["disc_loss"].each.tolist() == [0, 4, 10]
     assert figures["accuracy"] == 1 / 3 and figures["outcome_accuracy"] == 2 / 3
     assert figures["disc_loss"] == pytest.approx(14 / 3)
     assert figures["value_sign_accuracy"] == 2 / 3  # 0.3 means a draw

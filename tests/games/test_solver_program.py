@@ -11,7 +11,7 @@ import pytest
 
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
-from games.connect4 import pons, solver_program
+from games.connect4 import benchmark, solver_program
 from games.connect4.labelled import Labelled, load_file, load_frozen
 from games.connect4.notation import GAME
 from games.connect4.solver import Solver
@@ -350,7 +350,7 @@ def test_a_program_that_neither_reads_nor_answers_but_ends(program, labelled, ex
 
 def run_pons(positions: Path, command: str, *more: str) -> int:
     arguments = ["random", "--positions", str(positions), "--solver-command", command, "--threads", "1", *more]
-    return run_command(pons.main, arguments)
+    return run_command(benchmark.main, arguments)
 
 
 def test_the_command_says_that_the_labels_are_confirmed(program, positions, expected, capsys):

@@ -1,76 +1,37 @@
 """The figures of `games.connect4.pons` against sums done by hand; its command; and the solver as a contestant."""
 
 import copy
-import dataclasses
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from alphazero.commands import pit
 from alphazero.commands.shared import run_command
-from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
+from alphazero.matches.judge import Judgement, Measure
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_contestant
-from alphazero.players.net_players import PolicyPlayer, SearchPlayer
-from alphazero.players.player import Assessment, Player, Temperature
+from alphazero.players.net_players import PolicyPlayer
+from alphazero.players.player import Assessment, Player
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import SearchConfig
-from alphazero.search.rollouts import playouts
-from games.connect4 import pons
+from games.connect4.benchmark import PHASES, judge, main
 from games.connect4.labelled import Labelled, best_scores, load_frozen
 from games.connect4.notation import GAME
-from games.connect4.pons import FIGURES, Judgement, judge
 from games.connect4.solver import NO_SCORE, Solver
+from tests.games.connect4_positions import CONNECT_4, Planted, labelled_of, late_positions, open_player, part_of
 
-CONNECT_4 = registry.load("connect4")
 KERNELS = Kernels(GAME)
 NO = NO_SCORE
+FIGURES = ("accuracy", "strict_accuracy", "cross_entropy", "value_sign_accuracy")
 
 GAME_OF_24_PLIES = "255235465151743522746644"
 POSITIONS_FILE = ["121212 18", "4453 -2", "2252576253462244111563365343671351441 -1"]
-
-
-def state_after(moves: str) -> np.ndarray:
-    return GAME.position([int(move) - 1 for move in moves]).state
-
-
-def labelled_of(rows: list[tuple[str, list[int]]], values: list[tuple[str, int]] = ()) -> Labelled:
-    return Labelled(
-        [moves for moves, _ in rows],
-        np.array([state_after(moves) for moves, _ in rows], np.uint64).reshape(-1, 2),
-        np.array([scores for _, scores in rows], np.int8).reshape(-1, 7),
-        [moves for moves, _ in values],
-        np.array([state_after(moves) for moves, _ in values], np.uint64).reshape(-1, 2),
-        np.array([score for _, score in values], np.int8),
-    )
-
-
-class Planted(Player):
-    """Answers by the position, as planted."""
-
-    name = "planted"
-
-    def __init__(self, actions: dict[str, int], policies: dict[str, list[float]] | None = None, values=None):
-        self._actions, self._policies, self._values = (
-            planted and {tuple(state_after(moves).tolist()): answer for moves, answer in planted.items()}
-            for planted in (actions, policies, values)
-        )
-
-    def select_actions(self, states, games, plies):
-        return self.assess(states, games, plies).actions
-
-    def assess(self, states, games, plies):
-        keys = [tuple(state.tolist()) for state in states]
-        actions = np.array([self._actions.get(key, 0) for key in keys])
-        policy = self._policies and np.array([self._policies.get(key, [1 / 7] * 7) for key in keys], np.float32)
-        values = self._values and np.array([self._values.get(key, 0.0) for key in keys], np.float64)
-        return Assessment(actions, policy, values)
 
 
 FIVE = [
@@ -89,8 +50,8 @@ def test_actions_are_right_if_they_keep_the_outcome_and_strictly_right_if_they_h
     #                        faster win left   draw lost  slowest loss  win found  best
     actions = {"1": 1, "12": 1, "111111": 2, "11": 3, "123": 5}
     judgement = judge(Planted(actions), labelled_of(FIVE))
-    assert judgement.right.tolist() == [True, False, True, True, True]
-    assert judgement.strictly_right.tolist() == [False, False, True, True, True]
+    assert judgement.measures["accuracy"].each.tolist() == [True, False, True, True, True]
+    assert judgement.measures["strict_accuracy"].each.tolist() == [False, False, True, True, True]
     figures = judgement.figures()
     assert figures["positions"] == 5
     assert (figures["accuracy"], figures["strict_accuracy"]) == (0.8, 0.6)
@@ -119,7 +80,7 @@ def test_cross_entropy_is_of_the_mass_on_columns_that_keep_the_outcome():
     }
     judgement = judge(Planted({}, policies), labelled_of(FIVE))
     expected = [math.log(2), math.log(4), 0.0, math.log(1000), math.log(500)]
-    assert judgement.losses == pytest.approx(expected, abs=1e-5)
+    assert judgement.measures["cross_entropy"].each == pytest.approx(expected, abs=1e-5)
     figures, mean = judgement.figures(), sum(expected) / 5
     assert figures["cross_entropy"] == pytest.approx(mean, abs=1e-5)
     deviation = math.sqrt(sum((loss - mean) ** 2 for loss in expected) / 5)
@@ -130,7 +91,7 @@ def test_cross_entropy_is_of_the_mass_on_columns_that_keep_the_outcome():
 def test_mass_on_a_full_column_is_worth_nothing():
     policies = {"111111": [0.75, 0.05, 0.05, 0.05, 0.05, 0.05, 0.0]}
     judgement = judge(Planted({}, policies), labelled_of(FIVE[2:3]))
-    assert judgement.losses == pytest.approx([math.log(4)], abs=1e-5)
+    assert judgement.measures["cross_entropy"].each == pytest.approx([math.log(4)], abs=1e-5)
 
 
 THIRD = 1 / 3
@@ -160,15 +121,21 @@ THIRD = 1 / 3
 def test_a_value_must_be_on_the_right_side_of_a_third(score, value, right):
     labelled = labelled_of(FIVE, [("4453", score)])
     judgement = judge(Planted({}, values={"4453": value, "1": 1.0}), labelled)
-    assert judgement.values_right.tolist() == [right]
+    assert judgement.measures["value_sign_accuracy"].each.tolist() == [right]
     assert judgement.figures()["value_sign_accuracy"] == float(right)
 
 
 def judgement_of(plies, right, value_plies=(), values_right=None, losses=None) -> Judgement:
+    plies, right = np.array(plies), np.array(right, bool)
+    values = None if values_right is None else np.array(values_right, bool)
     return Judgement(
-        np.array(plies), np.array(right, bool), np.array(right, bool), None if losses is None else np.array(losses),
-        np.array(value_plies, np.int64), None if values_right is None else np.array(values_right, bool),
-    )  # fmt: skip
+        {
+            "accuracy": Measure(right, plies),
+            "strict_accuracy": Measure(right, plies),
+            "cross_entropy": Measure(None if losses is None else np.array(losses), plies),
+            "value_sign_accuracy": Measure(values, np.array(value_plies, np.int64)),
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,13 +159,13 @@ def test_shares_have_wilsons_interval(num_right, count, interval):
 def test_phases_begin_at_plies_12_and_24_and_one_without_positions_has_no_figures():
     plies = [0, 11, 12, 23, 24, 41]
     judgement = judgement_of(plies, [1, 0, 1, 1, 0, 0], [11, 12], [True, False], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    phases = judgement.by_phase()
+    phases = judgement.by_phase(PHASES)
     assert list(phases) == ["0-11", "12-23", "24-"]
     assert [phase["positions"] for phase in phases.values()] == [2, 2, 2]
     assert [phase["accuracy"] for phase in phases.values()] == [0.5, 1.0, 0.0]
     assert [phase["cross_entropy"] for phase in phases.values()] == [1.5, 3.5, 5.5]
     assert [phase["value_sign_accuracy"] for phase in phases.values()] == [1.0, 0.0, None]
-    empty = judgement_of([0, 41], [1, 1], [0, 41], [1, 1], [1.0, 1.0]).by_phase()["12-23"]
+    empty = judgement_of([0, 41], [1, 1], [0, 41], [1, 1], [1.0, 1.0]).by_phase(PHASES)["12-23"]
     assert empty.pop("positions") == 0 and len(empty) == 8 and set(empty.values()) == {None}
 
 
@@ -215,8 +182,10 @@ def test_a_position_belongs_to_the_ply_of_its_stones():
     moves = [GAME_OF_24_PLIES[:ply] for ply in (0, 1, 11, 12, 23, 24)]
     labelled = labelled_of([(text, [1] * 7) for text in moves], [(moves[3], 1)])
     judgement = judge(Planted({}, values={moves[3]: 1.0}), labelled)
-    assert judgement.plies.tolist() == [0, 1, 11, 12, 23, 24] and judgement.value_plies.tolist() == [12]
-    assert [phase["positions"] for phase in judgement.by_phase().values()] == [3, 2, 1]
+    assert judgement.measures["accuracy"].plies.tolist() == [0, 1, 11, 12, 23, 24] and judgement.measures[
+        "value_sign_accuracy"
+    ].plies.tolist() == [12]
+    assert [phase["positions"] for phase in judgement.by_phase(PHASES).values()] == [3, 2, 1]
 
 
 def test_every_position_is_a_game_of_its_own_and_progress_reaches_1():
@@ -242,26 +211,9 @@ def test_every_position_is_a_game_of_its_own_and_progress_reaches_1():
 # --- players known to be good and bad ---
 
 
-def part_of(labelled: Labelled, rows: np.ndarray) -> Labelled:
-    return Labelled(
-        [labelled.moves[row] for row in rows], labelled.states[rows], labelled.column_scores[rows],
-        [labelled.value_moves[row] for row in rows], labelled.value_states[rows], labelled.value_scores[rows],
-    )  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def late() -> Labelled:
-    frozen = load_frozen()
-    rows = np.flatnonzero([len(moves) >= 20 for moves in frozen.moves])
-    return part_of(frozen, np.random.default_rng(1).permutation(rows)[:400])
-
-
-def late_plies(late: Labelled) -> np.ndarray:
-    return np.array([len(moves) for moves in late.moves])
-
-
-def open_player(text: str, seed: int = 1, threads: int = 1, **more) -> Player:
-    return open_contestant(text, CONNECT_4, seed=seed, threads=threads, **more)
+    return late_positions()
 
 
 def test_a_perfect_player_is_always_right(late):
@@ -285,79 +237,6 @@ def test_random_is_right_as_often_as_there_are_good_columns():
     assert 0.3 < shares[1].mean() < shares[0].mean() < 0.6
     assert figures["accuracy"] == pytest.approx(shares[0].mean(), abs=0.02)  # 3.5 standard deviations
     assert figures["strict_accuracy"] == pytest.approx(shares[1].mean(), abs=0.02)
-
-
-# --- what players say of positions ---
-
-
-def uneven(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An `evaluate` with priors and values that depend on the position, priors also on full columns."""
-    stones = np.bitwise_count(states[:, 0]).astype(np.float64)[:, None]
-    mixed = (states[:, 0] * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)).astype(np.float64)[:, None]
-    priors = 1.1 + np.sin(mixed + stones + np.arange(7.0))
-    return (priors / priors.sum(axis=1, keepdims=True)).astype(np.float32), np.sin(mixed[:, 0]).astype(np.float32)
-
-
-def net_players(threads: int) -> list[Player]:
-    evaluators, config = [uneven] * threads, SearchConfig(num_simulations=20, noise_fraction=0.0)
-    gumbel = dataclasses.replace(config, gumbel_actions=4)
-    return [
-        PolicyPlayer("policy", KERNELS, evaluators, 1),
-        PolicyPlayer("drawn", KERNELS, evaluators, 1, temperature=Temperature(1.0)),
-        SearchPlayer("search", KERNELS, evaluators, config, 1),
-        SearchPlayer("drawn", KERNELS, evaluators, config, 1, temperature=Temperature(1.0)),
-        SearchPlayer("gumbel", KERNELS, evaluators, gumbel, 1),
-        SearchPlayer("playouts", KERNELS, [playouts(KERNELS, 1)] * threads, config, 1),
-    ]
-
-
-@pytest.mark.parametrize("which", range(6))
-def test_a_net_and_a_search_say_what_their_actions_rest_on(which, late):
-    states, plies = late.states, late_plies(late)
-    legal, numbers = late.column_scores != NO_SCORE, np.arange(len(states))
-    alone = net_players(1)[which]
-    said = alone.assess(states, numbers, plies)
-    assert said.actions.shape == said.values.shape == (400,) and said.policy.shape == (400, 7)
-    assert said.actions.dtype == np.int64 and legal[numbers, said.actions].all()
-    assert np.array_equal(said.actions, alone.select_actions(states, numbers, plies))
-    assert said.policy.sum(axis=1) == pytest.approx(np.ones(400), abs=1e-5)
-    assert said.policy.min() >= 0 and (said.policy[~legal] == 0).all() and (~legal).any()
-    assert np.abs(said.values).max() <= 1 and np.unique(said.values).size > 10
-    together = net_players(3)[which].assess(states, numbers, plies)
-    for name in ("actions", "policy", "values"):
-        assert np.array_equal(getattr(said, name), getattr(together, name)), name
-
-
-def test_the_policy_of_a_net_is_its_prior_over_legal_columns(late):
-    plies = late_plies(late)
-    legal = late.column_scores != NO_SCORE
-    said = net_players(1)[0].assess(late.states, np.arange(400), plies)
-    priors, values = uneven(late.states, legal)
-    masses = np.where(legal, priors, 0).astype(np.float64)
-    assert said.policy == pytest.approx(masses / masses.sum(axis=1, keepdims=True), abs=1e-6)
-    assert np.array_equal(said.values, values)
-    assert np.array_equal(said.actions, said.policy.argmax(axis=1))
-
-
-def test_the_policy_of_a_search_sees_a_win_that_the_prior_does_not():
-    state = state_after("121212")[None]
-    prior = np.array([[0.04] + [0.16] * 6], np.float32)
-
-    def lean(states, legal_masks):
-        return np.tile(prior, (len(states), 1)), np.zeros(len(states), np.float32)
-
-    said = SearchPlayer("", KERNELS, [lean], SearchConfig(num_simulations=200, noise_fraction=0.0), 1).assess(
-        state, np.zeros(1, np.int64), np.full(1, 6)
-    )
-    assert said.actions.tolist() == [0] and said.policy[0].argmax() == 0 and said.values[0] > THIRD
-
-
-@pytest.mark.parametrize("name", ["random", "greedy", "minimax:2", "solver"])
-def test_other_players_say_their_actions_alone(name, late):
-    player, plies = open_player(name), late_plies(late)
-    said = player.assess(late.states, np.arange(400), plies)
-    assert said.policy is None and said.values is None
-    assert np.array_equal(said.actions, player.select_actions(late.states, np.arange(400), plies))
 
 
 # --- the figures of every generation ---
@@ -436,7 +315,7 @@ def test_other_games_have_no_benchmark():
 
 
 def run_pons(*arguments) -> int:
-    return run_command(pons.main, [*map(str, arguments), "--threads", "1"])
+    return run_command(main, [*map(str, arguments), "--threads", "1"])
 
 
 def run_json(tmp_path: Path, *arguments) -> list[dict]:
@@ -457,13 +336,13 @@ def test_greedy_is_reported_in_a_table(positions, capsys):
     report, errors = capsys.readouterr()
     assert errors == "" and report.startswith(f"greedy on {positions}: 3 positions, 1 of them decisive\n")
     lines = report.splitlines()
-    rows = {line[:24].strip(): line[24:].split() for line in lines[3:7]}
+    rows = {line[:22].strip(): line[22:].split() for line in lines[3:7]}
     assert list(rows) == ["all", "plies 0-11", "plies 12-23", "plies 24-"]
     assert [row[0] for row in rows.values()] == ["3", "2", "0", "1"]
     # greedy takes the win; of the two lost positions any column is right
     assert rows["all"][1:3] == ["100.0%", "(43.9-100.0)"] and rows["all"][-2:] == ["-", "-"]
     assert rows["plies 12-23"] == ["0", "-", "-", "-", "-"]
-    assert [heading in lines[2] for heading in ("accuracy", "strict accuracy", "cross-entropy", "value sign")]
+    assert [heading in lines[2] for heading in ("accuracy", "strict accuracy", "cross entropy", "value sign accuracy")]
     start = lines.index("accuracy by ply")
     assert [line.split() for line in lines[start + 1 :]] == [
         ["3-5", "█" * 40, "100.0%"],
@@ -494,7 +373,7 @@ def test_the_json_of_a_net_has_an_entry_for_each_number_of_simulations(nets, pos
             assert low <= entry[name] <= high
             assert entry["by_phase"]["12-23"][name] is None and entry["by_phase"]["12-23"][f"{name}_interval"] is None
     report = capsys.readouterr().out
-    assert report.index("policy without a search") < report.index("\n5 simulations")
+    assert report.index("without a search") < report.index("\n5 simulations")
     assert report.count("accuracy by ply") == 2
 
 
@@ -576,66 +455,10 @@ def test_wrong_command_lines_end_with_one_line(arguments, message, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     Path("empty.txt").write_text("")
     Path("wrong.txt").write_text("4453 3\n")
-    assert run_command(pons.main, arguments) == 2
+    assert run_command(main, arguments) == 2
     output, errors = capsys.readouterr()
     assert output == "" and errors.startswith("error: ") and errors.count("\n") == 1
     assert message in errors
-
-
-# --- the solver as a contestant ---
-
-
-def test_the_solver_plays_all_best_columns_and_only_those(late):
-    rows = np.flatnonzero([len(moves) >= 26 for moves in late.moves])
-    states, numbers, plies = late.states[rows], np.arange(len(rows)), late_plies(late)[rows]
-    best = late.column_scores[rows] == best_scores(late.column_scores[rows])[:, None]
-    player, chosen = open_player("solver"), np.zeros(best.shape, bool)
-    for repetition in range(40):
-        chosen[numbers, player.select_actions(states, 1000 * repetition + numbers, plies)] = True
-    assert not (chosen & ~best).any() and (best.sum(axis=1) > 1).sum() > 20
-    assert (chosen == best).mean() > 0.99
-
-
-def test_the_seed_decides_which_of_the_best_columns_the_solver_plays(late):
-    plies = late_plies(late)
-    several = (late.column_scores == best_scores(late.column_scores)[:, None]).sum(axis=1) > 1
-    first, again, other = (
-        open_player("solver", seed, threads).select_actions(late.states, np.arange(400), plies)
-        for seed, threads in ((1, 1), (1, 2), (2, 1))
-    )
-    assert np.array_equal(first, again) and np.array_equal(first[~several], other[~several])
-    assert 0.3 < (first != other)[several].mean() < 0.8
-
-
-def test_the_solver_wins_as_soon_and_loses_as_late_as_can_be():
-    def play(moves: str) -> int:
-        state = state_after(moves)[None]
-        return int(open_player("solver").select_actions(state, np.zeros(1, np.int64), np.full(1, len(moves)))[0]) + 1
-
-    assert play("121212") == 1  # wins at once rather than later
-    assert play("12121") == 1  # blocks
-    assert play("4453") in (3, 6, 7)  # lost, with the scores -5 -5 -2 -3 -4 -2 -2
-
-
-@pytest.mark.parametrize("text", ["solver:3", "solver@x=1", "solver:3@x=1"])
-def test_the_solver_takes_no_argument_and_no_settings(text):
-    with pytest.raises(InputError, match="solver takes no argument and no settings"):
-        open_player(text)
-
-
-def test_the_solver_can_be_pitted(tmp_path, capsys):
-    file = tmp_path / "result.json"
-    assert run_command(pit.main, ["solver", "random", "--games", "4", "--json", str(file), "--threads", "1"]) == 0
-    result = json.loads(file.read_text())
-    assert result["games"] == 4 and result["contestants"][0]["wins"] >= 3
-    assert capsys.readouterr().out.startswith("connect4: solver against random, 4 games\n")
-    assert run_command(pit.main, ["solver", "solver", "--games", "2", "--threads", "1"]) == 0
-    assert capsys.readouterr().out.startswith("connect4: solver against solver, 2 games\n")
-
-
-def test_only_connect_four_has_a_solver(capsys):
-    assert run_command(pit.main, ["solver", "random", "--game", "tictactoe", "--games", "2"]) == 2
-    assert "unknown contestant 'solver'" in capsys.readouterr().err
 
 
 def test_the_labels_of_a_small_file_are_the_solvers(positions, tmp_path):
@@ -644,3 +467,14 @@ def test_the_labels_of_a_small_file_are_the_solvers(positions, tmp_path):
     for line in POSITIONS_FILE:
         moves, score = line.split()
         assert solver.solve(GAME.position([int(move) - 1 for move in moves])) == int(score)
+
+
+def test_the_commands_old_name_is_the_same_command(positions):
+    line = ["greedy", "--positions", str(positions), "--threads", "1"]
+    said = [
+        subprocess.run(
+            [sys.executable, "-m", f"games.connect4.{name}", *line], capture_output=True, text=True, check=True
+        ).stdout
+        for name in ("benchmark", "pons")
+    ]
+    assert said[0] == said[1] and said[0].startswith("greedy on ")

@@ -1,0 +1,84 @@
+"""The half that the benchmark commands of all games share: options, progress, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import tyro
+
+from alphazero.errors import InvalidSetting
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.judge import Judge, Judgement, open_players
+from alphazero.pages import check_picture_file
+from alphazero.players.player import Player
+from alphazero.progress import Progress, count_cores
+from alphazero.storage.files import check_output_file
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class JudgeConfig:
+    """Options of a game's benchmark."""
+
+    contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
+    """The player to score."""
+    simulations: str = "0"
+    """Simulations per position of a net, one or several as in 0,100,800; 0 = its policy without a search."""
+    json: Path | None = None
+    """Write the figures into this file as well."""
+    plot: Path | None = None
+    """Draw the accuracy by ply into this file (.png, .svg or .pdf)."""
+    seed: int = 0
+    """Breaks ties between equally good moves."""
+    threads: int = field(default_factory=count_cores)
+    """Processor threads."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 63:
+            raise InvalidSetting("--threads must lie between 1 and 1,024, and --seed from 0 up")
+        for name, path in (("--json", self.json), ("--plot", self.plot)):
+            if path is not None:
+                check_output_file(name, path)
+        if self.plot is not None:
+            check_picture_file("--plot", self.plot)
+
+    def players(self, loaded: LoadedGame) -> list[Player]:
+        """The contestant with each number of simulations that it takes; raises InputError."""
+        try:
+            numbers = [int(word) for word in self.simulations.split(",")]
+        except ValueError:
+            raise InvalidSetting(
+                f"--simulations takes whole numbers as in 0,100,800, not {self.simulations!r}"
+            ) from None
+        if not all(0 <= number <= 1_000_000 for number in numbers):
+            raise InvalidSetting(f"--simulations must lie between 0 and 1,000,000, not {self.simulations}")
+        return open_players(self.contestant, loaded, numbers, seed=self.seed, threads=self.threads)
+
+
+def judge_all(players: list[Player], judge: Judge) -> list[Judgement]:
+    """Each player's judgement, with a progress bar."""
+    judgements = []
+    for player in players:
+        with Progress(player.name) as progress:
+
+            def show(done: float, progress: Progress = progress) -> None:
+                progress.show(done, f"{done:.0%}")
+
+            judgements.append(judge(player, show))
+    return judgements
+
+
+def take(items: Iterator[Item], count: int, title: str) -> list[Item]:
+    """The first `count` items, with a progress bar."""
+    found: list[Item] = []
+    with Progress(title) as progress:
+        for item in items:
+            found.append(item)
+            progress.show(len(found) / count, f"{len(found)} of {count}")
+            if len(found) == count:
+                break
+    return found

@@ -1,0 +1,190 @@
+"""Scores a player on positions of known worth.
+
+A game brings the positions, and says what is right there; here the player is asked, and its answers become figures
+with 95% intervals, as numbers, text and a picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import InputError
+from alphazero.game.kernels import Kernels
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.intervals import mean_with_interval, share_with_interval
+from alphazero.pages import new_figure, save_figure
+from alphazero.players.contestants import open_contestant
+from alphazero.players.net_players import PolicyPlayer, SearchPlayer
+from alphazero.players.player import Assessment, Player
+
+DRAWN = 1 / 3
+"""Values between -DRAWN and DRAWN call the position a draw."""
+POSITIONS_PER_CALL = 512
+BAR_PLIES = 3
+"""Plies that share a bar of the text's picture."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure before it is averaged."""
+
+    each: np.ndarray | None
+    """`bool[n]`, whose average is a share, or numbers `[n]`; None if the player has no such opinion."""
+    plies: np.ndarray
+    """`int64[n]`: the ply of each position."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A player's answers, position by position, as the measures of each figure. The first one counts most."""
+
+    measures: Mapping[str, Measure]
+
+    def figures(self, first_ply: int = 0, last_ply: int | None = None) -> dict[str, Any]:
+        """The number of positions at those plies, and each figure with its interval `[low, high]`, None without any."""
+        found: dict[str, Any] = {}
+        for name, measure in self.measures.items():
+            last = measure.plies.max(initial=0) if last_ply is None else last_ply
+            rows = (first_ply <= measure.plies) & (measure.plies <= last)
+            found.setdefault("positions", int(rows.sum()))
+            each = None if measure.each is None else measure.each[rows]
+            average = share_with_interval if each is not None and each.dtype == bool else mean_with_interval
+            found[name], found[f"{name}_interval"] = average(each)
+        return found
+
+    def by_ply(self) -> dict[int, dict[str, Any]]:
+        """The figures of each ply that has positions."""
+        plies = next(iter(self.measures.values())).plies
+        return {int(ply): self.figures(int(ply), int(ply)) for ply in np.unique(plies)}
+
+    def by_phase(self, phases: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, Any]]:
+        """The figures of each part of the game, which is named and goes from its first ply to its last."""
+        return {name: self.figures(first, last) for name, (first, last) in phases.items()}
+
+    def rounded(self, prefix: str) -> dict[str, float]:
+        """The figures that the player has, for a line of `metrics.jsonl`."""
+        figures = self.figures()
+        return {f"{prefix}_{name}": round(figures[name], 5) for name in self.measures if figures[name] is not None}
+
+
+Judge = Callable[[Player, Callable[[float], None]], Judgement]
+"""Judges a player, and reports the share that is done."""
+
+
+def ask(
+    player: Player, states: np.ndarray, plies: np.ndarray, on_progress: Callable[[float], None] | None = None
+) -> Assessment:
+    """The player's answers to `states uint64[n, K]` at `plies int64[n]`, each a game of its own; n is at least 1."""
+    answers: list[Assessment] = []
+    for start in range(0, len(states), POSITIONS_PER_CALL):
+        piece = slice(start, start + POSITIONS_PER_CALL)
+        answers.append(player.assess(states[piece], np.arange(len(states))[piece], plies[piece]))
+        if on_progress:
+            on_progress(min(1.0, piece.stop / len(states)))
+
+    def joined(parts: Iterable[np.ndarray | None]) -> np.ndarray | None:
+        there = [part for part in parts if part is not None]
+        return np.concatenate(there) if there else None
+
+    return Assessment(
+        np.concatenate([answer.actions for answer in answers]),
+        joined(answer.policy for answer in answers),
+        joined(answer.values for answer in answers),
+    )
+
+
+def signs_right(values: np.ndarray | None, scores: np.ndarray) -> np.ndarray | None:
+    """`bool[n]`: the value calls the position won, drawn or lost, as its score does."""
+    if values is None:
+        return None
+    return np.where(np.abs(values) <= DRAWN, 0, np.sign(values)) == np.sign(scores)
+
+
+def canonical_keys(kernels: Kernels, states: np.ndarray) -> list[tuple[int, ...]]:
+    """For each position a key that it shares with its mirror images, in a game that has a `transform`."""
+    assert kernels.canonicalize is not None
+    keys = states.copy()
+    kernels.canonicalize(keys, np.zeros(len(keys), np.int64))
+    return [tuple(key) for key in keys.tolist()]
+
+
+# --- the players ---
+
+
+def open_players(
+    contestant: str, loaded: LoadedGame, numbers: Sequence[int], *, seed: int, threads: int, device: str = "auto"
+) -> list[Player]:
+    """The contestant with each of these numbers of simulations; only once if it takes none."""
+    players: dict[int | None, Player] = {}
+    for number in numbers:
+        player = open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=number, device=device)
+        if player.one_at_a_time:
+            raise InputError(f"{contestant} plays one game at a time, and a benchmark has thousands of positions")
+        players.setdefault(simulations_of(player), player)
+    return list(players.values())
+
+
+def simulations_of(player: Player) -> int | None:
+    """Simulations per position; 0 for a policy alone, None if the player has neither."""
+    if isinstance(player, SearchPlayer):
+        return player.num_simulations
+    return 0 if isinstance(player, PolicyPlayer) else None
+
+
+def title_of(player: Player) -> str:
+    """The player's search in words."""
+    number = simulations_of(player)
+    return f"{number} simulations" if number else "without a search"
+
+
+# --- for people ---
+
+
+def describe(player: Player, judgement: Judgement, phases: Mapping[str, tuple[int, int]]) -> str:
+    """A table with a line for each part of the game, and bars of the first figure by ply."""
+    rows = {"all": judgement.figures()} | {f"plies {k}": x for k, x in judgement.by_phase(phases).items()}
+    names = list(judgement.measures)
+    heads = "".join(f"{name.replace('_', ' '):>21}" for name in names)
+    lines = [f"{title_of(player):<22}{'positions':>10}{heads}"]
+    for row, figures in rows.items():
+        cells = "".join(f"{_cell(figures, name, judgement.measures[name]):>21}" for name in names)
+        lines.append(f"{row:<22}{figures['positions']:>10}{cells}")
+    lines.append(f"\n{names[0].replace('_', ' ')} by ply")
+    plies = judgement.measures[names[0]].plies
+    for first in range(0, int(plies.max()) + 1, BAR_PLIES):
+        last = first + BAR_PLIES - 1
+        figures = judgement.figures(first, last)
+        if figures["positions"]:
+            bar = "█" * round(40 * figures[names[0]])
+            lines.append(f"{first:>5}-{last:<3} {bar:<40} {figures[names[0]]:.1%}")
+    return "\n".join(lines)
+
+
+def _cell(figures: Mapping[str, Any], name: str, measure: Measure) -> str:
+    figure = figures[name]
+    if figure is None:
+        return "-"
+    low, high = figures[f"{name}_interval"]
+    if measure.each is not None and measure.each.dtype == bool:
+        return f"{figure:.1%} ({100 * low:.1f}-{100 * high:.1f})"
+    return f"{figure:.3f} ({low:.3f}-{high:.3f})"
+
+
+def draw(path: Path, contestant: str, label: str, players: Sequence[Player], judgements: Sequence[Judgement]) -> None:
+    """The first figure by ply with its intervals, a line for each player; `label` says what it is."""
+    figure = new_figure()
+    axes = figure.add_subplot()
+    for player, judgement in zip(players, judgements, strict=True):
+        name, by_ply = next(iter(judgement.measures)), judgement.by_ply()
+        low, high = (100 * np.array([x[f"{name}_interval"][i] for x in by_ply.values()]) for i in range(2))
+        axes.plot(list(by_ply), [100 * x[name] for x in by_ply.values()], label=title_of(player))
+        axes.fill_between(list(by_ply), low, high, alpha=0.2)
+    axes.set(title=contestant, xlabel="ply", ylabel=f"{label}, %")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    save_figure(figure, path)

@@ -1,0 +1,70 @@
+"""Connect Four's solver as a contestant."""
+
+import json
+
+import numpy as np
+import pytest
+
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+from alphazero.errors import InputError
+from games.connect4.labelled import Labelled, best_scores
+from tests.games.connect4_positions import late_positions, open_player, plies_of, state_after
+
+
+@pytest.fixture(scope="module")
+def late() -> Labelled:
+    return late_positions()
+
+
+def test_the_solver_plays_all_best_columns_and_only_those(late):
+    rows = np.flatnonzero([len(moves) >= 26 for moves in late.moves])
+    states, numbers, plies = late.states[rows], np.arange(len(rows)), plies_of(late)[rows]
+    best = late.column_scores[rows] == best_scores(late.column_scores[rows])[:, None]
+    player, chosen = open_player("solver"), np.zeros(best.shape, bool)
+    for repetition in range(40):
+        chosen[numbers, player.select_actions(states, 1000 * repetition + numbers, plies)] = True
+    assert not (chosen & ~best).any() and (best.sum(axis=1) > 1).sum() > 20
+    assert (chosen == best).mean() > 0.99
+
+
+def test_the_seed_decides_which_of_the_best_columns_the_solver_plays(late):
+    plies = plies_of(late)
+    several = (late.column_scores == best_scores(late.column_scores)[:, None]).sum(axis=1) > 1
+    first, again, other = (
+        open_player("solver", seed, threads).select_actions(late.states, np.arange(400), plies)
+        for seed, threads in ((1, 1), (1, 2), (2, 1))
+    )
+    assert np.array_equal(first, again) and np.array_equal(first[~several], other[~several])
+    assert 0.3 < (first != other)[several].mean() < 0.8
+
+
+def test_the_solver_wins_as_soon_and_loses_as_late_as_can_be():
+    def play(moves: str) -> int:
+        state = state_after(moves)[None]
+        return int(open_player("solver").select_actions(state, np.zeros(1, np.int64), np.full(1, len(moves)))[0]) + 1
+
+    assert play("121212") == 1  # wins at once rather than later
+    assert play("12121") == 1  # blocks
+    assert play("4453") in (3, 6, 7)  # lost, with the scores -5 -5 -2 -3 -4 -2 -2
+
+
+@pytest.mark.parametrize("text", ["solver:3", "solver@x=1", "solver:3@x=1"])
+def test_the_solver_takes_no_argument_and_no_settings(text):
+    with pytest.raises(InputError, match="solver takes no argument and no settings"):
+        open_player(text)
+
+
+def test_the_solver_can_be_pitted(tmp_path, capsys):
+    file = tmp_path / "result.json"
+    assert run_command(pit.main, ["solver", "random", "--games", "4", "--json", str(file), "--threads", "1"]) == 0
+    result = json.loads(file.read_text())
+    assert result["games"] == 4 and result["contestants"][0]["wins"] >= 3
+    assert capsys.readouterr().out.startswith("connect4: solver against random, 4 games\n")
+    assert run_command(pit.main, ["solver", "solver", "--games", "2", "--threads", "1"]) == 0
+    assert capsys.readouterr().out.startswith("connect4: solver against solver, 2 games\n")
+
+
+def test_only_connect_four_has_a_solver(capsys):
+    assert run_command(pit.main, ["solver", "random", "--game", "tictactoe", "--games", "2"]) == 2
+    assert "unknown contestant 'solver'" in capsys.readouterr().err
