@@ -1,0 +1,99 @@
+"""AlphaZero for any two-player board game: load games and nets, search positions, play matches, train.
+
+    import alphazero as az
+
+    game = az.load_game("connect4")
+    position = game.position("4453")
+    net = az.load_net("best", game)
+    found = az.search(position, net, simulations=400)
+
+Importing the package loads nothing else: each name below is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from alphazero._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from alphazero import errors
+    from alphazero.game.game import Game, Position, Rules
+    from alphazero.game.kernels import Kernels
+    from alphazero.game.record import GameRecord
+    from alphazero.library.games import check_game, load_game
+    from alphazero.library.matches import Match, match
+    from alphazero.library.nets import Evaluation, evaluate, load_net
+    from alphazero.nets.neural_net import NeuralNet
+    from alphazero.nets.torch_net import TorchNet
+    from alphazero.players.player import Player
+    from alphazero.search.analysis import Found
+    from alphazero.search.analysis import search_position as search
+    from alphazero.search.mcts import Search, SearchConfig
+    from alphazero.training.coach import Coach
+    from alphazero.training.config import RunConfig
+
+_HOMES = {
+    "Coach": "training.coach",
+    "Evaluation": "library.nets",
+    "Found": "search.analysis",
+    "Game": "game.game",
+    "GameRecord": "game.record",
+    "Kernels": "game.kernels",
+    "Match": "library.matches",
+    "NeuralNet": "nets.neural_net",
+    "Player": "players.player",
+    "Position": "game.game",
+    "Rules": "game.game",
+    "RunConfig": "training.config",
+    "Search": "search.mcts",
+    "SearchConfig": "search.mcts",
+    "TorchNet": "nets.torch_net",
+    "check_game": "library.games",
+    "evaluate": "library.nets",
+    "load_game": "library.games",
+    "load_net": "library.nets",
+    "match": "library.matches",
+}
+"""The module of each name."""
+
+__all__ = [
+    "Coach",
+    "Evaluation",
+    "Found",
+    "Game",
+    "GameRecord",
+    "Kernels",
+    "Match",
+    "NeuralNet",
+    "Player",
+    "Position",
+    "Rules",
+    "RunConfig",
+    "Search",
+    "SearchConfig",
+    "TorchNet",
+    "check_game",
+    "errors",
+    "evaluate",
+    "load_game",
+    "load_net",
+    "match",
+    "search",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used."""
+    if name in ("errors", "search"):  # modules; `search` is a function as well
+        return importlib.import_module(f"alphazero.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'alphazero' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"alphazero.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

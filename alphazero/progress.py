@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from types import TracebackType
 
 from tqdm import tqdm
@@ -12,13 +16,29 @@ from tqdm import tqdm
 _SECONDS_BETWEEN_LINES = 10.0
 
 
+_shown: ContextVar[bool | None] = ContextVar("shown", default=True)
+
+
+@contextlib.contextmanager
+def showing(wanted: bool | None) -> Iterator[None]:
+    """Turns every `Progress` of this thread on or off; None shows bars on a terminal or in a notebook, and no lines."""
+    token = _shown.set(wanted)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+
+
 class Progress:
-    """A bar with a note and the time left on a terminal; elsewhere a plain line every ten seconds; both on stderr."""
+    """A bar with a note and the time left on a terminal or in a notebook; elsewhere a plain line every ten seconds.
+
+    Both go to stderr. `showing` turns them off.
+    """
 
     def __init__(self, title: str):
         self._title, self._begin = title, time.monotonic()
-        self._next_line = self._begin + _SECONDS_BETWEEN_LINES
-        self._on_terminal = sys.stderr.isatty()
+        self._on_terminal = _shown.get() is not False and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        self._next_line = self._begin + _SECONDS_BETWEEN_LINES if _shown.get() else math.inf
         layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
         self._bar = tqdm(
             total=1.0, desc=title, bar_format=layout, smoothing=0, leave=False, disable=not self._on_terminal

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Sequence
 
 from alphazero.game import Game
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.game.spec import AreBalanced
-from alphazero.matches.arena import MatchResult, get_ready, play_match
+from alphazero.matches.arena import MatchResult, play_and_show, play_match
 from alphazero.matches.sprt import Sprt
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import Player
-from alphazero.progress import Progress
-
-logger = logging.getLogger(__name__)
 
 
 def play_alone(
@@ -30,22 +26,8 @@ def play_alone(
     opening_plies: int | None = None,
 ) -> MatchResult:
     """A match with a progress bar, which ends when `test`, if there is one, has its verdict."""
-    kernels = Kernels(game)
-
-    def show(result: MatchResult) -> None:
-        # before games end, their progress is at least the share of the plies that they can have
-        fraction = max(result.num_games, sum(result.moves) / game.max_plies) / num_games
-        progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games, score {result.score:.1%}")
-
-    for player in (first, second):
-        get_ready(kernels, player)
-    if are_balanced is not None:
-        logger.info("choosing balanced openings (a minute if there are thousands of games)")
-    with Progress(f"{first.name} - {second.name}") as progress:
-        return play_match(
-            kernels, first, second, num_games, seed, opening_plies, on_progress=show, are_balanced=are_balanced,
-            decided=(lambda result: test.verdict(result.pairs) is not None) if test else None,
-        )  # fmt: skip
+    decided = (lambda result: test.verdict(result.pairs) is not None) if test else None
+    return play_and_show(kernels_of(game), first, second, num_games, seed, opening_plies, decided, are_balanced)
 
 
 def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:
@@ -60,7 +42,7 @@ def play_with_human(game: Game, first: Player, second: Player, num_games: int, s
             print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
 
     try:
-        return play_match(Kernels(game), first, second, num_games, seed, opening_plies=0, on_progress=show)
+        return play_match(kernels_of(game), first, second, num_games, seed, opening_plies=0, on_progress=show)
     except HumanLeft:
         print("You have left the match.")
         return so_far

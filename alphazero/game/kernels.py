@@ -267,6 +267,10 @@ class Kernels:
         return masks, terminal, values
 
 
+kernels_of = functools.lru_cache(maxsize=16)(Kernels)
+"""The kernels of a game, made once for all callers."""
+
+
 class Kernel:
     """One template bound to one game: compiled, or plain Python from the first call that numba cannot compile."""
 

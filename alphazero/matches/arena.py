@@ -21,6 +21,7 @@ from alphazero.game.spec import AreBalanced
 from alphazero.matches.intervals import score_interval
 from alphazero.matches.openings import choose_openings, draw_openings
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
+from alphazero.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -162,6 +163,33 @@ def get_ready(kernels: Kernels, player: Player) -> None:
     """Lets the player compile what it needs: that is no thinking, and none of its moves should take the time."""
     if not isinstance(player, FollowingPlayer):
         player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+def play_and_show(
+    kernels: Kernels,
+    first: Player,
+    second: Player,
+    num_games: int,
+    seed: int,
+    opening_plies: int | None = None,
+    decided: Callable[[MatchResult], bool] | None = None,
+    are_balanced: AreBalanced | None = None,
+) -> MatchResult:
+    """As `play_match`, with a progress bar, after both players have compiled what they need."""
+
+    def show(result: MatchResult) -> None:
+        # before games end, their progress is at least the share of the plies that they can have
+        fraction = max(result.num_games, sum(result.moves) / kernels.game.max_plies) / num_games
+        progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games, score {result.score:.1%}")
+
+    for player in (first, second):
+        get_ready(kernels, player)
+    if are_balanced is not None:
+        logger.info("choosing balanced openings (a minute if there are thousands of games)")
+    with Progress(f"{first.name} - {second.name}") as progress:
+        return play_match(
+            kernels, first, second, num_games, seed, opening_plies, show, decided, are_balanced=are_balanced
+        )
 
 
 def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bool]:

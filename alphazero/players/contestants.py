@@ -34,7 +34,7 @@ from typing import Any, get_type_hints
 
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.game import Position, registry
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
@@ -86,17 +86,19 @@ def make_player(
 ) -> Player:
     """A player from a contestant's text, a Player, a network, or a function from positions to actions.
 
-    A network searches with `simulations` per ply, SearchConfig's default if that is None; at 0 it plays by its policy
-    alone. The rest is as for `open_contestant`.
+    A network searches as it learned to if its card says how, with `simulations` per ply (None = 200); at 0 it plays by
+    its policy alone. The rest is as for `open_contestant`.
     """
     if isinstance(contestant, str):
         return open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
     if isinstance(contestant, Player):
         return contestant
     if isinstance(contestant, NeuralNet):
-        config = PLAY if simulations is None else replace(PLAY, num_simulations=simulations) if simulations else None
-        kernels = Kernels(loaded.game)
-        return make_net_player("net", kernels, contestant, config, seed=seed, threads=threads)
+        config = None
+        if simulations != 0:
+            learned = _search_of(contestant, "this net")
+            config = _widened(learned if simulations is None else replace(learned, num_simulations=simulations))
+        return make_net_player("net", kernels_of(loaded.game), contestant, config, seed=seed, threads=threads)
     if callable(contestant) and not hasattr(contestant, "forward"):
         return FunctionPlayer(loaded.game, contestant)
     raise InvalidSetting(
@@ -112,7 +114,7 @@ def open_contestant(
 
     `device` is where nets compute, one of DEVICES. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
-    parts, kernels = _find_shipped(split_text(text), loaded), Kernels(loaded.game)
+    parts, kernels = _find_shipped(split_text(text), loaded), kernels_of(loaded.game)
     if parts.name in loaded.contestants:
         player: Player = loaded.contestants[parts.name](
             kernels, parts.argument, parts.settings, seed=seed, threads=threads
@@ -248,17 +250,27 @@ def _open_net(
     device: str,
 ) -> Player:
 
-    net, card = _load_net(parts.head, loaded, device)
-    try:  # it searches as it did when it learned, but for the noise and the number of simulations
-        learned = SearchConfig(**card.get("search", {}))
-    except TypeError as error:
-        raise CheckpointError(f"the search settings on the card of {parts.head} do not fit: {error}") from error
-    base = replace(learned, noise_fraction=0.0, reuse_subtree=False, num_simulations=PLAY.num_simulations)
-    config, temperature = _search_settings(parts, simulations, base)
-    if config is not None and config.gumbel_actions and "gumbel_actions" not in parts.settings:
-        actions = max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION)
-        config = replace(config, gumbel_actions=actions)
+    net = load_net(parts.head, loaded, device)
+    config, temperature = _search_settings(parts, simulations, _search_of(net, parts.head))
+    if config is not None and "gumbel_actions" not in parts.settings:
+        config = _widened(config)
     return make_net_player("", kernels, net, config, seed=seed, threads=threads, temperature=temperature)
+
+
+def _search_of(net: NeuralNet, where: str) -> SearchConfig:
+    """The search that the net learned with, but for the noise; PLAY if its card names none."""
+    try:
+        learned = SearchConfig(**net.card.get("search", {}))
+    except TypeError as error:
+        raise CheckpointError(f"the search settings on the card of {where} do not fit: {error}") from error
+    return replace(learned, noise_fraction=0.0, reuse_subtree=False, num_simulations=PLAY.num_simulations)
+
+
+def _widened(config: SearchConfig) -> SearchConfig:
+    """A search by halving considers more actions where it has the simulations for them."""
+    if not config.gumbel_actions:
+        return config
+    return replace(config, gumbel_actions=max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION))
 
 
 def _find_checkpoint(text: str) -> tuple[Path, dict[str, Any]]:
@@ -272,10 +284,14 @@ def _find_checkpoint(text: str) -> tuple[Path, dict[str, Any]]:
     return path, card
 
 
-def _load_net(text: str, loaded: LoadedGame, device: str) -> tuple[NeuralNet, dict[str, Any]]:
+def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
+    """The net of a checkpoint, a run folder or a shipped net; its card also has the `search` that it learned with.
+
+    `device` is one of DEVICES. Raises CheckpointError or InvalidSetting.
+    """
     import torch
 
-    path, card = _find_checkpoint(text)
+    path, card = _find_checkpoint(str(find_checkpoint(text, loaded)))
     if card["game"] != loaded.game.name:
         raise CheckpointError(f"{path} is a net for {card['game']}, not for {loaded.game.name}")
     net = loaded.make_net(loaded.game, card["net"])
@@ -283,7 +299,8 @@ def _load_net(text: str, loaded: LoadedGame, device: str) -> tuple[NeuralNet, di
     if device == "cuda" and not torch.cuda.is_available():
         raise InvalidSetting("--device cuda: torch finds no CUDA device here; leave it out to use the CPU")
     net.use_device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
-    return net, card
+    net.card = {**net.card, **({"search": card["search"]} if "search" in card else {})}
+    return net
 
 
 def _search_settings(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from alphazero.errors import IllegalAction
 from alphazero.game import Position
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.search.cuda_search import make_search
 from alphazero.search.evaluator import Evaluator
@@ -18,8 +17,6 @@ from alphazero.search.tree import ROOT, UNPROVEN, UNVISITED, Tree
 
 QUIET = SearchConfig(noise_fraction=0.0)
 """PUCT without noise: the visits are spent on finding the best action, and on nothing else."""
-
-_kernels_of = functools.lru_cache(maxsize=8)(Kernels)
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def search_position(
         raise IllegalAction("the game is over at this position, so there is nothing to search: take back a move")
     if simulations is not None:
         config = replace(config, num_simulations=simulations)
-    kernels = _kernels_of(position.game)
+    kernels = kernels_of(position.game)
     evaluate = Evaluator(kernels, net, 1 << 14, sees_wins=True) if isinstance(net, NeuralNet) else net
     states, symmetries = kernels.canonical(position.state[None])
     own = position.game.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]

@@ -1,0 +1,130 @@
+"""Matches of two contestants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from alphazero.game import Game, registry
+from alphazero.game.kernels import kernels_of
+from alphazero.game.record import GameRecord
+from alphazero.matches.arena import MatchResult, play_and_show
+from alphazero.matches.intervals import elo_difference
+from alphazero.matches.openings import find_filter
+from alphazero.matches.report import describe, records_of
+from alphazero.players.contestants import Contestant, make_player
+from alphazero.progress import count_cores, showing
+
+
+@dataclass(frozen=True)
+class Match:
+    """The result of a match, as the first contestant sees it; `print` gives the whole report.
+
+    >>> import alphazero as az
+    >>> result = az.match("minimax:9", "random", "tictactoe", games=20, openings=0)
+    >>> result.wins + result.draws, result.losses, result.score > 0.75
+    (20, 0, True)
+    >>> print(result.games[0].positions(az.load_game("tictactoe"))[1])
+    """
+
+    contestants: tuple[str, str]
+    result: MatchResult
+    """Everything that was counted."""
+    game: Game
+    seed: int
+
+    @property
+    def wins(self) -> int:
+        """Games won by the first contestant."""
+        return self.result.wins
+
+    @property
+    def draws(self) -> int:
+        """Games drawn."""
+        return self.result.draws
+
+    @property
+    def losses(self) -> int:
+        """Games won by the second contestant."""
+        return self.result.losses
+
+    @property
+    def score(self) -> float:
+        """Mean points per game in [0, 1]; a draw is 1/2."""
+        return self.result.score
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95% interval on the score."""
+        return self.result.score_interval
+
+    @property
+    def elo(self) -> float:
+        """The score as a difference in Elo points."""
+        return elo_difference(self.score, self.result.num_games)
+
+    @property
+    def elo_interval(self) -> tuple[float, float]:
+        """95% interval on the difference in Elo points."""
+        low, high = (elo_difference(score, self.result.num_games) for score in self.interval)
+        return low, high
+
+    @cached_property
+    def games(self) -> list[GameRecord]:
+        """All games; `record.positions(game)` plays one through again."""
+        return records_of(self.result, self.game, self.game.name, self.contestants, self.seed)
+
+    def __str__(self) -> str:
+        return describe(self.game.name, self.contestants, self.result)
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        first, second = self.contestants
+        return (
+            f"<Match of {first} against {second}: {self.wins} wins, {self.draws} draws, {self.losses} losses, "
+            f"score {self.score:.1%} ({low:.1%} to {high:.1%})>"
+        )
+
+
+def match(
+    first: Contestant,
+    second: Contestant,
+    game: Game | type[Game] | str,
+    *,
+    games: int = 100,
+    simulations: int = 200,
+    openings: str | int = "random",
+    seed: int = 0,
+    threads: int | None = None,
+    device: str = "auto",
+    progress: bool | None = None,
+) -> Match:
+    """Plays `games` games between two contestants, each opening twice with the players swapped.
+
+    A contestant is a text as on the command line (`"random"`, `"mcts:400"`, `"best"`, a run folder), a net, a Player,
+    or a function from a Position to one of its legal actions. `simulations` per ply are for contestants that search and
+    do not say how many; with 0, nets play by their policies alone. `openings`: `random` begins each pair of games with
+    a few random plies, so that no two pairs are alike; `balanced` takes openings that are a draw, in games that can
+    tell; a number sets the random plies, and 0 begins at the start position. `threads`: None takes every core.
+    `progress`: None shows a bar on a terminal and in a notebook. The same seed gives the same match.
+
+    >>> import alphazero as az
+    >>> def last(position):
+    ...     return position.legal_actions[-1]
+    >>> result = az.match(last, "minimax:2", "tictactoe", games=50)
+    >>> result.score < 0.5, len(result.games)
+    (True, 50)
+    """
+    loaded = registry.of(game)
+    threads = count_cores() if threads is None else threads
+    players = [
+        make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
+        for contestant in (first, second)
+    ]
+    plies = openings if isinstance(openings, int) else None
+    are_balanced = find_filter(openings, loaded) if isinstance(openings, str) else None
+    with showing(progress):
+        result = play_and_show(
+            kernels_of(loaded.game), players[0], players[1], games, seed, opening_plies=plies, are_balanced=are_balanced
+        )
+    return Match((players[0].name, players[1].name), result, loaded.game, seed)

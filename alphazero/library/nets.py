@@ -1,0 +1,61 @@
+"""Networks: loading them, and their own opinion of a position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alphazero.errors import IllegalAction
+from alphazero.game import Game, Position, registry
+from alphazero.game.kernels import kernels_of
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.players import contestants
+from alphazero.search.evaluator import Evaluator
+
+
+def load_net(name: str, game: Game | type[Game] | str, device: str = "auto") -> NeuralNet:
+    """The net called `name` for that game.
+
+    `name` is a net that comes with the game (`best`), a run folder (its best net), `folder:GENERATION`, or a
+    `.safetensors` file with its card beside it. `device` is `auto` (a GPU if there is one), `cpu` or `cuda`.
+    Raises CheckpointError.
+
+    >>> import alphazero as az
+    >>> net = az.load_net("best", "connect4")
+    >>> net.card["parameters"]
+    ...
+    """
+    return contestants.load_net(str(name), registry.of(game), device)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A net's own opinion of one position, without a search."""
+
+    policy: np.ndarray
+    """`float32[A]`: the probability of each action, 0 on illegal ones."""
+    value: float
+    """In [-1, 1], for the player to move."""
+
+
+def evaluate(position: Position, net: NeuralNet) -> Evaluation:
+    """The net's policy and value of one position.
+
+    The net is asked about the position's canonical image, as searches ask it, so a position and its mirror image get
+    the same answer. Raises IllegalAction if the game is over at `position`, and EvaluationError if the
+    answer is not finite.
+
+    >>> import alphazero as az
+    >>> game = az.load_game("connect4")
+    >>> net = az.load_net("best", game)
+    >>> left, right = az.evaluate(game.position("1"), net), az.evaluate(game.position("7"), net)
+    >>> left.value == right.value, bool((left.policy == right.policy[::-1]).all())
+    (True, True)
+    """
+    if position.terminal:
+        raise IllegalAction("the game is over at this position, so a net has no opinion of it: take back a move")
+    policies, values = Evaluator(kernels_of(position.game), net, cache_size=0)(
+        position.state[None].copy(), position.legal_mask[None].copy()
+    )
+    return Evaluation(policies[0], float(values[0]))
