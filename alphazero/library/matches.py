@@ -10,9 +10,10 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.matches.arena import MatchResult, play_and_show
 from alphazero.matches.intervals import elo_difference
-from alphazero.matches.openings import find_filter
+from alphazero.matches.openings import find_filter, plies_of
 from alphazero.matches.report import describe, records_of
 from alphazero.players.contestants import Contestant, make_player
+from alphazero.players.player import Player
 from alphazero.progress import count_cores, showing
 
 
@@ -21,7 +22,7 @@ class Match:
     """The result of a match, as the first contestant sees it; `print` gives the whole report.
 
     >>> import alphazero as az
-    >>> result = az.match("minimax:9", "random", "tictactoe", games=20, openings=0)
+    >>> result = az.match("minimax:9", "random", "tictactoe", games=20, openings="none")
     >>> result.wins + result.draws, result.losses, result.score > 0.75
     (20, 0, True)
     >>> print(result.games[0].positions(az.load_game("tictactoe"))[1])
@@ -31,6 +32,7 @@ class Match:
     result: MatchResult
     """Everything that was counted."""
     game: Game
+    openings: str
     seed: int
 
     @property
@@ -75,7 +77,7 @@ class Match:
         return records_of(self.result, self.game, self.game.name, self.contestants, self.seed)
 
     def __str__(self) -> str:
-        return describe(self.game.name, self.contestants, self.result)
+        return describe(self.game.name, self.contestants, self.result, openings=self.openings)
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -93,7 +95,7 @@ def match(
     *,
     games: int = 100,
     simulations: int = 200,
-    openings: str | int = "random",
+    openings: str = "random",
     seed: int = 0,
     threads: int | None = None,
     device: str = "auto",
@@ -105,8 +107,8 @@ def match(
     or a function from a Position to one of its legal actions. `simulations` per ply are for contestants that search and
     do not say how many; with 0, nets play by their policies alone. `openings`: `random` begins each pair of games with
     a few random plies, so that no two pairs are alike; `balanced` takes openings that are a draw, in games that can
-    tell; a number sets the random plies, and 0 begins at the start position. `threads`: None takes every core.
-    `progress`: None shows a bar on a terminal and in a notebook. The same seed gives the same match.
+    tell; `none` begins at the start position. `threads`: None takes every core. `progress`: None shows a bar on a
+    terminal and in a notebook. The same seed gives the same match.
 
     >>> import alphazero as az
     >>> def last(position):
@@ -117,14 +119,14 @@ def match(
     """
     loaded = registry.of(game)
     threads = count_cores() if threads is None else threads
-    players = [
-        make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
-        for contestant in (first, second)
-    ]
-    plies = openings if isinstance(openings, int) else None
-    are_balanced = find_filter(openings, loaded) if isinstance(openings, str) else None
+
+    def open_player(contestant: Contestant) -> Player:
+        return make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
+
+    players = open_player(first), open_player(second)
+    are_balanced = find_filter(openings, loaded)
     with showing(progress):
         result = play_and_show(
-            kernels_of(loaded.game), players[0], players[1], games, seed, opening_plies=plies, are_balanced=are_balanced
+            kernels_of(loaded.game), *players, games, seed, plies_of(openings), are_balanced=are_balanced
         )
-    return Match((players[0].name, players[1].name), result, loaded.game, seed)
+    return Match((players[0].name, players[1].name), result, loaded.game, openings, seed)
