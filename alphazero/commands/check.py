@@ -71,7 +71,8 @@ def describe(game: Game, findings: Findings) -> str:
         "branching": f"{branching.mean():.1f} legal actions on average, up to {branching.max()} {possible}",
         "outcomes": ", ".join(shares),
         "turns": again if findings.moved_again else "players alternate",
-        "symmetries": f"{len(game.symmetries[1])}" + ("" if game.rules.transform else ", no `transform`"),
+        "symmetries": f"{len(game.symmetries[1])}"
+        + ("" if game.rules.transform or not game.compiled else ", no `transform`"),
         "network": "observations of {} planes, {} x {}".format(*game.observation_shape),
         "speed": speed,
     }

@@ -7,13 +7,29 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from alphazero.errors import InputError, Terminated
+
+LEVELS = 3
+"""A file's imports are looked for in its own folder and in the folders above it, so many in all."""
+INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+"""Folders of Python and of installed libraries."""
+FRAMEWORK = str(Path(__file__).resolve().parents[1])
+
+INSTEAD = {
+    **{name: name for name in ("int", "float", "complex", "object", "str")},
+    "unicode": "str", "bool8": "np.bool_", "int0": "np.intp", "uint0": "np.uintp", "product": "np.prod",
+    "cumproduct": "np.cumprod", "in1d": "np.isin", "trapz": "np.trapezoid", "asscalar": "array.item()",
+    "tostring": "tobytes()", "itemset": "array[index] = value", "ptp": "np.ptp(array)",
+}  # fmt: skip
+"""Names that older code takes from numpy or its arrays, and what to write now; for others numpy says it."""
 
 
 def can_be_found(module_name: str) -> bool:
@@ -24,44 +40,74 @@ def can_be_found(module_name: str) -> bool:
 
 
 def import_file(path: Path, kind: str, hint: str, error: type[InputError]) -> ModuleType:
-    """The module in a file of that `kind`; raises `error`, with `hint` if there is no such file."""
+    """The module in a file of that `kind`; raises `error`, with `hint` if there is no such file.
+
+    What it imports is found beside it or in the folders above, where Python does not find it by itself.
+    """
     exists = False
     with contextlib.suppress(OSError):  # as of a name that is too long
         exists = path.is_file()
     if not exists:
         raise error(f"there is no {kind} file {str(path)!r}: {hint}")
-    what = f"the {kind} file {str(path)!r}"
-    if (path.parent / "__init__.py").exists():
-        return _import_from_package(path.resolve(), what, error)
+    in_package = (path.parent / "__init__.py").exists()
+    with naming(f"the {kind} file {str(path)!r}", error):
+        while True:
+            try:
+                return _import_from_package(path.resolve(), error) if in_package else _import_alone(path)
+            except ModuleNotFoundError as missing:
+                if not _add_folder_of(missing.name or "", path.resolve()):
+                    raise
+            except ImportError as failed:  # `from .logic import Board` in a folder without __init__.py
+                if in_package or "no known parent package" not in str(failed):
+                    raise
+                in_package = True
+
+
+def _import_alone(path: Path) -> ModuleType:
     name = f"alphazero_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with naming(what, error):
-            spec.loader.exec_module(module)
+        spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
     return module
 
 
-def _import_from_package(path: Path, what: str, error: type[InputError]) -> ModuleType:
-    """A file of a package, which may import its neighbours."""
-    root, names = path.parent, [path.stem]
+def _import_from_package(path: Path, error: type[InputError]) -> ModuleType:
+    """A file of a package, whose folders may lack `__init__.py`; it may import its neighbours."""
+    root, names = path.parent.parent, [path.parent.name, path.stem]
     while (root / "__init__.py").exists():
         root, names = root.parent, [root.name, *names]
     name = ".".join(names)
-    if str(root) not in sys.path:
-        sys.path.append(str(root))  # last, so that it hides nothing
+    _add_to_path(root)
     sys.modules.pop(name, None)  # it may have changed since
     importlib.invalidate_caches()
-    with naming(what, error):
-        module = importlib.import_module(name)
+    module = importlib.import_module(name)
     if Path(str(module.__file__)).resolve() != path:
-        raise error(f"{path} cannot be imported: {name!r} is {module.__file__}; give its folder another name")
+        raise error(f"{name!r} is {module.__file__}; give the folder of {path} another name")
     return module
+
+
+def _add_folder_of(missing: str, path: Path) -> bool:
+    """Puts the nearest folder around `path` that holds a module on Python's path; false if that helps nothing."""
+    top = missing.partition(".")[0]
+    for folder in path.parents[:LEVELS]:
+        if top and ((folder / f"{top}.py").is_file() or (folder / top).is_dir()):
+            return _add_to_path(folder)
+    return False
+
+
+def _add_to_path(folder: Path) -> bool:
+    """Last, so that it hides nothing; false if it was there."""
+    if str(folder) in sys.path:
+        return False
+    sys.path.append(str(folder))
+    importlib.invalidate_caches()
+    return True
 
 
 @contextlib.contextmanager
@@ -72,10 +118,17 @@ def naming(what: str, error: type[InputError]) -> Iterator[None]:
     except Terminated:
         raise
     except (Exception, SystemExit) as raised:
-        frames = traceback.extract_tb(raised.__traceback__)
-        ours = {frame.filename for frame in frames[:2]}  # this function and the one that asked
-        places = [frame for frame in frames if frame.filename not in ours and "importlib" not in frame.filename]
-        where = f" ({places[-1].filename}, line {places[-1].lineno})" if places else ""
-        kind = "" if isinstance(raised, InputError) else f"{type(raised).__name__}: "  # ours are sentences
-        reason = " ".join(f"{kind}{raised}".split())
-        raise error(f"{what} cannot be used until this is mended: {reason}{where}") from raised
+        raise error(f"{what} cannot be used until this is mended: {describe(raised)}") from raised
+
+
+def describe(raised: BaseException) -> str:
+    """An exception in one line, with the user's own line that led to it, and what to write instead of an old name."""
+    kind = "" if isinstance(raised, InputError) else f"{type(raised).__name__}: "  # ours are sentences
+    text = " ".join(f"{kind}{raised}".split())
+    old = re.search(r"(?:module 'numpy'|'numpy\.\w+' object) has no attribute '(\w+)'", text)
+    if old and old[1] in INSTEAD:
+        text = f"numpy has no `{old[1]}` any more: write {INSTEAD[old[1]]}"
+    places = [frame for frame in traceback.extract_tb(raised.__traceback__) if "importlib" not in frame.filename]
+    places = [frame for frame in places if not frame.filename.startswith(FRAMEWORK)]
+    own = [frame for frame in places if not frame.filename.startswith(INSTALLED)] or places
+    return f"{text:.500}" + (f" ({own[-1].filename}, line {own[-1].lineno})" if own else "")

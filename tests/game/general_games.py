@@ -141,8 +141,7 @@ class StuckHasLost(TicTacToeGame):
 
     def getGameEnded(self, board, player):
         if not (board == 0).any():
-            mover = 1 if board.sum() == 0 else -1
-            return -1 if player == mover else 0
+            return -1 if player * board.sum() <= 0 else 0  # who moved last has as many stones or more
         return 0
 
 
@@ -215,3 +214,61 @@ class Planes(TicTacToeGame):
 
     def getGameEnded(self, board, player):
         return 0 if (np.take(board, 1, 0 if self.first else 2) == 0).any() else 1e-4
+
+
+class WinnersColour(TicTacToeGame):
+    """getGameEnded gives the colour of the winner, whoever asks."""
+
+    def getGameEnded(self, board, player):
+        return super().getGameEnded(board, 1)
+
+
+class Stones:
+    """A board that is an object."""
+
+    def __init__(self, cells):
+        self.cells = cells
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.cells, dtype)
+
+
+class OneBoard(TicTacToeGame):
+    """Both players see the same board, an object; only the player tells whose turn it is."""
+
+    def getInitBoard(self):
+        return Stones(super().getInitBoard().tolist())
+
+    def getNextState(self, board, player, action):
+        board.cells[action // self.n][action % self.n] = player
+        return board, -player
+
+    def getValidMoves(self, board, player):
+        return super().getValidMoves(np.array(board), player)
+
+    def getGameEnded(self, board, player):
+        return super().getGameEnded(np.array(board), player)
+
+    def getCanonicalForm(self, board, player):
+        return board
+
+
+class NoArray(OneBoard):
+    def getInitBoard(self):  # no array
+        return object()
+
+
+class DrawsItsStart(TicTacToeGame):
+    def getInitBoard(self):
+        board = super().getInitBoard()
+        board[np.random.randint(3), np.random.randint(3)] = np.random.choice([1, -1])
+        return board
+
+
+class StartsAside(TicTacToeGame):
+    """The start position has no symmetries, though the game has."""
+
+    def getInitBoard(self):
+        board = super().getInitBoard()
+        board[0, 1] = 1
+        return board

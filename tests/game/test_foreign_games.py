@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import sys
 import threading
 from pathlib import Path
 
@@ -149,13 +150,66 @@ def test_arguments_of_the_constructor_and_symmetries():
         ("NeverEnds", "must end within `max_plies`"),
         ("WrongLength", "getValidMoves must give 10 numbers"),
         ("NoPlayer", "getNextState must give a board and the next player"),
-        ("Raises", "getCanonicalForm raised RuntimeError: three stones"),
+        ("Raises", r"getCanonicalForm fails: RuntimeError: three stones \(.*general_games.py, line \d+\)"),
         ("NoMoves", "must have a legal action"),
     ],
 )
 def test_a_faulty_class_is_caught_by_the_validator(name: str, words: str):
     with pytest.raises(InputError, match=words):
         validate(registry.load(f"{FILE}:{name}").game, num_games=200)
+
+
+def test_a_class_that_answers_for_player_1_whoever_is_asked_for_plays_on():
+    """As that project's gobang, whose getGameEnded gives the colour of the winner."""
+    game = registry.load(f"{FILE}:WinnersColour").game
+    for actions, winner in (([0, 3, 1, 4, 2], 1), ([0, 3, 1, 4, 8, 5], -1)):
+        assert game.position(actions).outcome == winner
+
+
+def test_where_both_players_see_one_board_the_player_tells_whose_result_is_wanted():
+    """As that project's tafl, whose getCanonicalForm leaves the board as it is and whose boards are objects."""
+    game = registry.load(f"{FILE}:OneBoard").game
+    for actions, winner in (([0, 3, 1, 4, 2], 1), ([0, 3, 1, 4, 8, 5], -1)):
+        position = game.position(actions)
+        assert position.outcome == winner
+        assert (position.observation[-1] == (1 if position.to_play == 0 else -1)).all()
+    assert validate(game, num_games=20).warnings == []
+
+
+def test_a_board_that_is_no_array_is_refused_with_the_line_of_the_users_file():
+    line = 1 + next(
+        i for i, text in enumerate(Path(FILE).read_text().splitlines()) if "def getInitBoard(self):  # no array" in text
+    )
+    words = rf"getInitBoard must give an array of numbers, .* `def __array__.*general_games.py, line {line}\)"
+    with pytest.raises(GameError, match=words):
+        registry.load(f"{FILE}:NoArray")
+
+
+def test_a_start_that_is_drawn_by_lot_is_the_same_in_all_games_and_this_is_said(caplog: pytest.LogCaptureFixture):
+    """As in that project's santorini."""
+    boards = {registry.load(f"{FILE}:DrawsItsStart").game.start().observation.tobytes() for _ in range(5)}
+    assert len(boards) == 1 and "draws the start by lot" in caplog.text
+    before = np.random.get_state()[1].copy()
+    registry.load(f"{FILE}:DrawsItsStart")
+    assert (np.random.get_state()[1] == before).all(), "who asks for random numbers elsewhere must not notice"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("np.int", "write int"), ("np.bool8", "write np.bool_"), ("board.tostring()", "write tobytes()")],
+)
+def test_names_that_numpy_has_no_more_are_named_with_the_users_line(tmp_path: Path, old: str, new: str):
+    text = Path(FILE).read_text().replace("return player * board", f"return player * board + 0 * len(str({old}))", 1)
+    (tmp_path / "old.py").write_text(text)
+    line = 1 + next(i for i, row in enumerate(text.splitlines()) if old in row)
+    with pytest.raises(GameError, match=rf"any more: {re.escape(new)} \(.*old.py, line {line}\)"):
+        registry.load(f"{tmp_path / 'old.py'}:TicTacToeGame")
+
+
+def test_symmetries_that_change_the_start_bring_no_warning():
+    """Nobody can write `transform` for a class of that project's."""
+    findings = validate(registry.load(f"{FILE}:StartsAside").game, num_games=5)
+    assert not [warning for warning in findings.warnings if "transform" in warning]
 
 
 def test_a_draw_that_is_a_loss_for_both_counts_as_a_draw_and_is_said(caplog: pytest.LogCaptureFixture):
@@ -234,6 +288,54 @@ def test_a_file_of_a_package_may_import_its_neighbours(tmp_path: Path):
     source = Path(FILE).read_text().replace("import numpy as np", "import numpy as np\nfrom .Logic import SIZE", 1)
     (folder / "TheirGame.py").write_text(source)
     assert registry.load(f"{folder / 'TheirGame.py'}:TicTacToeGame").game.num_actions == 10
+
+
+LAYOUTS = {
+    # files besides Game.py in the root: name -> text; and the one to load
+    "imports of the root": {"theirs/TheirGame.py": "from Game import Game\n"},
+    "relative imports": {"theirs/TheirGame.py": "from .Logic import SIZE\n", "theirs/Logic.py": "SIZE = 3\n"},
+    "both": {
+        "theirs/TheirGame.py": "import sys\nsys.path.append('..')\nfrom Game import Game\nfrom .Logic import SIZE\n",
+        "theirs/Logic.py": "from utils import *\nSIZE = THREE\n",
+        "utils.py": "THREE = 3\n",
+    },
+    "a package by its name": {
+        "theirs/TheirGame.py": "from theirs.src.config import SIZE\n", "theirs/src/config.py": "SIZE = 3\n",
+    },
+    "neighbours": {"theirs/TheirGame.py": "from TheirLogic import SIZE\n", "theirs/TheirLogic.py": "SIZE = 3\n"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("with_init", [False, True], ids=["folder", "package"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_classes_are_found_as_they_lie_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, with_init: bool
+):
+    """That project's folders import from its root, some by relative imports, and not all of them are packages."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    files = {"Game.py": "class Game:\n    pass\n", **LAYOUTS[layout]}
+    files["theirs/TheirGame.py"] += Path(FILE).read_text()
+    if with_init:
+        files["theirs/__init__.py"] = ""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    try:
+        assert registry.load(f"{tmp_path / 'theirs/TheirGame.py'}:TicTacToeGame").game.num_actions == 10
+    finally:
+        for name in set(sys.modules) - before:
+            if (
+                str(tmp_path)
+                in f"{getattr(sys.modules[name], '__file__', '')}{getattr(sys.modules[name], '__path__', '')}"
+            ):
+                del sys.modules[name]
+
+
+def test_an_import_that_is_nowhere_is_named_with_its_line(tmp_path: Path):
+    (tmp_path / "lost.py").write_text("import math\nfrom no_such_folder.Game import Game\n")
+    with pytest.raises(GameError, match=r"No module named 'no_such_folder' \(.*lost.py, line 2\)"):
+        registry.load(str(tmp_path / "lost.py"))
 
 
 # --- the whole loop ---

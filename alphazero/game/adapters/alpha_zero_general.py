@@ -6,15 +6,19 @@ Such a class has a board, player 1 or -1, and the methods below; arguments of it
 
 from __future__ import annotations
 
+import copy
 import logging
+import random
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphazero.errors import GameError
 from alphazero.game.python_game import PythonGame
+from alphazero.game.user_code import describe
 
 logger = logging.getLogger(__name__)
 
@@ -27,20 +31,23 @@ PLIES_PER_ACTION = 4
 LEAST_PLIES, MOST_PLIES = 256, 2048
 DRAW = 0.5
 """`getGameEnded` gives 1 or -1 for a win or a loss, 0 while the game goes on, and something small for a draw."""
+LOOKED_AHEAD = 4
+"""Plies within which the boards of a game must differ for its two players, if they ever do."""
 
 
 def fits(cls: type) -> bool:
     """The class has the methods of the interface, and is not only it."""
-    return all(callable(getattr(cls, name, None)) for name in METHODS) and any(
-        name in vars(cls) for name in METHODS[3:]
-    )
+    return all(callable(getattr(cls, name, None)) for name in METHODS) and any(name in vars(cls) for name in METHODS)
 
 
 class Node(NamedTuple):
-    """A board and who moves there, 1 or -1."""
+    """A position. Its boards are arrays, or objects that `np.asarray` turns into arrays."""
 
-    board: np.ndarray
+    board: Any
     player: int
+    """Who moves, 1 or -1."""
+    canonical: Any
+    """The board as the player to move sees it."""
 
 
 class GeneralGame(PythonGame[Node]):
@@ -53,37 +60,57 @@ class GeneralGame(PythonGame[Node]):
         self.name = name  # type: ignore[misc]
         self._calling = threading.Lock()  # the class may keep a board of its own while it computes
         self._warned = False
-        shape = np.shape(self._call("getInitBoard"))
-        if len(shape) not in (2, 3):
-            raise self._fault("getInitBoard", f"must give an array of rows and columns, not one of shape {shape}")
+        self._start = self._choose_start()
+        shape = self._numbers("getInitBoard", self._start).shape
         # of three dimensions the first is that of planes if it is the smaller end, else the last
         self._planes_first = len(shape) == 3 and shape[0] < shape[2]
-        layers, height, width = (1, *shape) if len(shape) == 2 else np.moveaxis(np.empty(shape), self._axis, 0).shape
+        rows = [size for axis, size in enumerate(shape) if len(shape) == 2 or axis != self._axis]
+        layers, height, width = shape[self._axis] if len(shape) == 3 else 1, rows[0], rows[1]
         self.num_actions = int(self._call("getActionSize"))
         plies = PLIES_PER_ACTION * max(self.num_actions, height * width)
         self.max_plies = max(LEAST_PLIES, min(MOST_PLIES, plies))
         # the board's numbers, own, the opponent's, and a plane of ones, which tells a convolution where the board ends
         self.observation_shape = (3 * layers + 1, height, width)
+        self._has_views = self._find_views()
         self.prepare()
 
-    # --- the rules, as alpha-zero-general's own arena asks for them ---
+    def _choose_start(self) -> Any:
+        """The start board. Some classes draw it by lot, but every process must have the same one."""
+        boards = []
+        for seed in range(4):
+            with _same_random_numbers(seed):
+                boards.append(self._call("getInitBoard"))
+        numbers = [self._numbers("getInitBoard", board) for board in boards]
+        if not all(np.array_equal(numbers[0], other) for other in numbers):
+            logger.warning("%s: getInitBoard draws the start by lot; here all games begin with the same one", self.name)
+        return boards[0]
+
+    def _find_views(self) -> bool:
+        """Each player has a view of the board by getCanonicalForm; else it gives one board for both."""
+        node = self.begin()
+        for _ in range(LOOKED_AHEAD):
+            other = self._call("getCanonicalForm", _copied(node.board), -node.player)
+            if not np.array_equal(np.asarray(node.canonical), np.asarray(other)):
+                return True
+            actions = np.flatnonzero(self._valid(node))
+            if not len(actions) or self._ended_for(node.board, node.player):
+                break
+            node = self.after(node, int(actions[0]))
+        return False
+
+    # --- the rules, as alpha-zero-general's own search asks for them ---
 
     def begin(self) -> Node:
-        return Node(np.array(self._call("getInitBoard")), 1)
+        return self._node(self._start, 1)
 
     def after(self, position: Node, action: int) -> Node:
-        answer = self._call("getNextState", position.board.copy(), position.player, action)
+        answer = self._call("getNextState", _copied(position.board), position.player, action)
         if not (isinstance(answer, tuple) and len(answer) == 2) or answer[1] not in (1, -1):
             raise self._fault("getNextState", f"must give a board and the next player, 1 or -1, not {answer!r:.200}")
-        return Node(np.array(answer[0]), int(answer[1]))
+        return self._node(answer[0], int(answer[1]))
 
     def allowed(self, position: Node) -> Iterable[int]:
-        valid = np.asarray(self._call("getValidMoves", self._canonical(position), 1))
-        if valid.shape != (self.num_actions,):
-            raise self._fault(
-                "getValidMoves", f"must give {self.num_actions} numbers, as getActionSize says, not {valid.shape}"
-            )
-        return [int(action) for action in np.flatnonzero(valid)]
+        return [int(action) for action in np.flatnonzero(self._valid(position))]
 
     def over(self, position: Node) -> bool:
         return self._ended(position) != 0
@@ -96,38 +123,58 @@ class GeneralGame(PythonGame[Node]):
         return 0 if position.player == 1 else 1
 
     def planes(self, position: Node) -> np.ndarray:
-        return self._planes(self._canonical(position))
+        board = self._numbers("getCanonicalForm", position.canonical).astype(np.float32)
+        board = np.moveaxis(board, self._axis, 0) if board.ndim == 3 else board[None]
+        mover = 1 if self._has_views else position.player  # where both players see one board, this tells who moves
+        ones = np.full((1, *board.shape[1:]), mover, np.float32)
+        return np.concatenate([board, board > 0, board < 0, ones], dtype=np.float32)
 
     @property
     def _axis(self) -> int:
         """Of the planes of a board of three dimensions."""
         return 0 if self._planes_first else 2
 
-    def _planes(self, canonical: np.ndarray) -> np.ndarray:
-        board = np.asarray(canonical, np.float32)
-        board = np.moveaxis(board, self._axis, 0) if board.ndim == 3 else board[None]
-        ones = np.ones((1, *board.shape[1:]), np.float32)
-        return np.concatenate([board, board > 0, board < 0, ones], dtype=np.float32)
+    def _node(self, board: Any, player: int) -> Node:
+        board = _copied(board)
+        return Node(board, player, self._call("getCanonicalForm", _copied(board), player))
 
-    def _canonical(self, position: Node) -> np.ndarray:
-        return np.asarray(self._call("getCanonicalForm", position.board.copy(), position.player))
+    def _valid(self, position: Node) -> np.ndarray:
+        valid = np.asarray(self._call("getValidMoves", _copied(position.canonical), 1))
+        if valid.shape != (self.num_actions,):
+            raise self._fault(
+                "getValidMoves", f"must give {self.num_actions} numbers, as getActionSize says, not {valid.shape}"
+            )
+        return valid
 
     def _ended(self, position: Node) -> float:
-        """What the game's end is worth to the player to move; 0 while it goes on."""
-        value = self._value("getGameEnded", position.board.copy(), position.player)
-        if value == 0:
-            return 0.0
-        other = self._value("getGameEnded", position.board.copy(), -position.player)
-        if abs(value) > DRAW and abs(other) > DRAW and np.sign(value) == np.sign(other):
-            if not self._warned:
-                self._warned = True
-                word = "won" if value > 0 else "lost"
-                logger.warning(
-                    "%s: getGameEnded says that both players have %s; this counts as a draw, which should be a small "
-                    "number, as 1e-4", self.name, word,
-                )  # fmt: skip
-            return DRAW / 2
-        return value
+        """What the game's end is worth to the player to move; 0 while it goes on.
+
+        As that project's search does, this asks about the mover's own view, for player 1: some classes answer for
+        player 1 always. Where both players see one board, only the player can tell whose answer is wanted.
+        """
+        if not self._has_views:
+            return self._ended_for(position.board, position.player)
+        value = self._ended_for(position.canonical, 1)
+        if abs(value) <= DRAW:
+            return value
+        view = self._call("getCanonicalForm", _copied(position.board), -position.player)
+        other = self._ended_for(view, 1)
+        if abs(other) <= DRAW or np.sign(value) != np.sign(other):
+            return value
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "%s: getGameEnded says that both players have %s; this counts as a draw, which should be a small "
+                "number, as 1e-4", self.name, "won" if value > 0 else "lost",
+            )  # fmt: skip
+        return DRAW / 2
+
+    def _ended_for(self, board: Any, player: int) -> float:
+        answer = self._call("getGameEnded", _copied(board), player)
+        try:
+            return float(answer)
+        except (TypeError, ValueError):
+            raise self._fault("getGameEnded", f"must give a number, not {answer!r:.100}") from None
 
     # --- asking the wrapped class ---
 
@@ -136,18 +183,30 @@ class GeneralGame(PythonGame[Node]):
             with self._calling:
                 return getattr(self.wrapped, method)(*arguments)
         except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise self._fault(method, f"raised {reason:.300}") from error
+            raise GameError(f"{self.name}: {method} fails: {describe(error)}") from error
 
-    def _value(self, method: str, *arguments: Any) -> float:
-        answer = self._call(method, *arguments)
+    def _numbers(self, method: str, board: Any) -> np.ndarray:
+        """The board as an array of two or three dimensions."""
         try:
-            return float(answer)
-        except (TypeError, ValueError):
-            raise self._fault(method, f"must give a number, not {answer!r:.100}") from None
+            numbers = np.asarray(board)
+        except ValueError:  # rows of different lengths
+            numbers = np.empty((), object)
+        if numbers.ndim in (2, 3) and numbers.dtype.kind in "biuf":
+            return numbers
+        if isinstance(board, np.ndarray | list | tuple):
+            what = f"not one of shape {numbers.shape} and type {numbers.dtype}"
+        else:
+            kind = type(board).__name__
+            what = (
+                f"not a {kind}; or give {kind} a method `def __array__(self, dtype=None, copy=None)` that returns one"
+            )
+        raise self._fault(method, f"must give an array of numbers, of rows and columns, {what}")
 
     def _fault(self, method: str, what: str) -> GameError:
-        return GameError(" ".join(f"{self.name}: {method} {what}".split()))
+        """The error that says what is wrong with an answer, and where the user has written the method."""
+        code = getattr(getattr(self.wrapped, method), "__code__", None)
+        where = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""
+        return GameError(" ".join(f"{self.name}: {method} {what}{where}".split()))
 
     # --- symmetries ---
 
@@ -164,8 +223,7 @@ class GeneralGame(PythonGame[Node]):
         _, height, width = self.observation_shape
         cells, actions = np.arange(height * width), np.arange(self.num_actions)
         identity = cells[None], actions[None]
-        board = np.array(self._call("getInitBoard"))
-        if board.ndim != 2:
+        if np.ndim(np.asarray(self._start)) != 2:
             return identity
         try:
             images = self.wrapped.getSymmetries(cells.reshape(height, width), actions.tolist())
@@ -180,8 +238,25 @@ class GeneralGame(PythonGame[Node]):
         return np.array([image for image, _ in rows], np.int64), np.array([policy for _, policy in rows], np.int64)
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        board = self.object_of(state).board
+        board = np.asarray(self.object_of(state).board)
         if board.ndim != 2 or set(np.unique(board)) - {-1, 0, 1}:
             return str(board)
         marks = {1: "X", -1: "O", 0: "."}
         return "\n".join(" ".join(marks[int(cell)] for cell in row) for row in board)
+
+
+def _copied(board: Any) -> Any:
+    return np.array(board) if isinstance(board, np.ndarray | list | tuple) else copy.deepcopy(board)
+
+
+@contextmanager
+def _same_random_numbers(seed: int) -> Iterator[None]:
+    """In here, what draws from Python's or numpy's global generator draws the same each time."""
+    before, numpy_before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(numpy_before)
