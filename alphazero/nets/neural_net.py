@@ -69,8 +69,12 @@ class NeuralNet(ABC):
     def use_device(self, name: str) -> None:  # noqa: B027
         """Moves the network to `cpu`, `cuda` or `cuda:1`. By default it stays on the processor."""
 
-    def use_threads(self, count: int) -> None:  # noqa: B027
-        """Sets the number of processor threads for this thread's network calls. By default nothing happens."""
+    def use_threads(self, count: int) -> int:
+        """Sets the number of processor threads for this thread's network calls; returns the number before.
+
+        By default nothing happens.
+        """
+        return count
 
     def use_determinism(self, wanted: bool) -> None:  # noqa: B027
         """Makes all networks of this process add in a fixed order, which is slower on a GPU. Call before `use_device`.

@@ -94,8 +94,10 @@ class TorchNet(NeuralNet):
         self.module.to(self.device)
         self.freeze()
 
-    def use_threads(self, count: int) -> None:
+    def use_threads(self, count: int) -> int:
+        before = torch.get_num_threads()
         torch.set_num_threads(count)
+        return before
 
     def use_determinism(self, wanted: bool) -> None:
         if wanted:

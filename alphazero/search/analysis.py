@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,6 +41,27 @@ class Found:
     line: tuple[int, ...]
     """The best action and the expected play after it."""
 
+    def __repr__(self) -> str:
+        words, position = list[str](), self.position
+        for action in self.line:
+            words.append(position.format(action))
+            position = position.play(action)
+        return (
+            f"<Found {words[0]}: value {self.value:+.3f}{', proven' * self.proven}, "
+            f"{self.visits[self.best]} of {self.visits.sum()} simulations, line {' '.join(words)}>"
+        )
+
+    def svg(self) -> str:
+        """A picture of the position: visits as shading, the values of the visited actions as numbers."""
+        visited = np.flatnonzero(self.visits)
+        return self.position.svg(
+            policy={int(action): int(self.visits[action]) for action in visited},
+            values={int(action): float(self.q[action]) for action in visited},
+        )
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
 
 def search_position(
     position: Position,
@@ -62,7 +85,8 @@ def search_position(
     states, symmetries = kernels.canonical(position.state[None])
     own = position.game.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
     search = Search(kernels, config, evaluate, 1, seed)
-    result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
+    with _on_one_thread(net):
+        result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
     best = int(result.actions[0])
     policy, visits, q = (np.empty_like(part[0]) for part in (result.policy, result.visit_counts, result.q))
     policy[own], visits[own] = result.policy[0], result.visit_counts[0]
@@ -73,6 +97,19 @@ def search_position(
         position=position, best=int(own[best]), policy=policy, visits=visits, q=q, value=float(result.values[0]),
         proven=bool(search.tree.proven[0, ROOT] != UNPROVEN), line=tuple(int(own[action]) for action in line),
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _on_one_thread(net: NeuralNet | Evaluate) -> Iterator[None]:
+    """More threads take longer for one position at a time, and much longer where they wait for other work."""
+    if not isinstance(net, NeuralNet):
+        yield
+        return
+    before = net.use_threads(1)
+    try:
+        yield
+    finally:
+        net.use_threads(before)
 
 
 @dataclass(frozen=True)
