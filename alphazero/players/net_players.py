@@ -39,7 +39,7 @@ class PolicyPlayer(Player):
         evaluators: Sequence[Evaluate],
         seed: int,
         temperature: Temperature = BEST,
-        use_threads: Callable[[int], None] | None = None,
+        use_threads: Callable[[int], object] | None = None,
     ):
         self.name, self._kernels, self._evaluates = name, kernels, evaluators
         self._chooser, self._temperature = Chooser(kernels, seed), temperature
@@ -78,7 +78,7 @@ class SearchPlayer(Player):
         config: SearchConfig,
         seed: int,
         temperature: Temperature = BEST,
-        use_threads: Callable[[int], None] | None = None,
+        use_threads: Callable[[int], object] | None = None,
     ):
         self.name, self._kernels, self._evaluates = name, kernels, evaluators
         self._config = replace(config, reuse_subtree=False)  # nothing is kept between calls
@@ -181,6 +181,6 @@ def make_net_player(
     return SearchPlayer(name, kernels, evaluators, config, seed, temperature, net.use_threads)
 
 
-def _make_pool(threads: int, use_threads: Callable[[int], None] | None) -> ThreadPoolExecutor:
+def _make_pool(threads: int, use_threads: Callable[[int], object] | None) -> ThreadPoolExecutor:
     """Threads on each of which `use_threads(1)` has been called."""
     return ThreadPoolExecutor(threads, initializer=partial(use_threads, 1) if use_threads else None)

@@ -328,7 +328,7 @@ def play_games(
     workers: Sequence[Worker],
     num_games: int,
     stop: threading.Event,
-    use_threads: Callable[[int], None],
+    use_threads: Callable[[int], object],
     on_progress: Callable[[], None] = lambda: None,
 ) -> Samples:
     """Lets every worker play its share of `num_games` on a thread of its own; joins the samples in order.
