@@ -6,7 +6,6 @@ alphazero solve f5 d6 c3 --game othello6
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,7 +13,7 @@ import tyro
 
 from alphazero.commands.shared import parse
 from alphazero.errors import InputError
-from alphazero.game import Game, Position, registry
+from alphazero.game import registry
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class SolveConfig:
     """Shows the exact result of every move in a position, in games that have a solver."""
 
     moves: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="MOVES")] = ()
-    """The moves that lead to the position, as in f5 d6 c4; without moves, the start position."""
+    """The moves that lead to the position, as in 4453 or f5 d6 c4; without moves, the start position."""
     game: Annotated[str, tyro.conf.arg(metavar="NAME")] = "connect4"
     """The game: a name, a Python file or a module."""
 
@@ -33,20 +32,15 @@ def main(argv: list[str]) -> None:
     if loaded.make_truth is None:
         solved = [name for name in registry.NAMES if registry.load(name).make_truth is not None]
         raise InputError(f"{loaded.game.name} has no solver; the games that have one are {', '.join(solved)}")
-    position = read_position(loaded.game, config.moves)
-    print(f"{position}\n")
+    position = loaded.game.position(" ".join(config.moves))
     if position.terminal:
         winner = {1: "the first player has won", -1: "the second player has won", 0: "a draw"}[position.outcome]
-        print(f"The game is over after {position.ply} plies: {winner}.")
+        print(f"{position}\n\nThe game is over after {position.ply} plies: {winner}.")
         return
     found = loaded.make_truth(loaded.game)(position)
     if not found:
         raise InputError("this position is too far from the end to be solved; add moves")
-    print(f"{'first' if position.to_play == 0 else 'second'} player to move after {position.ply} plies")
+    mover = "first" if position.to_play == 0 else "second"
+    print(f"{position}\n\n{mover} player to move after {position.ply} plies")
     for action, result in found.items():
         print(f"  {position.format(action):<8}{result}")
-
-
-def read_position(game: Game, moves: Sequence[str]) -> Position:
-    """The position after moves in the game's notation."""
-    return game.position_from_text(" ".join(moves))

@@ -1,0 +1,60 @@
+"""The exact results that `alphazero solve` shows."""
+
+import re
+
+import pytest
+
+from alphazero.commands import solve
+from alphazero.commands.shared import run_command
+from alphazero.game import registry
+
+
+def solved(capsys, *words: str) -> tuple[str, dict[str, str]]:
+    """All that is printed, and the result of each move in the order shown."""
+    assert run_command(solve.main, list(words)) == 0
+    shown = capsys.readouterr().out
+    return shown, dict(re.findall(r"^  (\S+) +(.+)$", shown.partition("to move")[2], re.MULTILINE))
+
+
+def test_a_position_of_connect_four_is_solved_by_its_moves(capsys):
+    shown, results = solved(capsys, "4455", "--game", "connect4")
+    # three in a row with both ends open: the columns 3 and 6 threaten to win on both sides
+    assert "first player to move after 4 plies" in shown and ". . . X X . ." in shown
+    assert sorted(results) == list("1234567") and {results["3"], results["6"]} == {"wins in 2"}
+    assert list(results)[:2] == ["3", "6"], "the best come first"
+    assert solved(capsys, "4", "4", "5", "5")[1] == results
+
+
+def test_a_win_in_one_and_a_game_that_is_over(capsys):
+    _, results = solved(capsys, "121212")
+    assert results["1"] == "wins in 1"
+    shown, results = solved(capsys, "1212121")
+    assert shown.endswith("The game is over after 7 plies: the first player has won.\n") and not results
+
+
+def test_the_end_of_a_game_of_othello_is_solved(capsys):
+    position = registry.load("othello6").game.start()
+    moves = []
+    while position.ply < 26:
+        moves.append(position.format(position.legal_actions[0]))
+        position = position.play(position.legal_actions[0])
+    _, results = solved(capsys, *moves, "--game", "othello6")
+    assert sorted(results) == sorted(map(position.format, position.legal_actions))
+    assert all(re.fullmatch(r"draw|(wins|loses) by \d+", words) for words in results.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--game hex", "hex has no solver; the games that have one are connect4, othello, othello6"),
+        ("--game othello", "too far from the end"),
+        ("48 --game connect4", "8"),
+        ("4444444", "4"),
+        ("--game conect4", "did you mean 'connect4'?"),
+    ],
+)
+def test_what_cannot_be_solved_gets_one_sentence(words, message, capsys):
+    assert run_command(solve.main, words.split()) == 2
+    shown, errors = capsys.readouterr()
+    assert errors.startswith("error: ") and errors.count("\n") == 1 and message in errors
+    assert shown == ""
