@@ -23,6 +23,10 @@ MARGIN = 0.3
 """From the cells and labels to the edge of the panel, in cells."""
 FOOTER = 0.8
 """Height of the line below the cells, in cells."""
+STATUS = 2.4
+"""Width of the words below the board, in cells."""
+GAP = 0.15
+"""Between buttons, in cells."""
 HOLE = 0.82
 """Diameter of holes and stones, as a share of their cell."""
 MOST_BUTTONS = 6
@@ -361,22 +365,25 @@ class _Picture:
         found = {mark.click.action: mark for mark in marks if not mark.click.cells}
         buttons = [click for click in view.clicks if not click.cells]
         buttons = sorted(buttons, key=lambda click: -found[click.action].share if click.action in found else 0.0)
-        if len(buttons) > MOST_BUTTONS and not found:
+        if not buttons or (len(buttons) > MOST_BUTTONS and not found):
             return ""
-        x, drawn = self.right, []
-        for click in buttons[:MOST_BUTTONS]:
-            mark = found.get(click.action)
-            text = click.name + (f" {mark.text}" if mark else "")
-            width = 0.3 + 0.2 * len(text)
-            x -= width
+        buttons = buttons[:MOST_BUTTONS]
+        labels = [
+            button.name + (f" {found[button.action].text}" if button.action in found else "") for button in buttons
+        ]
+        widths = [0.3 + 0.2 * len(label) for label in labels]
+        x = max(self.left + STATUS, self.right - sum(widths) - GAP * (len(widths) - 1))
+        drawn = []
+        for button, label, width in zip(buttons, labels, widths, strict=True):
             box = [(x, y - 0.28), (x + width, y - 0.28), (x + width, y + 0.28), (x, y + 0.28)]
-            shade = {"fill": self.colors.mark, "fill_opacity": 0.75 * mark.share} if mark else {"fill": "none"}
-            drawn.append(_tag("path", d=f"{_path(box)}Z", stroke=self.colors.text, **shade))
+            opacity = 0.75 * found[button.action].share if button.action in found else 0
             drawn.append(
-                self.words((x + width / 2, y), text, fill=self.colors.text, font_size=13, text_anchor="middle")
+                _tag("path", d=f"{_path(box)}Z", stroke=self.colors.text, fill=self.colors.mark, fill_opacity=opacity)
             )
-            x -= 0.15
-        self.left = min(self.left, x)
+            middle = (x + width / 2, y)
+            drawn.append(self.words(middle, label, fill=self.colors.text, font_size=13, text_anchor="middle"))
+            x += width + GAP
+        self.right = max(self.right, x - GAP)
         return "".join(drawn)
 
     def words(self, at: Point, text: str, **attributes: object) -> str:

@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from alphazero.errors import GameError
-from alphazero.game import Game, Rules
+from alphazero.game.board import Clicks, clicks_by_difference
+from alphazero.game.game import Game, Position, Rules
 
 REMEMBERED = 1 << 16
 """Positions that are remembered at least, fewer of long games, whose objects are large; twice as many at most."""
@@ -93,6 +94,9 @@ class PythonGame(Game, Generic[Object]):
             return self.player(self.object_of(state))
 
         self.rules = Rules(init, legal, step, is_terminal, terminal_value, observe, to_play=to_play)
+
+    def clicks(self, position: Position) -> Clicks:
+        return clicks_by_difference(position)
 
     def actions_of(self, state: np.ndarray) -> list[int]:
         """The actions that led to a state."""

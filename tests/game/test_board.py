@@ -11,8 +11,10 @@ import pytest
 
 from alphazero.errors import GameError
 from alphazero.game import Game, Piece, Position, cells_in_line, clicks_by_difference, registry
+from alphazero.game.adapters.alpha_zero_general import GeneralGame
 from alphazero.game.board import center, grid_cells
 from tests.conftest import kernels_by_name
+from tests.game import general_games
 from tests.game.double_move_game import DoubleMove
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -212,7 +214,7 @@ def test_winning_lines_are_marked(name: str, text: str, cells: set[int]):
     assert position.view.outcome == 1 and "has won" in position.svg()
 
 
-def test_a_won_game_of_hex_marks_one_chain_from_side_to_side(subtests=None):
+def test_a_won_game_of_hex_marks_one_chain_from_side_to_side():
     game = kernels_by_name("hex").game
     for position in random_positions(game):
         if position.terminal:
@@ -300,15 +302,6 @@ def test_a_default_board_leaves_out_pieces_that_it_cannot_know():
     assert Odd().start().view.pieces == ()
 
 
-class Broken(Game):
-    """Tic-tac-toe with clicks as the test wants them."""
-
-    wrong: dict[tuple[int, ...], int]
-
-    def clicks(self, position):
-        return self.wrong
-
-
 @pytest.mark.parametrize(
     ("clicks", "words"),
     [
@@ -344,3 +337,76 @@ def test_lines_are_found_in_four_directions():
         assert cells_in_line(pieces, 5, 3) == sorted(cells)
         assert cells_in_line([*pieces[:2], Piece(cells[2], 1)], 5, 3) == []
     assert cells_in_line([Piece(cell, 0) for cell in (3, 4, 5)], 5, 3) == []  # round the edge
+
+
+# --- games from elsewhere ---
+
+
+def foreign(name: str) -> Game:
+    pytest.importorskip("pyspiel")
+    return registry.load(f"openspiel:{name}").game
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "buttons"),
+    [
+        ("tic_tac_toe", 9, ()),
+        ("connect_four", 42, ()),
+        ("breakthrough(rows=5,columns=4)", 20, ()),
+        ("othello", 64, ("pass",)),
+        ("go(board_size=5)", 25, ("B_PASS", "W_PASS")),
+        ("hex(board_size=4)", 16, ()),
+        ("checkers", 64, ()),
+        ("clobber", 30, ()),
+        ("lines_of_action", 64, ()),
+    ],
+)
+def test_games_of_openspiel_that_print_a_board_can_be_clicked(name: str, size: int, buttons: tuple[str, ...]):
+    game = foreign(name)
+    assert len(game.board.cells) == size
+    for position in random_positions(game, 1)[:25]:
+        view = position.view
+        assert {click.name for click in view.clicks if not click.cells} <= set(buttons)
+        owners = {piece.cell: piece.player for piece in view.pieces}
+        for click in view.clicks:
+            if len(click.cells) > 1:
+                assert owners[click.cells[0]] == position.to_play, "people move pieces of their own"
+            texts(position.svg())
+
+
+def test_a_game_of_openspiel_shows_its_pieces_where_it_prints_them():
+    position = foreign("connect_four").position([3, 3, 0])
+    assert {(piece.cell, piece.player) for piece in position.view.pieces} == {(38, 0), (31, 1), (35, 0)}
+    assert clicks_of(position)[0,] == clicks_of(position)[28,] == "o0"
+    assert len({cell.outline[0][0] % 1 for cell in foreign("hex(board_size=4)").board.cells}) == 2  # hexagons
+
+
+@pytest.mark.parametrize("name", ["chess", "nine_mens_morris", "y(board_size=4)", "mancala", "dots_and_boxes"])
+def test_a_game_of_openspiel_without_rows_of_cells_is_drawn_as_its_text(name: str):
+    game = foreign(name)
+    assert game.board.cells == ()
+    for position in random_positions(game, 1)[:5]:
+        assert sorted(click.action for click in position.view.clicks) == position.legal_actions
+        words = "".join(texts(position.svg())).replace("\u00a0", " ")
+        assert all(line in words for line in str(position).split("\n"))
+
+
+def test_classes_of_alpha_zero_general_are_drawn_from_their_arrays():
+    tictactoe = GeneralGame(general_games.TicTacToeGame(), "tictactoe")
+    position = tictactoe.position([4, 0])
+    assert {(piece.cell, piece.player) for piece in position.view.pieces} == {(4, 0), (0, 1)}
+    assert [click.cells for click in position.view.clicks] == [(cell,) for cell in (1, 2, 3, 5, 6, 7, 8)]
+    columns = GeneralGame(general_games.Columns(), "columns").position([3])
+    first = next(click for click in columns.view.clicks if click.action == 3)
+    assert first.cells == (13,) and len(columns.view.clicks) == 100  # its stones fall upwards
+    assert GeneralGame(general_games.MoveAgainGame(), "again").start().view.pieces == ()
+    assert GeneralGame(general_games.Planes(True), "planes").board.cells == ()
+
+
+def test_numbers_other_than_one_are_written_on_the_stones():
+    class Kings(general_games.TicTacToeGame):
+        def getInitBoard(self):
+            return np.array([[0, 2, 0], [-3, 0, 1], [0, 0, 0]])
+
+    pieces = GeneralGame(Kings(), "kings").start().view.pieces
+    assert {(piece.cell, piece.player, piece.text) for piece in pieces} == {(1, 0, "2"), (3, 1, "3"), (5, 0, "")}

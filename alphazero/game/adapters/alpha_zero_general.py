@@ -12,11 +12,14 @@ import random
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphazero.errors import GameError
+from alphazero.game.board import Board, Piece, grid_board
+from alphazero.game.game import Position
 from alphazero.game.python_game import PythonGame
 from alphazero.game.user_code import describe
 
@@ -236,6 +239,24 @@ class GeneralGame(PythonGame[Node]):
             return identity
         rows = [first, *sorted(found - {first})]
         return np.array([image for image, _ in rows], np.int64), np.array([policy for _, policy in rows], np.int64)
+
+    # --- for people ---
+
+    @cached_property
+    def board(self) -> Board:
+        """The squares of the array, if it has two dimensions."""
+        return grid_board(self) if self.object_of(self.start().state).board.ndim == 2 else Board()
+
+    def pieces(self, position: Position) -> list[Piece]:
+        """Stones by the sign of the array's numbers; those other than 1 and -1 are written on them."""
+        if not self.board.cells:
+            return []
+        numbers = [float(number) for number in self.object_of(position.state).board.ravel()]
+        return [
+            Piece(cell, 0 if number > 0 else 1, text="" if abs(number) == 1 else f"{abs(number):g}")
+            for cell, number in enumerate(numbers)
+            if number != 0
+        ]
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         board = np.asarray(self.object_of(state).board)

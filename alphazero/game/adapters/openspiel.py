@@ -9,12 +9,15 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from alphazero.errors import GameError, UnknownName
-from alphazero.game import Game
+from alphazero.game.adapters.text_board import TextBoard, read_board
+from alphazero.game.board import Board, Piece
+from alphazero.game.game import Game, Position
 from alphazero.game.gtp_words import GtpWords
 from alphazero.game.python_game import PythonGame, as_planes
 from alphazero.game.spec import GameSpec
@@ -64,6 +67,19 @@ class OpenSpielGame(PythonGame[Any]):
         player = self.player(position)
         seen = as_planes(position.observation_tensor(player), self._tensor_shape)
         return np.concatenate([seen, np.full((1, *seen.shape[1:]), player, np.float32)])
+
+    @cached_property
+    def _text_board(self) -> TextBoard:
+        start = self.begin()
+        return read_board(str(start), [str(start.child(action)) for action in start.legal_actions()[:10]])
+
+    @property
+    def board(self) -> Board:  # type: ignore[override]
+        """The board that OpenSpiel prints, if it is rows of cells."""
+        return self._text_board.board
+
+    def pieces(self, position: Position) -> list[Piece]:
+        return self._text_board.pieces(str(position))
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         return str(self.object_of(state)).rstrip("\n")

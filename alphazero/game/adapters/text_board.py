@@ -1,0 +1,75 @@
+"""The board of a game that prints it: rows of one character a cell, as most games of OpenSpiel do."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from alphazero.game.board import Board, Cell, Piece, grid_cells, hexagon
+
+EMPTY = ".-"
+STONES = ("xyzXYZbB@*+", "opqOPQwW")
+"""Characters that stand for the stones of one side and of the other."""
+BLOCKED = "#"
+
+
+@dataclass(frozen=True)
+class TextBoard:
+    """Reads the pieces from a text; `board` has no cells if the texts of the game show no board."""
+
+    board: Board
+    empty: str = EMPTY
+    owners: tuple[int, int] = (0, 1)
+    """The players of the two kinds of STONES."""
+
+    def pieces(self, text: str) -> list[Piece]:
+        if not self.board.cells:
+            return []
+        characters = "".join(find_rows(text))
+        return [
+            Piece(cell, self.owner(character), "stone")
+            for cell, character in enumerate(characters)
+            if character not in self.empty
+        ]
+
+    def owner(self, character: str) -> int | None:
+        found = [owner for stones, owner in zip(STONES, self.owners, strict=True) if character in stones]
+        return found[0] if found else None
+
+
+def read_board(start: str, after: Sequence[str]) -> TextBoard:
+    """The board that texts show: the start position's, and those of some positions one ply later.
+
+    The stones that appear in these are the first player's.
+    """
+    rows = find_rows(start)
+    if not rows:
+        return TextBoard(Board())
+    size = len(rows), len(rows[0])
+    names = [f"row {row + 1}, column {column + 1}" for row in range(size[0]) for column in range(size[1])]
+    cells = grid_cells(*size, names)
+    if _is_slanting(start):
+        cells = tuple(Cell(name, hexagon(*divmod(cell, size[1]))) for cell, name in enumerate(names))
+    before = "".join(rows)
+    empty = EMPTY if set(EMPTY) & set(before) else EMPTY + "+"
+    new = [now for text in after for was, now in zip(before, "".join(find_rows(text)), strict=False) if now != was]
+    second_first = any(character in STONES[1] for character in new)
+    return TextBoard(Board(cells), empty, (1, 0) if second_first else (0, 1))
+
+
+def find_rows(text: str) -> list[str]:
+    """The characters of the cells, row by row; empty unless there is one block of at least two equally long rows."""
+    lines = [re.sub(r"[\s\d\[\]]", "", line) for line in text.split("\n")]
+    known = set("".join((EMPTY, *STONES, BLOCKED)))
+    kinds = [set(line) <= known and len(line) > 1 for line in lines if line]
+    rows = [line for line in lines if len(line) > 1 and set(line) <= known]
+    together = "".join("r" if kind else " " for kind in kinds).split() == ["r" * len(rows)]
+    return rows if together and len(rows) > 1 and len({len(row) for row in rows}) == 1 else []
+
+
+def _is_slanting(text: str) -> bool:
+    """Every row begins a step further to the right, as where cells are hexagons."""
+    indents = [len(line) - len(line.lstrip()) for line in text.split("\n") if line.strip()]
+    return all(after == before + 1 for before, after in itertools.pairwise(indents))
