@@ -32,22 +32,20 @@ from alphazero.errors import InputError, InvalidSetting, UnknownName
 from alphazero.progress import Progress, count_cores
 from alphazero.storage.files import read_npz, write_npz
 from games.connect4.game import has_four
-from games.connect4.solver import (
+from games.connect4.solver import BOOK_FILE, Solver, read_book
+from games.connect4.solver_kernels import (
     BOOK_BITS,
-    BOOK_FILE,
     BOOK_HEADER,
     BOOK_OFFSET,
     BOOK_PLY,
     BOTTOM,
     ONE,
     SEVEN,
-    Solver,
     book_cells,
     can_win,
     canonical_key,
     look_up,
     open_squares,
-    read_book,
     safe_squares,
 )
 

@@ -1,4 +1,7 @@
-"""Connect Four's perfect player, exact results for people, and balanced openings: one solver behind all three."""
+"""Connect Four's perfect player, exact results for people, and balanced openings.
+
+All of them use one solver, so its transposition tables are in memory once.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import AreBalanced, Truth
 from alphazero.players.player import Chooser, Player
-from games.connect4.solver import NO_SCORE, Solver, describe
+from games.connect4.solver import NO_SCORE, column_scores_all, describe, solve_all
 
 
 class SolverPlayer(Player):
@@ -20,10 +23,10 @@ class SolverPlayer(Player):
     name = "solver"
 
     def __init__(self, kernels: Kernels, seed: int, threads: int):
-        self._solver, self._chooser = Solver(threads), Chooser(kernels, seed)
+        self._threads, self._chooser = threads, Chooser(kernels, seed)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        return self._chooser.best(self._solver.column_scores_all(states), games, plies)
+        return self._chooser.best(column_scores_all(states, threads=self._threads), games, plies)
 
 
 def make_solver(
@@ -35,10 +38,8 @@ def make_solver(
 
 
 def make_truth(game: Game) -> Truth:
-    solver = Solver()
-
     def truth(position: Position) -> dict[int, str]:
-        scores = solver.column_scores_all(position.state[None])[0]
+        scores = column_scores_all(position.state[None])[0]
         best_first = np.argsort(-scores.astype(int), kind="stable")
         return {
             int(column): describe(int(scores[column]), position) for column in best_first if scores[column] != NO_SCORE
@@ -48,9 +49,4 @@ def make_truth(game: Game) -> Truth:
 
 
 def make_balance(game: Game) -> AreBalanced:
-    solver = Solver(threads=1)
-
-    def are_balanced(states: np.ndarray) -> np.ndarray:
-        return solver.solve_all(states, weak=True) == 0
-
-    return are_balanced
+    return lambda states: solve_all(states, weak=True, threads=1) == 0

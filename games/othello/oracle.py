@@ -1,4 +1,7 @@
-"""Othello's own players and exact results for people: one endgame solver behind both."""
+"""Othello's own players and exact results for people.
+
+All of them use one endgame solver for each board size, so its transposition tables are in memory once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from alphazero.game.kernels import Kernels
 from alphazero.game.spec import Truth
 from alphazero.players.baselines import MinimaxPlayer
 from alphazero.players.player import Chooser, Player
-from games.othello.solver import NO_SCORE, Solver
+from games.othello.game import Othello
+from games.othello.solver import NO_SCORE, shared_solver
 
 EMPTY_SQUARES = 16
 """The solver plays perfectly from here on unless told otherwise: a tenth of a second a position, at most a few."""
@@ -45,7 +49,9 @@ class SolverPlayer(Player):
 
     def __init__(self, kernels: Kernels, empty_squares: int, seed: int, threads: int):
         self.name = f"solver:{empty_squares}"
-        self._solver, self._chooser = Solver(kernels.game, threads), Chooser(kernels, seed)  # type: ignore[arg-type]
+        assert isinstance(kernels.game, Othello)
+        self._solver, self._threads = shared_solver(type(kernels.game)), threads  # type: ignore[arg-type]
+        self._chooser = Chooser(kernels, seed)
         self._minimax, self._empty_squares = MinimaxPlayer(kernels, DEPTH, seed, threads), empty_squares
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
@@ -57,7 +63,7 @@ class SolverPlayer(Player):
         return actions
 
     def _solve(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        return self._chooser.best(self._solver.move_scores(states, best_only=True), games, plies)
+        return self._chooser.best(self._solver.move_scores(states, best_only=True, threads=self._threads), games, plies)
 
 
 def make_greedy(kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int) -> MostDiscs:
@@ -79,7 +85,8 @@ def make_solver(
 
 
 def make_truth(game: Game) -> Truth:
-    solver = Solver(game)  # type: ignore[arg-type]
+    assert isinstance(game, Othello)
+    solver = shared_solver(type(game))  # type: ignore[arg-type]
 
     def truth(position: Position) -> dict[int, str]:
         states = position.state[None].copy()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 from numba import njit
@@ -201,7 +202,8 @@ class Solver:
 
     def __init__(self, game: Othello, threads: int | None = None):
         self._game, self._kernels, self._field = game, Kernels(game), field_of(game.size)
-        self._pool = ThreadPoolExecutor(count_cores() if threads is None else threads)
+        self._threads = count_cores() if threads is None else threads
+        self._pool = ThreadPoolExecutor(self._threads)
         self._own = threading.local()
         self._memories: list[np.ndarray] = []
 
@@ -214,22 +216,31 @@ class Solver:
         """Empty squares `int64[n]` of `states uint64[n, 2]`."""
         return self._game.size**2 - np.bitwise_count(states).sum(axis=1, dtype=np.int64)
 
-    def move_scores(self, states: np.ndarray, best_only: bool = False) -> np.ndarray:
+    def move_scores(self, states: np.ndarray, best_only: bool = False, threads: int | None = None) -> np.ndarray:
         """The score `int8[n, A]` of every action of `states uint64[n, 2]`, for its mover; NO_SCORE where not allowed.
 
-        With `best_only` the best ones are exact, and the others are anything lower; that is faster.
+        With `best_only` the best ones are exact, and the others are anything lower; that is faster. `threads`: the
+        number of cores to use, if it is to be fewer than the solver has.
         """
         scores = np.empty((len(states), self._game.num_actions), np.int8)
         order = np.argsort(-self.num_empty(states), kind="stable")  # what takes longest first
-        pieces = [order[start : start + 1] for start in range(len(order))]
+        rows = iter(order.tolist())
 
-        def work(piece: np.ndarray) -> None:
+        def work(_: int) -> None:
             if not hasattr(self._own, "memory"):
                 self._own.memory = np.zeros((TABLE_ENTRIES, 3), np.uint64), np.zeros((65, 40, 2), np.uint64)
                 self._memories.append(self._own.memory[1])
-            part = np.empty((len(piece), self._game.num_actions), np.int8)
-            score_moves(states[piece], self._game.size, best_only, -65, self._field, *self._own.memory, part)
-            scores[piece] = part
+            for row in rows:  # each thread takes the next position that is left
+                piece = slice(row, row + 1)
+                score_moves(
+                    states[piece], self._game.size, best_only, -65, self._field, *self._own.memory, scores[piece]
+                )
 
-        list(self._pool.map(work, pieces))
+        list(self._pool.map(work, range(min(threads or self._threads, len(states)))))
         return scores
+
+
+@cache
+def shared_solver(board: type[Othello]) -> Solver:
+    """The solver of this process for a board size."""
+    return Solver(board())

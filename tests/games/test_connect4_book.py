@@ -18,7 +18,8 @@ from alphazero.storage.files import read_npz, write_npz
 from games.connect4 import book as module
 from games.connect4.book import collect_scores, look_up_all, main, make_book, quiet_positions
 from games.connect4.notation import GAME, format_moves, parse_moves
-from games.connect4.solver import BOOK_BITS, BOOK_FILE, BOOK_HEADER, BOOK_PLY, Solver
+from games.connect4.solver import BOOK_FILE, Solver
+from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, BOOK_PLY
 
 KERNELS = Kernels(GAME)
 

@@ -1,6 +1,7 @@
 """Connect Four's solver as a contestant."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
+from games.connect4 import solver
 from games.connect4.labelled import Labelled, best_scores
-from tests.games.connect4_positions import late_positions, open_player, plies_of, state_after
+from games.connect4.notation import GAME
+from tests.games.connect4_positions import CONNECT_4, late_positions, open_player, plies_of, state_after
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +71,38 @@ def test_the_solver_can_be_pitted(tmp_path, capsys):
 def test_only_connect_four_has_a_solver(capsys):
     assert run_command(pit.main, ["solver", "random", "--game", "tictactoe", "--games", "2"]) == 2
     assert "unknown contestant 'solver'" in capsys.readouterr().err
+
+
+def test_one_solver_is_behind_player_truth_and_balance(monkeypatch):
+    made = []
+
+    class Counted(solver.Solver):
+        def __init__(self, *arguments):
+            made.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(solver, "Solver", Counted)
+    solver.shared_solver.cache_clear()
+    position = GAME.position([3, 3, 4, 2])
+    players = [open_player("solver", threads=threads) for threads in (1, 2)]
+    for player in players:
+        assert player.select_actions(position.state[None], np.zeros(1, np.int64), np.full(1, 4))[0] in (2, 5, 6)
+    assert next(iter(CONNECT_4.make_truth(GAME)(position).values())) == "loses in 18"
+    assert CONNECT_4.make_balance(GAME)(position.state[None]).tolist() == [False]
+    assert made == [()]
+    solver.shared_solver.cache_clear()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_solver_uses_no_more_threads_than_it_is_told(threads, late):
+    fresh, seen = solver.Solver(3), set()
+    memory = fresh._memory
+
+    def noted():
+        seen.add(threading.get_ident())
+        return memory()
+
+    fresh._memory = noted
+    expected = solver.column_scores_all(late.states[:60])
+    assert np.array_equal(fresh.column_scores_all(late.states[:60], threads=threads), expected)
+    assert 1 <= len(seen) <= threads

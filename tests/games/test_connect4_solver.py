@@ -17,7 +17,8 @@ from alphazero.game import Position
 from alphazero.storage.files import write_npz
 from games.connect4 import solver as module
 from games.connect4.notation import GAME, format_moves, parse_moves, parse_score, parse_scored_line, read_lines
-from games.connect4.solver import NO_SCORE, Solver, main, read_book
+from games.connect4.solve import main
+from games.connect4.solver import NO_SCORE, Solver, read_book
 
 ROOT = Path(__file__).resolve().parents[2]
 
