@@ -15,6 +15,7 @@ from alphazero.commands import train as main_module
 from alphazero.commands.shared import run_command
 from alphazero.errors import GameError, InputError, UnknownName
 from alphazero.game import registry
+from alphazero.game.adapters import openspiel
 from alphazero.game.kernels import Kernels
 from alphazero.game.validator import validate
 from tests.game.double_move_game import DoubleMove
@@ -100,14 +101,84 @@ def test_actions_have_openspiels_names():
         ("openspiel:phantom_ttt", "nothing may be hidden"),
         ("openspiel:matrix_rps", "must move in turn"),
         ("openspiel:cliff_walking", "two players"),
-        ("openspiel:hex(sides=3)", "cannot load"),
-        ("openspiel:hex(", "cannot load"),
+        ("openspiel:hex(sides=3)", "Available parameters are: board_size"),
+        ("openspiel:hex(", r"closing bracket '\)'; its parameters are board_size, .*, as in hex\(board_size=11\)"),
+        ("openspiel:misere", r"made from another game, .* as in misere\(game=tic_tac_toe\(\)\)"),
+        ("openspiel:start_at(game=tic_tac_toe())", "Missing parameter history; its parameters are game, history$"),
+        ("openspiel:quoridor(players=3)", "two players"),
+        ("openspiel:efg_game", "must be zero-sum"),
+        ("openspiel:nfg_game", "must move in turn"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_reason(name: str, words: str):
     with pytest.raises(GameError, match=words) as caught:
         registry.load(name)
     assert "\n" not in str(caught.value)
+
+
+def test_every_game_of_openspiel_is_accepted_or_refused_in_one_sentence():
+    pyspiel = pytest.importorskip("pyspiel")
+    accepted = set()
+    for name in pyspiel.registered_names():
+        try:
+            game = registry.load(f"openspiel:{name}").game
+        except GameError as error:
+            assert re.fullmatch(
+                rf"the OpenSpiel game {name} (cannot be used here: .+|is made from another game, .+)", str(error)
+            )
+            assert "\n" not in str(error)
+        else:
+            accepted.add(name)
+            assert game.start().observation.shape == game.observation_shape
+    assert accepted >= {"breakthrough", "chess", "connect_four", "go", "gomoku", "hex", "mancala", "othello", "shogi"}
+    assert len(accepted) >= 25
+
+
+def test_a_game_made_from_another_plays():
+    game = registry.load("openspiel:misere(game=tic_tac_toe())").game
+    assert game.position([0, 3, 1, 4, 2]).outcome == -1, "who has three in a row loses"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("gomoku", (4, 15, 15)),
+        ("gomoku(size=9)", (4, 9, 9)),
+        ("gomoku(size=5,dims=3)", (16, 5, 5)),
+        ("breakthrough", (4, 8, 8)),
+    ],
+)
+def test_observations_are_folded_into_the_board(name: str, shape: tuple[int, int, int]):
+    game = registry.load(f"openspiel:{name}").game
+    assert game.observation_shape == shape
+    tensor = game.begin().observation_tensor(0)
+    assert game.start().observation[:-1].ravel().tolist() == tensor
+
+
+def test_a_stone_lies_on_its_square_of_the_folded_board():
+    position = registry.load("openspiel:gomoku").game.position([15 * 3 + 7])
+    stones = [plane for plane in position.observation[:-1] if plane.sum() == 1]
+    assert len(stones) == 1 and stones[0][3, 7] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("mancala", "is no board"), ("mancala", "longer than 512 plies end there as draws"), ("chess", "512 plies")],
+)
+def test_what_openspiel_games_lack_is_said_once(
+    name: str, words: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(openspiel, "_said", set())
+    caplog.set_level("INFO")
+    for _ in range(2):
+        registry.load(f"openspiel:{name}")
+    assert caplog.text.count(words) == 1
+
+
+def test_a_game_that_is_cut_counts_as_a_draw(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(openspiel, "MOST_PLIES", 3)
+    position = registry.load("openspiel:tic_tac_toe").game.position([0, 1, 2])
+    assert position.terminal and position.outcome == 0
 
 
 def test_an_unknown_game_is_answered_with_the_closest():

@@ -7,8 +7,10 @@ Fitting is what has two players in turn, no chance, nothing hidden, and a zero-s
 from __future__ import annotations
 
 import difflib
+import logging
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +24,10 @@ from alphazero.game.gtp_words import GtpWords
 from alphazero.game.python_game import PythonGame, as_planes
 from alphazero.game.spec import GameSpec
 
+logger = logging.getLogger(__name__)
+
 PREFIX = "openspiel:"
+TWO_PLAYERS = "it must have two players"
 MOST_PLIES = 512
 """Longer games count as draws: some games of OpenSpiel may go on for thousands of plies."""
 
@@ -38,12 +43,15 @@ class OpenSpielGame(PythonGame[Any]):
         self.num_actions = self.game.num_distinct_actions()
         # one more than OpenSpiel says, since some of its games forget to count the swap
         self.max_plies = min(MOST_PLIES, self.game.max_game_length() + 1)
-        shape = self.game.observation_tensor_shape()
-        # what is no board of rows and columns is seen as planes of a single cell
-        planes, *board = {3: tuple(shape), 2: (1, *shape)}.get(len(shape), (int(np.prod(shape)), 1, 1))
-        self._tensor_shape = planes, *board
-        self.observation_shape = planes + 1, *board  # who moves: many of its observations do not tell
+        tensor = self.game.observation_tensor_shape()
+        self._tensor_shape = planes, rows, columns = fold(tensor, self.game.get_parameters())
+        self.observation_shape = planes + 1, rows, columns  # who moves: many of its observations do not tell
         self.prepare()
+        if self.game.max_game_length() + 1 > MOST_PLIES:
+            _say(f"{self.name}: games longer than {MOST_PLIES} plies end there as draws")
+        if rows * columns == 1:
+            _say(f"{self.name}: its observation, {tensor}, is no board; the network sees each number as a plane of "
+                 "one cell, so that its convolutions are plain layers")  # fmt: skip
 
     def begin(self) -> Any:
         return self.game.new_initial_state()
@@ -119,6 +127,32 @@ def gtp_words(game: Game) -> GtpWords:
 SPEC = GameSpec(gtp_words=gtp_words)
 
 
+def fold(shape: Sequence[int], parameters: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Planes, rows and columns of an observation of that shape, as far as the shape or the game's size tells them.
+
+    Numbers that make no board are planes of one cell each.
+    """
+    if len(shape) == 3:
+        return shape[0], shape[1], shape[2]
+    planes, cells = (shape[0], shape[1]) if len(shape) == 2 else (1, math.prod(shape))
+    rows, columns = (parameters.get(name, parameters.get(short)) for name, short in (("rows", "m"), ("columns", "n")))
+    size = parameters.get("board_size", parameters.get("size", math.isqrt(cells) if len(shape) == 2 else 0))
+    for height, width in ((rows, columns), (size, size)):
+        if isinstance(height, int) and isinstance(width, int) and height * width > 1 and cells % (height * width) == 0:
+            return planes * cells // (height * width), height, width
+    return (1, planes, cells) if len(shape) == 2 else (cells, 1, 1)
+
+
+_said: set[str] = set()
+
+
+def _say(sentence: str) -> None:
+    """Logs a sentence once."""
+    if sentence not in _said:
+        _said.add(sentence)
+        logger.info(sentence)
+
+
 def load_game(text: str) -> Any:
     """`pyspiel.load_game`; raises UnknownName, or GameError if the game does not fit."""
     try:
@@ -126,25 +160,46 @@ def load_game(text: str) -> Any:
     except ImportError as error:
         raise GameError(f'{PREFIX}{text} needs OpenSpiel: pip install -e ".[openspiel]"') from error
     name = text.partition("(")[0]
-    known = pyspiel.registered_names()
-    if name not in known:
-        raise UnknownName("OpenSpiel game", name, difflib.get_close_matches(name, known, n=5, cutoff=0.0))
+    kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
+    if name not in kinds:
+        raise UnknownName("OpenSpiel game", name, difflib.get_close_matches(name, kinds, n=5, cutoff=0.0))
+    parameters = kinds[name].parameter_specification
+    # a game made from another, as misere(game=...), is of no certain kind before it is loaded
+    if "game" not in parameters or kinds[name].dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
+        _check_kind(text, kinds[name])
+    elif kinds[name].max_num_players < 2:
+        raise GameError(f"the OpenSpiel game {text} cannot be used here: {TWO_PLAYERS}")
+    elif "game=" not in text:
+        raise GameError(
+            f"the OpenSpiel game {name} is made from another game, which `game` names, as in misere(game=tic_tac_toe())"
+        )
     try:
         game = pyspiel.load_game(text)
-    except pyspiel.SpielError as error:
-        reason = " ".join(str(error).split())
-        raise GameError(f"OpenSpiel cannot load {text!r}: {reason:.300}; write it as {name}(size=5)") from error
-    kind = game.get_type()
+    except Exception as error:  # not all that it raises is a SpielError
+        reason = " ".join(str(error).split()).rstrip(".")
+        examples = [f", as in {name}({key}={value})" for key, value in parameters.items() if value not in ("", {})]
+        takes = f"; its parameters are {', '.join(parameters)}" + "".join(examples[:1])
+        told = not parameters or "Available parameters" in reason
+        raise GameError(f"OpenSpiel cannot load {text!r}: {reason:.300}{'' if told else takes}") from error
+    _check_kind(text, game.get_type())
+    if game.num_players() != 2:
+        raise GameError(f"the OpenSpiel game {text} cannot be used here: {TWO_PLAYERS}")
+    return game
+
+
+def _check_kind(text: str, kind: Any) -> None:
+    """Raises GameError unless the type of a game says that it fits."""
+    from pyspiel import GameType
+
     wanted = {
-        "it must have two players": game.num_players() == 2,
-        "its players must move in turn": kind.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL,
-        "it must be free of chance": kind.chance_mode == pyspiel.GameType.ChanceMode.DETERMINISTIC,
-        "nothing may be hidden": kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION,
-        "it must be zero-sum": kind.utility == pyspiel.GameType.Utility.ZERO_SUM,
-        "its result must come at the end": kind.reward_model == pyspiel.GameType.RewardModel.TERMINAL,
+        TWO_PLAYERS: kind.min_num_players <= 2 <= kind.max_num_players,
+        "its players must move in turn": kind.dynamics == GameType.Dynamics.SEQUENTIAL,
+        "it must be free of chance": kind.chance_mode == GameType.ChanceMode.DETERMINISTIC,
+        "nothing may be hidden": kind.information == GameType.Information.PERFECT_INFORMATION,
+        "it must be zero-sum": kind.utility == GameType.Utility.ZERO_SUM,
+        "its result must come at the end": kind.reward_model == GameType.RewardModel.TERMINAL,
         "it must give observations as tensors": kind.provides_observation_tensor,
     }
     for words, holds in wanted.items():
         if not holds:
             raise GameError(f"the OpenSpiel game {text} cannot be used here: {words}")
-    return game
