@@ -15,7 +15,8 @@ from alphazero.commands.shared import parse
 from alphazero.errors import InputError, InvalidSetting, UnknownName
 from alphazero.game import registry
 from alphazero.matches.judge import open_players, title_of
-from alphazero.players.contestants import DEVICES, load_game
+from alphazero.nets.devices import DEVICES
+from alphazero.players.contestants import load_game
 from alphazero.progress import count_cores
 from alphazero.storage.files import check_output_file, write_json
 

@@ -20,7 +20,8 @@ from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import find_filter, plies_of
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.sprt import Sprt
-from alphazero.players.contestants import DEVICES, load_game, open_contestant
+from alphazero.nets.devices import DEVICES
+from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.human import HumanPlayer
 from alphazero.progress import count_cores
 from alphazero.storage.files import check_output_file, write_json

@@ -25,6 +25,7 @@ from alphazero.errors import InvalidSetting, RunFolderError, Stopped, UnknownNam
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
+from alphazero.nets.devices import choose_devices, name_devices, see_only
 from alphazero.players.contestants import open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import count_cores
@@ -33,8 +34,6 @@ from alphazero.storage.files import read_json, write_json
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach, check_growth, read_net_sizes, show_figures
 from alphazero.training.config import RunConfig
-from alphazero.training.worker_process import see_only
-from alphazero.training.workers import name_devices
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ class Options:
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        self.devices()
+        devices = choose_devices(self.device)
         if not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 31:
             raise InvalidSetting(
                 "--threads must lie between 1 and 1,024 and --seed between 0 and 2,147,483,647, "
@@ -70,23 +69,8 @@ class Options:
             )
         if self.deterministic and self.config.minutes:
             raise InvalidSetting("--deterministic and --minutes exclude each other: a time limit depends on the clock")
-        if self.deterministic and len(self.devices()) > 1:
+        if self.deterministic and len(devices) > 1:
             raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")
-
-    def devices(self) -> tuple[str, ...]:
-        """Those that `device` names; raises InputError."""
-        gpus = tuple(f"cuda:{i}" for i in range(torch.cuda.device_count()))
-        if self.device == "auto":
-            return gpus if len(gpus) > 1 else ("cuda",) if gpus else ("cpu",)
-        names, known = tuple(self.device.split(",")), ("cpu", "cuda", *gpus)
-        for name in names:
-            if name.startswith("cuda") and not gpus:
-                raise InvalidSetting(f"--device {name}: torch finds no CUDA device here; leave it out to use the CPU")
-            if name not in known:
-                raise UnknownName("device", name, ("auto", *known))
-        if len({name.split(":")[0] for name in names}) > 1 or (names[0] != "cpu" and len(set(names)) < len(names)):
-            raise InvalidSetting(f"--device takes different devices of one kind, not {self.device}")
-        return names
 
 
 def main(argv: list[str]) -> None:
@@ -159,7 +143,7 @@ def train(options: Options, loaded: LoadedGame, folder: Path, saved: dict[str, A
     if not saved:  # sizes that do not fit the board are refused before there is a run
         loaded.make_net(loaded.game, asdict(options.config.net))
     torch.manual_seed(options.seed)
-    devices = name_devices(options.devices())
+    devices = name_devices(choose_devices(options.device))
     see_only(devices[0])
     # what nobody can play against is refused before there is a run
     opponents = open_opponents(

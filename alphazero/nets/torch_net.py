@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from alphazero.errors import CheckpointError
 from alphazero.game import Game
+from alphazero.nets.devices import bf16_pays
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
 
@@ -28,13 +29,6 @@ GRAIN = 4
 """Calls are filled up to a multiple of this, so that the library's kernels meet few different shapes."""
 MASKED = -1e9
 """The logit of an illegal action."""
-
-
-def bf16_pays(device: torch.device) -> bool:
-    """The device multiplies bf16 in hardware."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.backends.mkldnn.is_available() and bool(torch.cpu._is_avx512_bf16_supported())
 
 
 class TorchNet(NeuralNet):
@@ -117,14 +111,14 @@ class TorchNet(NeuralNet):
         return TorchTrainer(self, weight_decay, max_gradient_norm, ema_decay, threads)
 
     def save(self, path: Path, card: Mapping[str, Any]) -> dict[str, Any]:
-        return save_checkpoint(path, on_processor(self.module.state_dict()), {**self.card, **card})
+        return save_checkpoint(path, to_arrays(self.module.state_dict()), {**self.card, **card})
 
     def load(self, path: Path) -> dict[str, Any]:
-        tensors, card = load_checkpoint(path)
+        arrays, card = load_checkpoint(path)
         if card.get("game") != self.card["game"]:
             raise CheckpointError(f"{path} plays {card.get('game')!r}, not {self.card['game']!r}: choose it by --game")
-        check_tensors(tensors, shapes(self.module.state_dict()), path)
-        self.module.load_state_dict(tensors)
+        check_tensors(arrays, shapes(self.module.state_dict()), path)
+        self.module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
         self.freeze()
         return card
 
@@ -182,6 +176,6 @@ def shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
-def on_processor(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors on the processor, contiguous."""
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
+    """The tensors as numpy arrays; those of the processor in the same memory."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}

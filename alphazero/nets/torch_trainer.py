@@ -18,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from alphazero.errors import TrainingError, is_out_of_memory
+from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
-from alphazero.nets.torch_net import MASKED, TorchNet, bf16_pays, on_processor, shapes
+from alphazero.nets.torch_net import MASKED, TorchNet, shapes, to_arrays
 from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
 
 logger = logging.getLogger(__name__)
@@ -209,10 +210,10 @@ class TorchTrainer(Trainer):
         return tensors
 
     def save(self, path: Path) -> dict[str, Any]:
-        return save_checkpoint(path, on_processor(self._tensors()), {"num_updates": self.num_updates})
+        return save_checkpoint(path, to_arrays(self._tensors()), {"num_updates": self.num_updates})
 
     def load(self, path: Path) -> None:
-        tensors, card = load_checkpoint(path)
+        arrays, card = load_checkpoint(path)
         self.num_updates = int(card["num_updates"])
         if self.num_updates:
             _, adam = self.optimizers
@@ -220,10 +221,10 @@ class TorchTrainer(Trainer):
                 step = torch.tensor(float(self.num_updates), device=parameter.device)
                 adam.state[parameter] = {"step": step} | {name: torch.zeros_like(parameter) for name in ADAM_MOMENTS}
         expected = self._tensors()
-        check_tensors(tensors, shapes(expected), path)
+        check_tensors(arrays, shapes(expected), path)
         with torch.no_grad():
             for name, tensor in expected.items():
-                tensor.copy_(tensors[name])
+                tensor.copy_(torch.from_numpy(arrays[name]))
         self._hand_out_buffers()
         self.finish()
 

@@ -36,6 +36,7 @@ from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LoadedGame
+from alphazero.nets.devices import choose_device
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.contestant_text import (
@@ -66,8 +67,6 @@ ADVICE = 400
 HINT = "or a checkpoint file, a run folder, or folder:GENERATION"
 PLAY = SearchConfig(noise_fraction=0.0)
 """How contestants search unless told otherwise: without the noise that self-play needs."""
-DEVICES = "auto", "cpu", "cuda"
-"""Where nets compute: `auto` is a GPU if there is one."""
 SIMULATIONS_PER_ACTION = 16
 """A net whose search halves considers one more action at the root for so many, if it did not learn with more of them:
 those that it leaves out are never looked at, however long it searches."""
@@ -112,7 +111,7 @@ def open_contestant(
 ) -> Player:
     """The player that `text` means; `simulations` is for those who search and do not say how much.
 
-    `device` is where nets compute, one of DEVICES. Raises UnknownName, InvalidSetting, or CheckpointError.
+    `device` is where nets compute: `auto`, `cpu` or `cuda`. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
     parts, kernels = _find_shipped(split_text(text), loaded), kernels_of(loaded.game)
     if parts.name in loaded.contestants:
@@ -287,18 +286,14 @@ def _find_checkpoint(text: str) -> tuple[Path, dict[str, Any]]:
 def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
     """The net of a checkpoint, a run folder or a shipped net; its card also has the `search` that it learned with.
 
-    `device` is one of DEVICES. Raises CheckpointError or InvalidSetting.
+    `device` is `auto`, `cpu` or `cuda`. Raises CheckpointError or InvalidSetting.
     """
-    import torch
-
     path, card = _find_checkpoint(str(find_checkpoint(text, loaded)))
     if card["game"] != loaded.game.name:
         raise CheckpointError(f"{path} is a net for {card['game']}, not for {loaded.game.name}")
     net = loaded.make_net(loaded.game, card["net"])
     net.load(path)
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InvalidSetting("--device cuda: torch finds no CUDA device here; leave it out to use the CPU")
-    net.use_device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
+    net.use_device(choose_device(device))
     net.card = {**net.card, **({"search": card["search"]} if "search" in card else {})}
     return net
 

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
-import torch
+import numpy as np
+import safetensors.numpy
 
 from alphazero.errors import CheckpointError, StorageError
 from alphazero.storage.files import atomic_write, open_regular, read_sealed_json, sha256_of_open, write_sealed_json
@@ -29,40 +29,47 @@ MAX_HEADER_BYTES = 1 << 20
 """Some 8,000 tensors; unpacking a header takes many times its bytes."""
 
 _DTYPES = {
-    torch.float64, torch.float32, torch.float16, torch.bfloat16,
-    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
+    "BOOL": "?",
 }  # fmt: skip
+"""numpy's names of the types that a file may hold. BF16, which numpy does not have, is read as float32."""
 _REMEDY = "use another checkpoint or fetch this one again"
 
 
-def save_checkpoint(path: str | Path, tensors: Mapping[str, torch.Tensor], card: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes the weights, then the card; returns the card as written. Refuses NaN and infinity before that."""
+def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes the weights, then the card; returns the card as written.
+
+    `path` ends in `.safetensors`. Raises CheckpointError for NaN, infinity and types that are not allowed, and writes
+    nothing then.
+    """
     weights_path, card_path = _pair(path)
-    # Copies, since safetensors refuses tensors that share memory (tied weights) or have gaps.
-    copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
-    for name, tensor in copies.items():
-        if problem := _problem(tensor):
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # safetensors takes no gaps
+    for name, array in whole.items():
+        if problem := _problem(array):
             raise CheckpointError(f"tensor {name!r} {problem}, so {weights_path} was not written")
-    content = safetensors.torch.save(copies)
+    content = safetensors.numpy.save(whole)
     _check_header(content[:8], len(content), weights_path)
     weights = {"file": weights_path.name, "bytes": len(content), "sha256": atomic_write(weights_path, content)}
     return write_sealed_json(card_path, {**card, "format": FORMAT, "weights": weights}, "card_sha256")
 
 
-def load_checkpoint(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Weights (on the CPU) and card of a checkpoint, both verified; `path` is either of the two files."""
+def load_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Weights and card of a checkpoint, both verified; `path` is either of the two files.
+
+    bfloat16 tensors come as float32, which holds all their values. Raises CheckpointError.
+    """
     weights_path, _ = _pair(path)
     card = read_card(path)
     content = _read_weights(weights_path, card["weights"])
     try:
-        tensors = safetensors.torch.load(content)
+        arrays = {name: _array(view) for name, view in safetensors.deserialize(content)}
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
         reason = f"{str(error)!r:.120}"  # it may quote names out of the file, line breaks and all
         raise CheckpointError(f"{weights_path} is no safetensors file of ours: {reason}; {_REMEDY}") from error
-    for name, tensor in tensors.items():
-        if problem := _problem(tensor):
+    for name, array in arrays.items():
+        if problem := _problem(array):
             raise CheckpointError(f"{weights_path}: tensor {name!r:.80} {problem}; {_REMEDY}")
-    return tensors, card
+    return arrays, card
 
 
 def read_card(path: str | Path) -> dict[str, Any]:
@@ -80,10 +87,8 @@ def read_card(path: str | Path) -> dict[str, Any]:
     raise CheckpointError(f"{card_path} does not describe the weights beside it; {_REMEDY}")
 
 
-def check_tensors(
-    tensors: Mapping[str, torch.Tensor], expected: Mapping[str, tuple[int, ...]], path: str | Path
-) -> None:
-    """Refuses tensors whose names or shapes differ from the expected ones; the message names them."""
+def check_tensors(tensors: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]], path: str | Path) -> None:
+    """Refuses arrays whose names or shapes differ from the expected ones; the message names them."""
     problems = [f"{name!r:.80} is missing" for name in expected if name not in tensors]
     problems += [f"{name!r:.80} does not belong there" for name in tensors if name not in expected]
     problems += [
@@ -132,9 +137,18 @@ def _check_header(first_bytes: bytes, num_bytes: int, path: Path) -> None:
         raise CheckpointError(f"{path} announces an absurd header of {length:,} bytes; {_REMEDY}")
 
 
-def _problem(tensor: torch.Tensor) -> str:
-    if tensor.dtype not in _DTYPES:
-        return f"has type {tensor.dtype}, which is not allowed"
-    if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+def _array(view: Mapping[str, Any]) -> np.ndarray:
+    """One tensor of a file, in memory of its own."""
+    if view["dtype"] == "BF16":  # the upper halves of float32
+        return (np.frombuffer(view["data"], "<u2").astype(np.uint32) << 16).view(np.float32).reshape(view["shape"])
+    if view["dtype"] not in _DTYPES:
+        raise ValueError(f"type {view['dtype']} is not allowed")
+    return np.frombuffer(view["data"], _DTYPES[view["dtype"]]).reshape(view["shape"]).copy()
+
+
+def _problem(array: np.ndarray) -> str:
+    if array.dtype.newbyteorder("<") not in map(np.dtype, _DTYPES.values()):
+        return f"has type {array.dtype}, which is not allowed"
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
         return "holds a number that is not finite"
     return ""

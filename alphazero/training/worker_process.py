@@ -25,6 +25,7 @@ import numpy as np
 from alphazero.errors import InputError, Stopped, TrainingError
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
+from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.cuda_search import make_evaluators
 from alphazero.search.evaluator import Evaluator
@@ -196,17 +197,6 @@ class _Stop(threading.Event):
 
     def is_set(self) -> bool:
         return bool(self._counts[STOP])
-
-
-def see_only(device: str) -> str:
-    """Makes `cuda:NUMBER` the only GPU that this process sees, before it has used any; returns what it is called then.
-
-    torch's and numba's current device is that of a thread: with one GPU there is nothing to choose for each thread.
-    """
-    kind, _, number = device.partition(":")
-    if number:
-        os.environ["CUDA_VISIBLE_DEVICES"] = number
-    return kind
 
 
 def _serve(connection: Connection, counts: Any, work: WorkerSettings) -> None:

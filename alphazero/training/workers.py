@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -229,16 +228,6 @@ class Workers:
             game_stride=self._total,
         )  # fmt: skip
         return WorkerProcess(work, setup.weights, setup.stop)
-
-
-def name_devices(devices: Sequence[str]) -> list[str]:
-    """`cuda:i` by the number or name that `see_only` wants, where this process sees not all GPUs of the machine."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    if not visible:
-        return list(devices)
-    names = visible.split(",")
-    kinds = [device.partition(":") for device in devices]
-    return [f"{kind}:{names[int(number)]}" if number else kind for kind, _, number in kinds]
 
 
 def _raise_first(parts: Sequence[Future[None]]) -> None:

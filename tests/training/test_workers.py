@@ -15,7 +15,6 @@ from alphazero.game import registry
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
-from alphazero.training.workers import name_devices
 from tests.training.test_coach import TINY, gate_that_passes
 
 
@@ -62,18 +61,6 @@ def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path:
     for devices in (["cpu", "cpu"], ["cuda"]):
         with RunFolder.open(tmp_path) as folder, pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"):
             Coach(registry.load("tictactoe"), TINY, folder, seed=3, threads=2, devices=devices)
-
-
-@pytest.mark.parametrize(
-    ("visible", "named"),
-    [(None, ["cuda:0", "cuda:1"]), ("2,5", ["cuda:2", "cuda:5"]), ("GPU-a,GPU-b", ["cuda:GPU-a", "cuda:GPU-b"])],
-)
-def test_gpus_are_named_as_the_machine_does(visible: str | None, named: list[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if visible:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert name_devices(["cuda:0", "cuda:1"]) == named
-    assert name_devices(["cpu"]) == ["cpu"] and name_devices(["cuda"]) == ["cuda"]
 
 
 def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,89 @@
+"""The devices that networks compute on: names from the command line, which GPU a process sees, and bf16.
+
+torch is imported when a function needs it, so that commands can check their options without it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from alphazero.errors import InvalidSetting, UnknownName
+
+if TYPE_CHECKING:
+    import torch
+
+DEVICES = "auto", "cpu", "cuda"
+"""Where the networks of players compute: `auto` is a GPU if there is one."""
+
+
+def choose_device(name: str) -> str:
+    """`cpu` or `cuda`, as one of DEVICES means here; raises InputError."""
+    import torch
+
+    if name not in DEVICES:
+        raise UnknownName("device", name, DEVICES)
+    if name == "cuda" and not torch.cuda.is_available():
+        raise no_gpu(name)
+    return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def choose_devices(names: str) -> tuple[str, ...]:
+    """The devices of a run: every GPU for `auto`, else those that `names` lists, as `cuda:0,cuda:1`; raises InputError.
+
+    `cpu,cpu` is two processes on the processor.
+    """
+    import torch
+
+    gpus = tuple(f"cuda:{i}" for i in range(torch.cuda.device_count()))
+    if names == "auto":
+        return gpus if len(gpus) > 1 else ("cuda",) if gpus else ("cpu",)
+    chosen, known = tuple(names.split(",")), ("cpu", "cuda", *gpus)
+    for name in chosen:
+        if name.startswith("cuda") and not gpus:
+            raise no_gpu(name)
+        if name not in known:
+            raise UnknownName("device", name, ("auto", *known))
+    if len({name.split(":")[0] for name in chosen}) > 1 or (chosen[0] != "cpu" and len(set(chosen)) < len(chosen)):
+        raise InvalidSetting(f"--device takes different devices of one kind, not {names}")
+    return chosen
+
+
+def no_gpu(name: str) -> InvalidSetting:
+    """The error for a GPU that is not there."""
+    return InvalidSetting(f"--device {name}: torch finds no CUDA device here; leave it out to use the CPU")
+
+
+def name_devices(devices: Sequence[str]) -> list[str]:
+    """The devices with the numbers of this machine, as `see_only` takes them.
+
+    They differ from torch's where CUDA_VISIBLE_DEVICES hides GPUs from this process.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if not visible:
+        return list(devices)
+    names = visible.split(",")
+    kinds = [device.partition(":") for device in devices]
+    return [f"{kind}:{names[int(number)]}" if number else kind for kind, _, number in kinds]
+
+
+def see_only(device: str) -> str:
+    """Makes `cuda:NUMBER` the only GPU that this process sees; returns its name from then on, `cuda`.
+
+    Call it before the process uses a GPU. torch's and numba's current device is that of a thread: with one GPU there is
+    nothing to choose for each thread.
+    """
+    kind, _, number = device.partition(":")
+    if number:
+        os.environ["CUDA_VISIBLE_DEVICES"] = number
+    return kind
+
+
+def bf16_pays(device: torch.device) -> bool:
+    """The device multiplies bf16 in hardware."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.backends.mkldnn.is_available() and bool(torch.cpu._is_avx512_bf16_supported())
