@@ -42,10 +42,12 @@ setup(
             "pytest-xdist>=3.6",
             "ruff>=0.12",
             "setuptools>=77",
+            "wandb>=0.19",
         ],
         "plot": ["matplotlib>=3.9"],
         "openspiel": ["open_spiel>=1.6"],
         "cuda": ["numba-cuda[cu13]>=0.30"],
         "tensorboard": ["tensorboard>=2.18"],
+        "wandb": ["wandb>=0.19"],
     },
 )

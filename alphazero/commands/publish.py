@@ -33,8 +33,9 @@ from alphazero.settings import config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import check_output_file, read_json
 from alphazero.storage.run_folder import read_metrics, resolve_checkpoint
-from alphazero.training.coach import ORIGINS, show_figures
 from alphazero.training.config import RunConfig
+from alphazero.training.metrics import show_figures
+from alphazero.training.run_state import ORIGINS
 
 logger = logging.getLogger(__name__)
 

@@ -12,28 +12,27 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting, RunFolderError, Stopped, UnknownName
+from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
-from alphazero.nets.devices import choose_devices, name_devices, see_only
-from alphazero.players.contestants import open_opponents
-from alphazero.players.player import Player
+from alphazero.nets.devices import choose_devices
 from alphazero.progress import count_cores
-from alphazero.settings import config_from_dict, settings_changed
-from alphazero.storage.files import read_json, write_json
-from alphazero.storage.run_folder import RunFolder
-from alphazero.training.coach import Coach, check_growth, read_net_sizes, show_figures
+from alphazero.settings import config_from_dict
+from alphazero.training import run as training
+from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
+from alphazero.training.metrics import show_figures
+from alphazero.training.run import TrainedRun
+from alphazero.training.run_state import read_net_sizes
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +57,8 @@ class Options:
     """The same seed and number of threads give the same run."""
     deterministic: bool = False
     """Nothing depends on the clock or the order of sums: a resumed run equals an uninterrupted one bit for bit."""
+    wandb: str = ""
+    """Show the figures in this project of Weights & Biases too; WANDB_MODE=offline needs no account."""
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
@@ -81,14 +82,12 @@ def main(argv: list[str]) -> None:
         raise UnknownName("preset", given.preset, presets)
     folder = _choose_folder(given.run, given.resume, loaded.game.name)
     defaults = _defaults(given, loaded)
-    saved: dict[str, Any] = {}
     if given.resume:
-        saved = read_saved(folder, given.game)
+        saved = training.read_saved(folder, given.game)
         config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"))
-        saved["settings"] = asdict(config)  # with the defaults of settings that are younger than the run
         defaults = replace(defaults, config=config, threads=saved["threads"], seed=saved["seed"])
     options = parse(Options, argv, default=defaults, command="train")
-    train(options, loaded, folder, saved)
+    train(options, loaded, folder)
 
 
 def _first_look(argv: list[str]) -> argparse.Namespace:
@@ -121,72 +120,32 @@ def _choose_folder(run: str, resume: bool, game_name: str) -> Path:
     return Path("runs") / f"{game_name}-{newest + (not resume)}"
 
 
-def read_saved(folder: Path, game: str) -> dict[str, Any]:
-    """The `config.json` of a run of `game`; raises InputError."""
-    if not (folder / "config.json").exists():
-        raise RunFolderError(f"{folder} is not a run folder: leave --resume out to begin a run there")
-    saved = read_json(folder / "config.json")
-    if not isinstance(saved, dict) or set(saved) != {"game", "seed", "threads", "settings"}:
-        raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
-    if not all(isinstance(saved[name], int) for name in ("seed", "threads")):
-        raise RunFolderError(f"{folder / 'config.json'} is damaged: seed and threads must be whole numbers")
-    if saved["game"] != game:
-        raise RunFolderError(f"{folder} is a run of {saved['game']}, not of {game}: add --game {saved['game']}")
-    return saved
+def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
+    """Trains to the end, or to an interruption, and says how strong the net is and what to do next."""
+    preset = "settings of the run" if options.resume else f"preset {options.preset}"
+    logger.info("%s, %s, with %d threads, in %s", loaded.game.name, preset, options.threads, folder)
+    received: list[int] = []
+    with contextlib.ExitStack() as stack:
 
+        def begin(coach: Coach) -> None:
+            stack.enter_context(_stopping_in_order(coach.stop, received))
 
-def train(options: Options, loaded: LoadedGame, folder: Path, saved: dict[str, Any]) -> None:
-    """Runs the coach to the end, or to an interruption, and says how strong the net is and what to do next."""
-    settings = {
-        "game": options.game, "seed": options.seed, "threads": options.threads, "settings": asdict(options.config),
-    }  # fmt: skip
-    if not saved:  # sizes that do not fit the board are refused before there is a run
-        loaded.make_net(loaded.game, asdict(options.config.net))
-    torch.manual_seed(options.seed)
-    devices = name_devices(choose_devices(options.device))
-    see_only(devices[0])
-    # what nobody can play against is refused before there is a run
-    opponents = open_opponents(
-        options.config.evaluation.opponents, "--evaluation.opponents", loaded,
-        seed=options.seed, threads=options.threads, device=devices[0].partition(":")[0],
-    )  # fmt: skip
-    if options.config.initial_net and not saved:
-        check_growth(options.config, read_net_sizes(options.config.initial_net, loaded))
-    open_folder = RunFolder.open(folder) if saved else RunFolder.create(folder, settings)
-    with open_folder as run:
-        changed = settings_changed(saved, settings) if saved else []
-        if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
-            raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
-        for line in changed:
-            logger.info("changed on resume: %s", line)
-        name = loaded.game.name
-        preset = "settings of the run" if saved else f"preset {options.preset}"
-        logger.info("%s, %s, with %d threads, in %s", name, preset, options.threads, run.path)
-        flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
-        command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
-        coach = Coach(
-            loaded, options.config, run, seed=options.seed, threads=options.threads, devices=devices,
-            deterministic=options.deterministic,
+        run = training.train(
+            loaded, options.config, folder, game_name=options.game, seed=options.seed, threads=options.threads,
+            devices=choose_devices(options.device), deterministic=options.deterministic, resume=options.resume,
+            wandb=options.wandb, on_start=begin,
         )  # fmt: skip
-
-        def keep_settings() -> None:
-            if changed:  # not sooner: settings that are refused must not be met again by the next --resume
-                write_json(run.path / "config.json", settings)
-
-        with _stopping_in_order(coach.stop) as received, contextlib.closing(coach):
-            try:
-                coach.run(keep_settings)
-                _conclude(coach, opponents, run, options.game, loaded, command)
-            except Stopped:
-                done = coach.saved_generation
-                print(f"\nstopped; all up to generation {done} is saved. Go on with:\n  {command}", file=sys.stderr)
-                raise SystemExit(128 + received[0]) from None
+    flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
+    command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
+    if run.stopped:
+        print(f"\nstopped; all up to generation {run.generation} is saved. Go on with:\n  {command}", file=sys.stderr)
+        raise SystemExit(128 + (received or [signal.SIGINT])[0])
+    _conclude(run, options, command)
 
 
 @contextlib.contextmanager
-def _stopping_in_order(stop: threading.Event) -> Iterator[list[int]]:
-    """The first Ctrl-C (or SIGTERM) sets `stop`, a second one leaves at once; gives the numbers received."""
-    received: list[int] = []
+def _stopping_in_order(stop: threading.Event, received: list[int]) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) sets `stop`, a second one leaves at once; `received` gets their numbers."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         if received:
@@ -196,22 +155,18 @@ def _stopping_in_order(stop: threading.Event) -> Iterator[list[int]]:
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield received
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _conclude(
-    coach: Coach, opponents: list[Player], run: RunFolder, game: str, loaded: LoadedGame, command: str
-) -> None:
-    evaluation = coach.evaluate(opponents)
-    simulations = coach.config.evaluation.simulations
-    best = f"The best net is that of generation {coach.best_generation}"
-    if coach.best_generation == 0:
-        best = (
-            f"No candidate has passed the gate: the best net is still {coach.config.initial_net or 'the untrained one'}"
-        )
+def _conclude(run: TrainedRun, options: Options, command: str) -> None:
+    evaluation, config = run.evaluation, options.config
+    simulations = config.evaluation.simulations
+    best = f"The best net is that of generation {run.best_generation}"
+    if run.best_generation == 0:
+        best = f"No candidate has passed the gate: the best net is still {config.initial_net or 'the untrained one'}"
     print(f"\n{best}. With {simulations} simulations it scores")
     for match in evaluation["matches"]:
         low, high = match["score_interval"]
@@ -221,15 +176,15 @@ def _conclude(
         )
     if evaluation["benchmark"]:
         print(f"Without a search: {show_figures(evaluation['benchmark'])}.")
-    print(f"Everything lies in {run.path}. Next:")
-    chosen = [] if game in registry.NAMES else ["--game", game]
-    rival = "best" if "best" in loaded.nets else "mcts:400"
-    config, more = coach.config, ["--generations", str(2 * coach.config.generations)]
+    print(f"Everything lies in {run.folder}. Next:")
+    chosen = [] if options.game in registry.NAMES else ["--game", options.game]
+    rival = "best" if "best" in run.loaded.nets else "mcts:400"
+    more = ["--generations", str(2 * config.generations)]
     more += ["--minutes", f"{2 * config.minutes:g}"] * (config.minutes > 0)
     for what, words in (
-        ("play against it", command_line("pit", run.path, "human", *chosen)),
-        ("pit it against another player", command_line("pit", run.path, rival, *chosen)),
+        ("play against it", command_line("pit", run.folder, "human", *chosen)),
+        ("pit it against another player", command_line("pit", run.folder, rival, *chosen)),
         ("train on", f"{command} {shlex.join(more)}"),
-        ("see how it went, in a browser", command_line("report", run.path)),
+        ("see how it went, in a browser", command_line("report", run.folder)),
     ):
         print(f"  {words:<60}  # {what}")

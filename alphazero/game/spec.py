@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from alphazero.nets.neural_net import NeuralNet
     from alphazero.players.player import Player
     from alphazero.training.config import RunConfig
+    from alphazero.training.selfplay.value_targets import ValueTargets
 
 Truth = Callable[[Position], Mapping[int, str]]
 """The exact result of every legal action in words ("wins in 5"), the best first; empty if that takes too long."""
@@ -37,7 +38,7 @@ are perfect. In a game without draws, the positions that are as near to it as th
 Part = str | Callable[..., Any]
 """A function, or where to import it from: `.net:make_net` beside the SPEC, or `my_package.net:make_net`."""
 
-PARTS = ("presets", "make_net", "make_benchmark", "make_truth", "make_balance", "gtp_words")
+PARTS = ("presets", "make_net", "make_benchmark", "make_truth", "make_balance", "value_targets", "gtp_words")
 """The parts that are one function each."""
 
 
@@ -60,6 +61,8 @@ class GameSpec:
     """`(game) -> Truth`: exact results for people, in games that have a solver."""
     make_balance: Part | None = None
     """`(game) -> AreBalanced`: balanced openings, in games that know exact values of early positions at once."""
+    value_targets: Part | None = None
+    """`(recordings, settings) -> targets`: another value target, as in `alphazero.training.selfplay.value_targets`."""
     gtp_name: str = ""
     """The game's name in the Go Text Protocol; empty = its own name."""
     gtp_vertex: Callable[[str], str] | None = None
@@ -97,6 +100,7 @@ class LoadedGame:
     """Checkpoints that are shipped with the framework by name, as `best`."""
     make_truth: Callable[[Game], Truth] | None = None
     make_balance: Callable[[Game], AreBalanced] | None = None
+    value_targets: ValueTargets | None = None
     gtp_words: Callable[[Game], GtpWords] = default_words
 
     @property

@@ -1,270 +1,180 @@
-"""The loop: self-play, learning, the gate, evaluation, a checkpoint; again, until the run is over; and resuming it."""
+"""The loop: self-play, learning, the gate, the benchmark, a checkpoint; again, until the run is over."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
 from typing import Any
 
-import numpy as np
-
-from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, Stopped
-from alphazero.game.kernels import Kernels
-from alphazero.game.spec import LoadedGame
+from alphazero.errors import Stopped
 from alphazero.matches.arena import MatchResult, gate_decided, play_match
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.nets.resnet import NetConfig
-from alphazero.players.contestants import find_checkpoint
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.settings import config_from_dict
-from alphazero.storage.checkpoint import read_card
-from alphazero.storage.files import read_npz, sha256_of, write_json, write_npz
-from alphazero.storage.run_folder import Manifest, RunFolder
-from alphazero.training.config import RunConfig
-from alphazero.training.health import Watch, describe_samples, oscillation
-from alphazero.training.learner import Learner
-from alphazero.training.replay_buffer import MAX_BYTES, ReplayBuffer, Samples, read_samples
-from alphazero.training.selfplay import play_games
-from alphazero.training.worker_process import TrainingJob
-from alphazero.training.workers import SelfPlayCounts, WorkerPlan, Workers
+from alphazero.storage.files import write_json
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.health import describe_samples
+from alphazero.training.metrics import Metrics, TensorBoard, Tracker, show_duration
+from alphazero.training.replay_buffer import Samples
+from alphazero.training.run_state import UNCONTESTED, RunState, prepare
+from alphazero.training.selfplay import SelfPlayCounts, play_games
+from alphazero.training.workers import RunPlan
 
 logger = logging.getLogger(__name__)
 
-UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
-"""The gate's figures of a net that had no gate to pass."""
-ORIGINS = ("started_from", "learned_from_games_of")
-"""What the card of generation 0 says of the net that a run began with, whose weights it has or not."""
+SELF_PLAY_SHARE = 0.1
+"""Share of --minutes that the self-play of a generation takes; then it ends with fewer games."""
+GATE_SHARE = 0.05
+"""Share of --minutes that the gate of a generation takes, by what self-play says of the speed."""
+MATCHES_SHARE = 0.2
+"""The matches at the end take so much time again, in units of --minutes; where games are slow, they are fewer."""
+LEAST_GATE_GAMES = 4
+PLIES_TO_JUDGE = 2
+"""Plies after which it is clear how long a match takes."""
 
 
-def read_net_sizes(name: str, loaded: LoadedGame) -> NetConfig:
-    """The sizes of the game's net in a checkpoint or run; raises InputError."""
-    path = find_checkpoint(name, loaded)
-    card = read_card(path)
-    if card.get("game") != loaded.game.name:
-        raise CheckpointError(f"{path} plays {card.get('game')!r}, not {loaded.game.name!r}")
-    return config_from_dict(NetConfig, card.get("net"), f"net on the card of {path}")
+class _TooSlow(Exception):
+    """A match takes longer than it may."""
 
-
-def check_growth(config: RunConfig, playing: NetConfig) -> None:
-    """Raises InvalidSetting if the net of sizes `playing` would play for ever, as there is no gate to pass."""
-    if config.net != playing and not config.gate.enabled:
-        raise InvalidSetting(
-            f"a fresh network learns from the games of --initial-net {config.initial_net} until it passes the "
-            "gate, which is off: leave --net... out to begin with its sizes, or leave the gate on"
-        )
+    def __init__(self, expected_seconds: float):
+        self.expected_seconds = expected_seconds
 
 
 class Coach:
-    """One run: `run` goes on from the newest generation in the folder to the end."""
+    """One run: `prepare` gets it ready, `run` goes on from the newest generation in the folder to the end.
+
+    Use it in a `with` statement, which prepares the run and ends its processes:
+
+        with RunFolder.create("runs/mine", {}) as folder, Coach(RunPlan(...), folder) as coach:
+            coach.run()
+    """
 
     def __init__(
-        self, loaded: LoadedGame, config: RunConfig, folder: RunFolder, *, seed: int, threads: int,
-        devices: Sequence[str], deterministic: bool = False,
-    ):  # fmt: skip
-        """`devices`: the network's, ours first; all play, and learn. `deterministic`: as in `workers.Setup`."""
-        if config.learner.batch_size < 2 * len(devices):
-            raise InvalidSetting(
-                f"--learner.batch-size must be {2 * len(devices)} or more, since {len(devices)} devices share a batch"
-            )
-        self.loaded, self.config, self.folder = loaded, config, folder
-        self.seed, self.threads = seed, threads
-        self.devices = [device.partition(":")[0] for device in devices]
-        """Their kinds: a run can go on with other GPUs, if they are as many."""
-        self.deterministic = deterministic
-        self._begin = folder.newest_valid()
-        if self._begin:  # before anything is compiled
-            self._check_place(self._begin.state)
-        logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
-        self.kernels = Kernels(loaded.game)
-        playing = self._sizes_that_play()
-        check_growth(config, playing)
-        self.net, self.best = self._make_net(config.net), self._make_net(playing)
-        # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
-        self.net.use_threads(1)
-        self.learner = Learner(self.net, config.learner, seed, max(1, threads // len(devices)))
-        self.replay = ReplayBuffer(self.kernels, config.replay)
-        self.stop = threading.Event()
-        """Set it, and the run raises Stopped where it can be left: within a second."""
-        self._plan = WorkerPlan(
-            loaded, config, playing, devices, threads, seed,
-            self._begin.state.get("slots") if self._begin else None,
-            deterministic, lambda: self._checkpoint(self.best_generation), self.stop,
-        )  # fmt: skip
-        self.workers = Workers(self._plan, self.kernels, self.best)
-        logger.info("%s", self.workers.describe())
-        self.benchmark = loaded.make_benchmark(loaded.game) if loaded.make_benchmark else None
-        self.generation = 0
-        self.saved_generation = 0
-        """The last one that is wholly on disk."""
-        self.best_generation = 0
-        self.seconds = 0.0
-        self._cpu_of_closed = 0.0
-        """Processor seconds of processes that are gone."""
-        self.replay_files: dict[str, str] = {}
-        self.watch = Watch()
-        self.benchmark_history: list[float] = []
+        self, plan: RunPlan, folder: RunFolder, trackers: Sequence[Tracker] = (), stop: threading.Event | None = None
+    ):
+        self.plan, self.folder, self.config = plan, folder, plan.config
+        self.stop = stop or threading.Event()
+        """Set it from any thread, and `run` and `evaluate` raise Stopped within about a second; all generations so far
+        are saved."""
+        self.state: RunState
+        """There from `prepare` on, as are the next two."""
+        self.metrics: Metrics
+        self.benchmark: Any
+        """Scores a player, `(player) -> {name: figure}`, or None if the game has no benchmark."""
+        self._trackers = (TensorBoard(folder.path), *trackers)
         self._said_share = False
 
+    def prepare(self) -> None:
+        """Compiles the search, makes the nets and starts the workers; reads the run from its folder, or begins it.
+
+        Raises InputError about what does not fit, before anything of a run that goes on is changed.
+        """
+        self.state = prepare(self.plan, self.folder, self.stop)
+        self.metrics = Metrics(self.folder.metrics(), self._trackers)
+        loaded = self.plan.loaded
+        self.benchmark = loaded.make_benchmark(loaded.game) if loaded.make_benchmark else None
+
     def close(self) -> None:
-        """Ends the processes, if there are any."""
-        self.workers.close()
+        """Ends the run's processes; a second call does nothing."""
+        if hasattr(self, "state"):
+            self.state.close()
 
-    def _make_net(self, sizes: NetConfig) -> NeuralNet:
-        net = self.loaded.make_net(self.loaded.game, asdict(sizes))
-        net.use_determinism(self.deterministic)
-        net.use_device(self.devices[0])
-        return net
+    def __enter__(self) -> Coach:
+        self.prepare()
+        return self
 
-    def _sizes_that_play(self) -> NetConfig:
-        """Those of the network that learns, unless the run begins with a net of others and has not outgrown it."""
-        name = self.config.initial_net
-        if not name:
-            return self.config.net
-        return read_net_sizes(str(self._checkpoint(self._begin.state["best"])) if self._begin else name, self.loaded)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
-    def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Trains until the generations or the minutes are used up; `on_ready` is called when nothing is refused."""
-        if self._begin is None:
-            self._write_initial_net()
-            self._commit({})
-        else:
-            self._restore(self._begin)
-        on_ready()
-        if self._grows:
+    def run(self) -> None:
+        """Trains until the generations or the minutes are used up; raises Stopped when `stop` is set."""
+        if self.state.grows:
             net = self.config.initial_net
             logger.info("a fresh network learns from the games of %s until it passes the gate", net)
         while not self.finished():
             self._play_generation()
 
-    def _write_initial_net(self) -> None:
-        """Writes generation 0: the untrained net, or the one to start from."""
-        figures, name = dict(UNCONTESTED), self.config.initial_net
-        net = self.best if self._grows else self.net
-        if name:
-            card = net.load(find_checkpoint(name, self.loaded))
-            origin = "learned_from_games_of" if self._grows else "started_from"
-            self.learner.begin()
-            figures[origin] = {"net": name, "card_sha256": card["card_sha256"]}
-        self._save(net, figures)
-        self.best.load(self._checkpoint(0))
-
     def finished(self) -> bool:
         """The generations or the minutes are used up."""
         minutes = self.config.minutes
-        return self.generation >= self.config.generations or 0 < minutes * 60 <= self.seconds
+        return self.state.generation >= self.config.generations or 0 < minutes * 60 <= self.state.seconds
 
     def progress(self) -> float:
-        """How far the run is, from 0 to 1; the learning rate follows it."""
-        by_count = self.generation / self.config.generations
-        return max(by_count, self.seconds / 60 / self.config.minutes) if self.config.minutes else by_count
+        """The share of the run that is done, from 0 to 1; the learning rate follows it."""
+        by_count = self.state.generation / self.config.generations
+        return max(by_count, self.state.seconds / 60 / self.config.minutes) if self.config.minutes else by_count
+
+    def seconds_left(self) -> float:
+        """About how long the rest of the run will take, if its generations take as long as those so far."""
+        state, config = self.state, self.config
+        left = state.seconds / max(1, state.generation) * max(0, config.generations - state.generation)
+        return min(left, max(0.0, config.minutes * 60 - state.seconds)) if config.minutes else left
 
     def _leave_if_asked(self) -> None:
         if self.stop.is_set():
             raise Stopped
 
     def _play_generation(self) -> None:
+        state = self.state
         begin, cpu_begin = time.monotonic(), self._cpu_seconds()
-        generation = self.generation + 1
+        generation = state.generation + 1
         samples, play_figures = self._self_play(generation)
-        play_figures |= describe_samples(self.kernels, samples, self.net)
-        self.replay.add(generation, samples)
-        name = f"replay_{generation:04d}.npz"
-        self.replay_files[name] = write_npz(self.folder.path / name, samples.arrays())
-        kept = {f"replay_{number:04d}.npz" for number, _ in self.replay.generations}
-        self.replay_files = {name: sha for name, sha in self.replay_files.items() if name in kept}
+        play_figures |= describe_samples(state.kernels, samples, state.net)
+        state.add_samples(generation, samples)
         learn_figures = self._learn(generation, len(samples))
-        gate_figures = self._gate(generation)
-        self.generation = generation
-        self._save(self.net, gate_figures)
-        if gate_figures["promoted"]:
-            self._let_it_play(generation)
-        self.workers.forget()  # also of a net that stays, so that a resumed run meets the same cache
-        benchmark = self.benchmark(self._player("candidate", self.net, 0)) if self.benchmark else {}
-        progress_figures = self._describe_progress(benchmark)
-        self.seconds += time.monotonic() - begin
-        cpu_seconds = round(self._cpu_seconds() - cpu_begin, 3)
+        gate_figures = self._gate(generation, self._gate_games(play_figures))
+        state.save_candidate(generation, gate_figures)
+        benchmark = self.benchmark(self._player("candidate", state.net, 0)) if self.benchmark else {}
+        # a fresh network has much to learn before the gate says anything about the run
+        since_promotion = None if state.grows else generation - state.best_generation
+        progress_figures = self.metrics.describe_progress(benchmark, since_promotion)
+        state.seconds += time.monotonic() - begin
         figures = {
-            "generation": generation, "seconds": round(self.seconds, 3), "cpu_seconds": cpu_seconds, **play_figures
+            "generation": generation, "seconds": round(state.seconds, 3),
+            "cpu_seconds": round(self._cpu_seconds() - cpu_begin, 3),
+            **play_figures, **learn_figures, **gate_figures, **benchmark, **progress_figures,
         }  # fmt: skip
-        figures |= learn_figures | gate_figures
-        self._commit(figures | benchmark | progress_figures)
-        self._say(figures, benchmark)
-        for warning in self.watch.new_warnings(figures | progress_figures):
-            logger.warning("%s", warning)
+        state.commit(figures)
+        self.metrics.add(figures, self.config.generations, self.seconds_left())
 
-    def _let_it_play(self, generation: int) -> None:
-        """The network of that generation takes over self-play."""
-        checkpoint = self._checkpoint(generation)
-        self.best_generation = generation
-        if not self._grows:
-            self.best.load(checkpoint)
-            return
-        # who plays a network of other sizes must be made anew, and goes on with the games of before
-        games = self._games_in_progress()
-        self._cpu_of_closed += sum(worker.cpu_seconds for worker in self.workers.all)
-        slots = self.workers.num_slots
-        self._plan = replace(self._plan, net=self.config.net, slots=slots)
-        self.workers.close()
-        self.best = self._make_net(self.config.net)
-        self.best.load(checkpoint)
-        self.workers = Workers(self._plan, self.kernels, self.best)
-        if self.workers.num_slots < slots:
-            raise DeviceMemoryError(
-                f"the network that has passed the gate leaves the GPU too little memory for {slots} games at once, "
-                "which are in progress: free some and go on with --resume, or begin with a smaller --net..."
-            )
-        self._go_on_with(games)
-        logger.info("the fresh network plays from now on, %s", self.workers.describe())
-
-    @property
-    def _grows(self) -> bool:
-        """A net of other sizes than that which learns still plays."""
-        return self._plan.net != self.config.net
-
-    def _describe_progress(self, benchmark: dict[str, float]) -> dict[str, Any]:
-        """Figures of the run as a whole, after the benchmark of a generation."""
-        figures: dict[str, Any] = {}
-        if not self._grows:  # a fresh network has much to learn before the gate says anything about the run
-            figures["generations_since_promotion"] = self.generation - self.best_generation
-        if benchmark:
-            self.benchmark_history.append(next(iter(benchmark.values())))
-            figures["benchmark_oscillation"] = oscillation(self.benchmark_history)
-            figures["benchmark_figures"] = list(benchmark)
-        return figures
+    def _cpu_seconds(self) -> float:
+        """Processor time so far, that of the worker processes included."""
+        return time.process_time() + self.state.cpu_seconds_of_workers
 
     def _self_play(self, generation: int) -> tuple[Samples, dict[str, Any]]:
-        wanted = self.config.self_play.games_per_generation
-        begin = time.monotonic()
-        before = self.workers.played()
+        wanted, most_seconds = self.config.self_play.games_per_generation, self._share_of_minutes(SELF_PLAY_SHARE)
+        workers, begin = self.state.workers, time.monotonic()
+        before = workers.played()
 
         def counts() -> tuple[SelfPlayCounts, float]:
-            return self.workers.played() - before, max(1e-9, time.monotonic() - begin)
+            return workers.played() - before, max(1e-9, time.monotonic() - begin)
 
         with Progress(f"generation {generation}: self-play") as progress:
 
             def show() -> None:
                 now, seconds = counts()
                 progress.show(
-                    min(1.0, now.games / wanted),
+                    min(1.0, max(now.games / wanted, seconds / most_seconds)),
                     f"{now.games} of {wanted} games, {now.positions / seconds:,.0f} positions/s, "
                     f"{now.simulations / seconds:,.0f} simulations/s",
                 )
 
-            samples = play_games(self.workers.all, wanted, self.stop, self.net.use_threads, show)
+            samples = play_games(workers.all, wanted, self.stop, self.state.net.use_threads, show, most_seconds)
         self._leave_if_asked()
         played, seconds = counts()
-        share = self.workers.share_of_network(played, seconds)
+        share = workers.share_of_network(played, seconds)
         if not self._said_share:
-            logger.info("self-play asks the network %.0f%% of what it can answer alone", 100 * share)
+            logger.info("self-play uses %.0f%% of the network's capacity", 100 * share)
             self._said_share = True
         return samples, {
             "games": played.games,
@@ -277,14 +187,11 @@ class Coach:
             "self_play_seconds": round(seconds, 3),
         }
 
-    def _cpu_seconds(self) -> float:
-        """Processor time so far, that of the worker processes included."""
-        return time.process_time() + self._cpu_of_closed + sum(worker.cpu_seconds for worker in self.workers.all)
-
     def _learn(self, generation: int, num_new: int) -> dict[str, Any]:
-        begin = time.monotonic()
-        training_set = self.replay.training_set()
-        num_updates = self.learner.num_updates(num_new)
+        begin, state = time.monotonic(), self.state
+        training_set = state.replay.training_set()
+        num_updates = state.learner.num_updates(num_new)
+        job = state.training_job(num_updates, generation, self.progress())
         with Progress(f"generation {generation}: learning") as progress:
             done = 0
 
@@ -296,26 +203,22 @@ class Coach:
                     done / num_updates, ", ".join(f"{name.replace('_', ' ')} {x:.3f}" for name, x in losses.items())
                 )
 
-            path = self.folder.path
-            job = TrainingJob(
-                path / f"learner_{self.generation:04d}.safetensors", tuple(path / name for name in self.replay_files),
-                num_updates, generation, self.progress(),
+            losses = state.workers.learn(
+                state.learner.trainer, job,
+                lambda: state.learner.learn(training_set, num_updates, generation, job.progress, show),
             )  # fmt: skip
-            losses = self.workers.learn(
-                self.learner.trainer, job,
-                lambda: self.learner.learn(training_set, num_updates, generation, job.progress, show),
-            )  # fmt: skip
+        batch_size = self.config.learner.batch_size
         return {name: round(loss, 5) for name, loss in losses.items()} | {
             "updates": num_updates,
-            "sample_reuse": round(num_updates * min(self.config.learner.batch_size, len(training_set)) / num_new, 3),
-            "draws_per_position": round(num_updates * self.config.learner.batch_size / len(training_set), 3),
-            "window_generations": len(self.replay.generations),
+            "sample_reuse": round(num_updates * min(batch_size, len(training_set)) / num_new, 3),
+            "draws_per_position": round(num_updates * batch_size / len(training_set), 3),
+            "window_generations": len(state.replay.generations),
             "window_positions": len(training_set),
-            "learning_rate": self.learner.learning_rate(self.progress(), self.config.learner.warmup_updates),
+            "learning_rate": state.learner.learning_rate(self.progress(), self.config.learner.warmup_updates),
             "learning_seconds": round(time.monotonic() - begin, 3),
         }
 
-    def _gate(self, generation: int) -> dict[str, Any]:
+    def _gate(self, generation: int, num_games: int) -> dict[str, Any]:
         gate = self.config.gate
         if not gate.enabled:
             return dict(UNCONTESTED)
@@ -325,18 +228,18 @@ class Coach:
             def show(result: MatchResult) -> None:
                 self._leave_if_asked()
                 progress.show(
-                    result.num_games / gate.games,
+                    result.num_games / num_games,
                     f"score {result.score:.2f} after {result.num_games} games (promoted from {gate.threshold:.2f})",
                 )
 
             result = play_match(
-                self.kernels,
-                self._player("candidate", self.net, gate.simulations),
-                self._player("best", self.best, gate.simulations),
-                gate.games,
-                self.seed + generation,
+                self.state.kernels,
+                self._player("candidate", self.state.net, gate.simulations),
+                self._player("best", self.state.best, gate.simulations),
+                num_games,
+                self.plan.seed + generation,
                 on_progress=show,
-                decided=gate_decided(gate.threshold, gate.games),
+                decided=gate_decided(gate.threshold, num_games),
             )
         return {
             "gate_score": round(result.score, 4),
@@ -349,156 +252,77 @@ class Coach:
     def _player(self, name: str, net: NeuralNet, simulations: int) -> Player:
         """The network with a search of so many simulations; its policy alone for 0."""
         config = replace(self.config.search, num_simulations=simulations, noise_fraction=0.0) if simulations else None
-        return make_net_player(name, self.kernels, net, config, seed=self.seed, threads=self.threads)
+        return make_net_player(name, self.state.kernels, net, config, seed=self.plan.seed, threads=self.plan.threads)
 
-    def _say(self, figures: dict[str, Any], benchmark: dict[str, float]) -> None:
-        gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.2f}"
-        shown = f", {show_figures(benchmark)}" if benchmark else ""
-        logger.info(
-            "generation %d/%d after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
-            self.generation, self.config.generations, _duration(self.seconds), figures["games"], figures["positions"],
-            figures["policy_loss"], figures["value_loss"], gate,
-            "promoted" if figures["promoted"] else "not promoted", shown, _duration(self.seconds_left()),
-        )  # fmt: skip
+    # --- no more time than --minutes ---------------------------------------------------------------------------------
 
-    def seconds_left(self) -> float:
-        """About what the generations to come will take, if they take as long as those so far."""
-        left = self.seconds / max(1, self.generation) * max(0, self.config.generations - self.generation)
-        return min(left, max(0.0, self.config.minutes * 60 - self.seconds)) if self.config.minutes else left
+    def _share_of_minutes(self, share: float) -> float:
+        """Seconds; infinitely many if the run has no time limit."""
+        return share * 60 * self.config.minutes or math.inf
 
-    # --- on disk -----------------------------------------------------------------------------------------------------
-
-    def _checkpoint(self, generation: int) -> Path:
-        return self.folder.path / f"generation_{generation:04d}.safetensors"
-
-    def _save(self, net: NeuralNet, figures: dict[str, Any]) -> None:
-        """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
-        kept = ("gate_score", "promoted", *ORIGINS)
-        card = {"generation": self.generation, "search": asdict(self.config.search)}
-        card |= {name: figure for name, figure in figures.items() if name in kept}
-        net.save(self._checkpoint(self.generation), card)
-
-    def _commit(self, figures: dict[str, Any]) -> None:
-        """Writes all that the next generation starts from; the manifest comes last and makes it count."""
-        path, number = self.folder.path, f"{self.generation:04d}"
-        learner = path / f"learner_{number}.safetensors"
-        self.learner.trainer.save(learner)
-        games = write_npz(path / f"games_{number}.npz", self._games_in_progress())
-        files = {f"games_{number}.npz": games, **self.replay_files}
-        for checkpoint in {self._checkpoint(self.generation), self._checkpoint(self.best_generation), learner}:
-            for file in (checkpoint, checkpoint.with_suffix(".json")):
-                files[file.name] = sha256_of(file)
-        if figures:
-            self.folder.append_metrics(figures)
-            self._show_in_tensorboard(figures)
-        state = {
-            "best": self.best_generation,
-            "seconds": self.seconds,
-            "seed": self.seed,
-            "threads": self.threads,
-            "devices": self.devices,
-            "slots": self.workers.num_slots,
-            "replay": [number for number, _ in self.replay.generations],
-        }
-        self.folder.commit(self.generation, files, state)
-        self.saved_generation = self.generation
-
-    def _show_in_tensorboard(self, figures: dict[str, Any]) -> None:
-        """Adds the figures to the run's TensorBoard events, if TensorBoard is installed."""
-        if importlib.util.find_spec("tensorboard") is None:
-            return
-        from torch.utils.tensorboard import SummaryWriter
-
-        # one short-lived writer a generation: nothing is left open, and a redone generation replaces its first try
-        with SummaryWriter(self.folder.path / "events", purge_step=self.generation) as writer:
-            for name, value in figures.items():
-                if isinstance(value, int | float):
-                    writer.add_scalar(name, value, self.generation)
-
-    def _check_place(self, state: dict[str, Any]) -> None:
-        path, devices = self.folder.path, state.get("devices", self.devices)  # older runs do not tell
-        if state["threads"] != self.threads or state["seed"] != self.seed:
-            raise RunFolderError(
-                f"{path} was begun with --threads {state['threads']} --seed {state['seed']}: go on with the same"
-            )
-        if devices != self.devices:
-            raise RunFolderError(
-                f"{path} was begun on {len(devices)} x {devices[0]}, and this is {len(self.devices)} x "
-                f"{self.devices[0]}: choose as many devices of the same kind by --device"
-            )
-
-    def _restore(self, manifest: Manifest) -> None:
-        path, state = self.folder.path, manifest.state
-        self.folder.truncate_metrics(manifest.generation)
-        self.generation = self.saved_generation = manifest.generation
-        for metrics in self.folder.metrics():
-            if names := metrics.get("benchmark_figures"):
-                self.benchmark_history.append(metrics[names[0]])
-            self.watch.new_warnings(metrics)  # have been given
-        self.best_generation = state["best"]
-        self.seconds = state["seconds"]
-        self.learner.trainer.load(path / f"learner_{self.generation:04d}.safetensors")
-        self.best.load(self._checkpoint(self.best_generation))
-        self._go_on_with(read_npz(path / f"games_{self.generation:04d}.npz", MAX_BYTES))
-        for number in state["replay"]:
-            name = f"replay_{number:04d}.npz"
-            self.replay.add(number, read_samples(path / name))
-            self.replay_files[name] = manifest.files[name]
-        logger.info("going on after generation %d of %d", self.generation, self.config.generations)
-
-    def _games_in_progress(self) -> dict[str, np.ndarray]:
-        """Of all who play; `_go_on_with` takes them back."""
-        return {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
-
-    def _go_on_with(self, games: Mapping[str, np.ndarray]) -> None:
-        """Raises RunFolderError where others play them than those who began them."""
-        path = self.folder.path
-        if f"games_{len(self.workers.all) - 1}" not in games or f"games_{len(self.workers.all)}" in games:
-            raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same --device")
-        for i, worker in enumerate(self.workers.all):
-            if len(games[f"games_{i}"]) != worker.num_slots:
-                raise RunFolderError(
-                    f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
-                    f"{worker.num_slots}; leave --self-play.num-slots, --self-play.games-per-generation and "
-                    "--deterministic as they are, and the GPU's memory to the run"
-                )
-            worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
+    def _gate_games(self, play_figures: dict[str, Any]) -> int:
+        """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""
+        gate, rate = self.config.gate, play_figures["simulations_per_s"]
+        if not self.plan.loaded.game.compiled:
+            rate /= len(self.state.workers.all)  # a match is played by one process
+        seconds = play_figures["plies_per_game"] * gate.simulations / max(rate, 1e-9)
+        games = self._share_of_minutes(GATE_SHARE) / max(seconds, 1e-9)
+        return gate.games if games >= gate.games else min(gate.games, max(LEAST_GATE_GAMES, 2 * int(games / 2)))
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
-    def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:
-        """The best network's `benchmark` figures and `matches` against `opponents`, as many games as configured.
+    def describe_matches(self, opponents: Sequence[Player]) -> str:
+        """A sentence on the matches after the last generation."""
+        names, limit = ", ".join(opponent.name for opponent in opponents), self._share_of_minutes(MATCHES_SHARE)
+        sentence = f"after the last generation the best net plays {self.config.evaluation.games} games against {names}"
+        if math.isfinite(limit):
+            sentence += f"; that comes on top of --minutes, about {show_duration(limit)} at most (slow games are fewer)"
+        return sentence
 
-        Kept in `evaluation.json` too.
+    def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:
+        """The best network's `benchmark` figures and its `matches` against `opponents`, as many games as configured.
+
+        With --minutes the games are fewer where they are slow. Written to `evaluation.json` too.
         """
-        settings = self.config.evaluation
+        state, settings = self.state, self.config.evaluation
         results = []
         for opponent in opponents:
-            with Progress(f"evaluation against {opponent.name}") as progress:
-
-                def show(result: MatchResult, progress: Progress = progress) -> None:
-                    self._leave_if_asked()
-                    progress.show(result.num_games / settings.games, f"score {result.score:.2f}")
-
-                player = self._player("best", self.best, settings.simulations)
-                match = play_match(
-                    self.kernels, player, opponent, settings.games, self.seed, on_progress=show
-                )  # fmt: skip
-            results.append({"opponent": opponent.name, "simulations": settings.simulations, **match.as_dict()})
+            player = self._player("best", state.best, settings.simulations)
+            match = self._play_in_time(
+                player, opponent, settings.games, self._share_of_minutes(MATCHES_SHARE) / len(opponents)
+            )
+            results.append({
+                "opponent": opponent.name, "simulations": settings.simulations, "opening_plies": match.opening_plies,
+                **match.as_dict(),
+            })  # fmt: skip
         evaluation = {
-            "generation": self.best_generation,
-            "benchmark": self.benchmark(self._player("best", self.best, 0)) if self.benchmark else {},
+            "generation": state.best_generation,
+            "benchmark": self.benchmark(self._player("best", state.best, 0)) if self.benchmark else {},
             "matches": results,
         }
         write_json(self.folder.path / "evaluation.json", evaluation)
         return evaluation
 
+    def _play_in_time(self, player: Player, opponent: Player, num_games: int, seconds: float) -> MatchResult:
+        """A match of `num_games`, or of fewer that take about so many seconds, at least two.
 
-def show_figures(figures: dict[str, float]) -> str:
-    """A benchmark's figures for people."""
-    return ", ".join(f"{name.replace('_', ' ')} {figure:.3f}" for name, figure in figures.items())
+        After PLIES_TO_JUDGE plies of all games it is clear how long they take: then fewer are begun anew.
+        """
+        plies = self.metrics.lines[-1]["plies_per_game"] if self.metrics.lines else 0.0
+        times: list[float] = []
+        with Progress(f"evaluation against {opponent.name}") as progress:
 
+            def show(result: MatchResult) -> None:
+                self._leave_if_asked()
+                times.append(time.monotonic())  # from the first ply on: before it, players may compile what they need
+                if len(times) == PLIES_TO_JUDGE + 1 and num_games > 2:
+                    expected = (times[-1] - times[0]) * plies / PLIES_TO_JUDGE
+                    if expected > seconds:
+                        raise _TooSlow(expected)
+                progress.show(result.num_games / num_games, f"score {result.score:.2f}")
 
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+            try:
+                return play_match(self.state.kernels, player, opponent, num_games, self.plan.seed, on_progress=show)
+            except _TooSlow as slow:
+                fewer = max(2, 2 * int(num_games * seconds / slow.expected_seconds / 2))
+        return self._play_in_time(player, opponent, fewer, math.inf)

@@ -2,56 +2,58 @@
 
 For games whose rules run as Python, which on threads would take turns; and for devices other than the run's first. A
 process makes its own game, network and search from the same settings, and gets weights and samples as paths of files.
-What it plays does not depend on where it runs: the games are those that a thread would have played.
+Its games do not depend on where it runs: a thread would have played the same ones.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import os
+import pickle
 import signal
+import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InputError, Stopped, TrainingError
+from alphazero.errors import InputError, InvalidSetting, Stopped, TrainingError
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.cuda_search import make_evaluators
-from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.learner import Learner, LearnerConfig
 from alphazero.training.replay_buffer import ReplayBuffer, ReplayConfig, Samples, read_samples
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, SelfPlayCounts, ValueTargets, lambda_returns
 
-GAMES, POSITIONS, SIMULATIONS, CPU_MILLISECONDS, STOP = range(5)
-"""What the processes share: counts of the one that plays, and the other's wish that it stop."""
+CPU_MILLISECONDS, STOP, COUNTS = 0, 1, slice(2, 7)
+"""Places in the memory that the processes share: STOP is the parent's wish, all else is the child's."""
 SECONDS_TO_LEAVE = 5.0
-"""After so long a process that was asked to end is killed."""
+"""A process that was asked to end is killed after so long."""
 PAUSE = 0.2
 """Seconds between two looks at what a process has done."""
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a process needs to begin."""
+    """All that a process needs to begin."""
 
     load: Callable[[], LoadedGame]
     """Makes the game anew; can be sent to a process."""
     net: Mapping[str, Any]
     """Settings of the network that learns."""
     playing_net: Mapping[str, Any]
-    """Settings of the one that plays."""
+    """Settings of the network that plays."""
     config: SelfPlayConfig
     search: SearchConfig
     replay: ReplayConfig
@@ -67,14 +69,16 @@ class WorkerSettings:
     seed: int
     first_game: int
     game_stride: int
+    value_targets: ValueTargets | None = None
+    """None: the game's own."""
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What all who learn together must agree on."""
+    """The part of a generation's learning on which all processes that learn together must agree."""
 
     weights: Path
-    """What `Trainer.save` wrote after the generation before."""
+    """Written by `Trainer.save` after the generation before."""
     replay: tuple[Path, ...]
     """The files of the generations in the window, the oldest first."""
     num_updates: int
@@ -82,97 +86,121 @@ class TrainingJob:
     progress: float
 
 
-class WorkerProcess:
-    """Stands for a `SelfPlay` in another process, and for its evaluator's counts."""
+def check_sendable(part: Callable[..., Any], name: str) -> None:
+    """Raises InvalidSetting unless another process can find the function by its module and name."""
+    with contextlib.suppress(Exception):
+        pickle.dumps(part)
+        if part.__module__ != "__main__" or hasattr(sys.modules["__main__"], "__file__"):
+            return
+    raise InvalidSetting(
+        f"this run plays in processes of its own, which cannot load its {name}, {getattr(part, '__name__', part)}: "
+        "define it at the top level of a module (a .py file) and import it from there"
+    )
 
-    def __init__(self, work: WorkerSettings, weights: Callable[[], Path], stop: threading.Event):
-        """`weights` says which checkpoint is to play; once `stop` is set, a process that is gone is no fault."""
+
+class ChildProcess:
+    """A process and the connection to it."""
+
+    def __init__(self, settings: WorkerSettings, stop: threading.Event):
+        """Once `stop` is set, a process that is gone is no fault."""
         context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
-        self.num_slots = work.num_slots
-        self.num_requests = self.num_evaluations = 0
-        self._weights, self._stop = weights, stop
-        self._counts = context.Array("q", [0] * 5, lock=False)  # a process that dies would take a lock with it
+        self._stop = stop
+        self.shared = context.Array("q", [0] * 7, lock=False)  # a process that dies would take a lock with it
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._counts, work), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, self.shared, settings), daemon=True)
         with _without_interruption():
-            self._process.start()
+            self.process.start()
         theirs.close()
 
-    @property
-    def num_games(self) -> int:
-        """Played so far, as the two below."""
-        return int(self._counts[GAMES])
-
-    @property
-    def num_positions(self) -> int:
-        return int(self._counts[POSITIONS])
-
-    @property
-    def num_simulations(self) -> int:
-        return int(self._counts[SIMULATIONS])
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time of the process, since it began."""
-        return int(self._counts[CPU_MILLISECONDS]) / 1000
-
-    def play(self, num_games: int, stop: threading.Event | None = None) -> Samples:
-        """As `SelfPlay.play`, by the weights of now."""
-        samples, self.num_requests, self.num_evaluations = self._ask("play", stop, num_games, self._weights())
-        return samples
-
-    def join(self, meeting: Path, rank: int, size: int) -> None:
-        """As `Trainer.join`, of the network that learns there."""
-        self._ask("join", None, meeting, rank, size)
-
-    def learn(self, job: TrainingJob) -> None:
-        """Its part of a generation's learning, which goes on at the same time in all processes that have joined."""
-        self._ask("learn", None, job)
-
-    def state(self) -> dict[str, np.ndarray]:
-        return self._ask("state")
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        self._ask("restore", None, state)
-
-    def clear(self) -> None:
-        """The process forgets its evaluations whenever it starts to play."""
-
-    def close(self) -> None:
-        """Ends the process."""
-        self.ask_to_end()
-        self._process.join(SECONDS_TO_LEAVE)
-        if self._process.is_alive():
-            self._process.kill()
-
-    def ask_to_end(self) -> None:
-        """`close` without waiting."""
-        self._counts[STOP] = 1
-        self._connection.close()
-
-    def _ask(self, command: str, stop: threading.Event | None = None, *arguments: Any) -> Any:
+    def ask(self, command: str, *arguments: Any, stop: threading.Event | None = None) -> Any:
+        """The answer to a command; passes on `stop` and raises what the process raised."""
         try:
             self._connection.send((command, arguments))
             while not self._connection.poll(PAUSE):
                 if stop is not None and stop.is_set():
-                    self._counts[STOP] = 1
-                if not self._process.is_alive() and not self._connection.poll():
+                    self.shared[STOP] = 1
+                if not self.process.is_alive() and not self._connection.poll():
                     raise EOFError
             kind, answer = self._connection.recv()
         except (EOFError, OSError):
             if self._stop.is_set():  # whoever asked for it may have asked the process as well
                 raise Stopped from None
-            self._process.join(SECONDS_TO_LEAVE)
+            self.process.join(SECONDS_TO_LEAVE)
             raise TrainingError(
-                f"a process of self-play has died (exit code {self._process.exitcode}): too little memory, or killed? "
+                f"a process of self-play has died (exit code {self.process.exitcode}): too little memory, or killed? "
                 "Go on with --resume"
             ) from None
-        self._counts[STOP] = 0
+        self.shared[STOP] = 0
         if kind == "mistake":
             raise answer
         if kind == "bug":
             raise RuntimeError(f"in a process of self-play:\n{answer}")
         return answer
+
+    def ask_to_end(self) -> None:
+        """`close` without waiting."""
+        self.shared[STOP] = 1
+        self._connection.close()
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.ask_to_end()
+        self.process.join(SECONDS_TO_LEAVE)
+        if self.process.is_alive():
+            self.process.kill()
+
+
+class WorkerProcess:
+    """A `Worker` in another process."""
+
+    def __init__(self, child: ChildProcess, num_slots: int, weights: Callable[[], Path]):
+        """`weights()` is the checkpoint that plays."""
+        self.child, self.num_slots, self._weights = child, num_slots, weights
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time of the process since it began."""
+        return int(self.child.shared[CPU_MILLISECONDS]) / 1000
+
+    def counts(self) -> SelfPlayCounts:
+        """As `SelfPlay.counts`, a moment ago."""
+        return SelfPlayCounts(*self.child.shared[COUNTS])
+
+    def play(self, num_games: int, stop: threading.Event | None = None, seconds: float = math.inf) -> Samples:
+        """As `SelfPlay.play`, by the weights of now."""
+        samples: Samples = self.child.ask("play", num_games, seconds, self._weights(), stop=stop)
+        return samples
+
+    def state(self) -> dict[str, np.ndarray]:
+        """As `SelfPlay.state`."""
+        state: dict[str, np.ndarray] = self.child.ask("state")
+        return state
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """As `SelfPlay.restore`."""
+        self.child.ask("restore", state)
+
+    def forget(self) -> None:
+        """Does nothing: the process clears its cache whenever it starts to play."""
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.child.close()
+
+
+class LearnerProcess:
+    """A part of the learning in another process, which may be that of a worker."""
+
+    def __init__(self, child: ChildProcess):
+        self.child = child
+
+    def join(self, meeting: Path, rank: int, size: int) -> None:
+        """As `Trainer.join`, of the network that learns there."""
+        self.child.ask("join", meeting, rank, size)
+
+    def learn(self, job: TrainingJob) -> None:
+        """Its part of a generation's learning, which goes on at the same time in all processes that have joined."""
+        self.child.ask("learn", job)
 
 
 @contextlib.contextmanager
@@ -189,43 +217,41 @@ def _without_interruption() -> Iterator[None]:
 
 
 class _Stop(threading.Event):
-    """The wish to stop, as a worker asks for it."""
+    """The parent's wish to stop, as a worker asks for it."""
 
-    def __init__(self, counts: Any):
+    def __init__(self, shared: Any):
         super().__init__()
-        self._counts = counts
+        self._shared = shared
 
     def is_set(self) -> bool:
-        return bool(self._counts[STOP])
+        return bool(self._shared[STOP])
 
 
-def _serve(connection: Connection, counts: Any, work: WorkerSettings) -> None:
-    """What runs in the process: answers until the other end is closed."""
+def _serve(connection: Connection, shared: Any, settings: WorkerSettings) -> None:
+    """Runs in the process: answers until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    work = replace(work, device=see_only(work.device))
-    made: tuple[SelfPlay, NeuralNet, Any] | None = None
-    student, learning = RemoteLearner(work), False
+    settings = replace(settings, device=see_only(settings.device))
+    worker: ServedWorker | None = None
+    learner = RemoteLearner(settings)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is left to play for
         while True:
             command, arguments = connection.recv()
+            learning, failed = command in ("join", "learn"), False
             try:
-                if command in ("join", "learn"):
-                    learning = True
-                    answer = getattr(student, command)(*arguments)
-                    counts[CPU_MILLISECONDS] = int(1000 * time.process_time())
-                    connection.send(("done", answer))
-                    learning = False
-                    continue
-                if made is None:
-                    made = _make(work)
-                connection.send(("done", _answer(*made, command, arguments, counts)))
-            except InputError as error:
-                connection.send(("mistake", _as_sentence(error)))
+                if not learning and worker is None:
+                    worker = ServedWorker(settings, shared)
+                answer = getattr(learner if learning else worker, command)(*arguments)
+                shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
+                connection.send(("done", answer))
             except (BrokenPipeError, ConnectionResetError):
                 raise
+            except InputError as error:
+                connection.send(("mistake", _as_sentence(error)))
+                failed = True
             except Exception:
                 connection.send(("bug", traceback.format_exc()))
-            if learning:  # has failed, and others must not wait for it
+                failed = True
+            if failed and learning:  # others must not wait for it
                 os._exit(1)
 
 
@@ -237,88 +263,73 @@ def _as_sentence(error: InputError) -> InputError:
 
 
 class RemoteLearner:
-    """The learning of one process."""
+    """The learning of this process; its methods are the commands of `LearnerProcess`."""
 
-    def __init__(self, work: WorkerSettings):
-        self._work = work
+    def __init__(self, settings: WorkerSettings):
+        self._settings = settings
         self._samples: dict[Path, Samples] = {}
 
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `Trainer.join`."""
-        work = self._work
-        self._kernels, net = _make_net(work, work.net)
-        self._learner = Learner(net, work.learner, work.seed, work.threads)
+        settings = self._settings
+        _, self._kernels, net = _make_net(settings, settings.net)
+        self._learner = Learner(net, settings.learner, settings.seed, settings.threads)
         self._learner.trainer.join(meeting, rank, size)
 
     def learn(self, job: TrainingJob) -> None:
-        """As the coach does at the same time."""
+        """The same as the coach does at the same time."""
         self._samples = {
             path: self._samples[path] if path in self._samples else read_samples(path) for path in job.replay
         }
-        replay = ReplayBuffer(self._kernels, self._work.replay)
+        replay = ReplayBuffer(self._kernels, self._settings.replay)
         for number, samples in enumerate(self._samples.values()):
             replay.generations.append((number, samples))
         self._learner.trainer.load(job.weights)
         self._learner.learn(replay.training_set(), job.num_updates, job.generation, job.progress)
 
 
-def _answer(
-    worker: SelfPlay, net: NeuralNet, evaluate: Any, command: str, arguments: tuple[Any, ...], counts: Any
-) -> Any:
-    if command == "state":
-        return worker.state()
-    if command == "restore":
-        return worker.restore(*arguments)
-    num_games, weights = arguments
-    net.load(weights)
-    evaluator = evaluate if isinstance(evaluate, Evaluator) else None
-    if evaluator:
-        evaluator.clear()
-    with _counting(worker, counts):
-        samples = worker.play(num_games, _Stop(counts))
-    return samples, evaluator.num_requests if evaluator else 0, evaluator.num_evaluations if evaluator else 0
+class ServedWorker:
+    """The games of this process; its methods are the commands of `WorkerProcess`."""
 
+    def __init__(self, settings: WorkerSettings, shared: Any):
+        self._shared = shared
+        loaded, kernels, self._net = _make_net(settings, settings.playing_net)
+        self._net.use_threads(1)
+        evaluate = make_evaluators(kernels, self._net, 1, settings.cache_size)[0]
+        self._worker = SelfPlay(
+            kernels, settings.config, settings.search, evaluate, settings.num_slots, settings.seed,
+            settings.first_game, settings.game_stride, settings.value_targets or loaded.value_targets or lambda_returns,
+        )  # fmt: skip
+        self.state, self.restore = self._worker.state, self._worker.restore
 
-def _make(work: WorkerSettings) -> tuple[SelfPlay, NeuralNet, Any]:
-    kernels, net = _make_net(work, work.playing_net)
-    net.use_threads(1)
-    evaluate = make_evaluators(kernels, net, 1, work.cache_size)[0]
-    worker = SelfPlay(
-        kernels, work.config, work.search, evaluate, work.num_slots, work.seed, work.first_game, work.game_stride
-    )
-    return worker, net, evaluate
+    def play(self, num_games: int, seconds: float, weights: Path) -> Samples:
+        """Plays by the checkpoint `weights`; shows the counts to the parent meanwhile."""
+        self._net.load(weights)
+        self._worker.forget()
+        over = threading.Event()
+        thread = threading.Thread(target=self._show_counts, args=(over,), daemon=True)
+        thread.start()
+        try:
+            return self._worker.play(num_games, _Stop(self._shared), seconds)
+        finally:
+            over.set()
+            thread.join()
 
-
-def _make_net(work: WorkerSettings, settings: Mapping[str, Any]) -> tuple[Kernels, NeuralNet]:
-    loaded = work.load()
-    net = loaded.make_net(loaded.game, settings)
-    net.use_determinism(work.deterministic)
-    net.use_device(work.device)
-    return Kernels(loaded.game), net
-
-
-class _counting:
-    """Copies the counts of a worker to where the other process sees them, now and then."""
-
-    def __init__(self, worker: SelfPlay, counts: Any):
-        self._worker, self._counts, self._over = worker, counts, threading.Event()
-        self._thread = threading.Thread(target=self._copy, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _copy(self) -> None:
+    def _show_counts(self, over: threading.Event) -> None:
         while True:
-            over = self._over.wait(PAUSE)
-            worker = self._worker
-            played = [worker.num_games, worker.num_positions, worker.num_simulations]
-            self._counts[:STOP] = [*played, int(1000 * time.process_time())]
+            last = over.wait(PAUSE)
+            self._shared[COUNTS] = astuple(self._worker.counts())
+            self._shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
             parent = multiprocessing.parent_process()
             if parent is not None and not parent.is_alive():
                 os._exit(1)  # nobody is left to play for, and the games would go on for minutes
-            if over:
+            if last:
                 return
+
+
+def _make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple[LoadedGame, Kernels, NeuralNet]:
+    loaded = settings.load()
+    net = loaded.make_net(loaded.game, net_settings)
+    net.use_determinism(settings.deterministic)
+    net.use_device(settings.device)
+    return loaded, Kernels(loaded.game), net

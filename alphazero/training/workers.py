@@ -1,4 +1,4 @@
-"""Who plays the games of a run: threads beside the coach, and processes for slow rules and for further devices."""
+"""The workers of a run: threads beside the coach, and processes for slow rules and for further devices."""
 
 from __future__ import annotations
 
@@ -7,99 +7,117 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.cuda_search import as_many_as_fit, make_evaluators, runs_on_device
 from alphazero.search.evaluator import Evaluator
+from alphazero.settings import check_ranges
 from alphazero.training.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.config import RunConfig
-from alphazero.training.selfplay import SelfPlay
-from alphazero.training.worker_process import SECONDS_TO_LEAVE, TrainingJob, WorkerProcess, WorkerSettings
+from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, ValueTargets, Worker, lambda_returns
+from alphazero.training.worker_process import (
+    SECONDS_TO_LEAVE,
+    ChildProcess,
+    LearnerProcess,
+    TrainingJob,
+    WorkerProcess,
+    WorkerSettings,
+    check_sendable,
+)
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class WorkerPlan:
-    """What decides who plays what."""
+class RunPlan:
+    """The game, the settings and the place of a run."""
 
     loaded: LoadedGame
     config: RunConfig
-    net: NetConfig
-    """Sizes of the network that plays; `config.net` has those of the one that learns."""
     devices: Sequence[str]
-    """The first is the coach's own."""
+    """Where the networks are; the first one is the coach's own."""
     threads: int
-    """Processor threads of all together."""
+    """Processor threads of all devices together."""
     seed: int
-    slots: int | None
-    """Games at once for each worker that a run had before, which it goes on with where they were chosen."""
     deterministic: bool
-    """How many games a GPU plays at once must not depend on how fast it is, nor sums on the order of their parts."""
-    weights: Callable[[], Path]
-    """The checkpoint that is to play."""
-    stop: threading.Event
+    """Nothing depends on the clock, as the number of games at once on a GPU does, nor on the order of sums."""
+    value_targets: ValueTargets | None = None
+    """Takes the place of the game's own value target."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "setting", threads=(1, 1024), seed=(0, (1 << 31) - 1))
+        if self.config.learner.batch_size < 2 * len(self.devices):
+            raise InvalidSetting(
+                f"--learner.batch-size must be {2 * len(self.devices)} or more, since {len(self.devices)} devices "
+                "share a batch"
+            )
+        if self.deterministic and self.config.minutes:
+            raise InvalidSetting("--deterministic and --minutes exclude each other: a time limit depends on the clock")
+        if self.deterministic and len(self.devices) > 1:
+            raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")
 
     @property
     def threads_each(self) -> int:
-        """For each device."""
+        """Processor threads for each device."""
         return max(1, self.threads // len(self.devices))
 
-
-@dataclass(frozen=True)
-class SelfPlayCounts:
-    """Counts of self-play."""
-
-    games: int
-    positions: int
-    simulations: int
-    requests: int
-    """What searches on the processor asked for."""
-    evaluations: int
-    """What of that the networks were asked, since no answer was kept."""
-
-    def __sub__(self, other: SelfPlayCounts) -> SelfPlayCounts:
-        return SelfPlayCounts(*(now - then for now, then in zip(astuple(self), astuple(other), strict=True)))
+    @property
+    def device_kinds(self) -> list[str]:
+        """`cpu` or `cuda` for each device: a run can go on with other GPUs, if they are as many."""
+        return [device.partition(":")[0] for device in self.devices]
 
 
 class Workers:
-    """All who play, in an order that numbers their games; and those of them who learn on further devices."""
+    """All workers, in an order that numbers their games; and the processes that learn on further devices."""
 
-    def __init__(self, setup: WorkerPlan, kernels: Kernels, net: NeuralNet):
-        """`net` is the one that plays, on the first device."""
-        self._plan, self._kernels, self._net = setup, kernels, net
+    def __init__(
+        self,
+        plan: RunPlan,
+        kernels: Kernels,
+        net: NeuralNet,
+        sizes: NetConfig,
+        slots: int | None,
+        weights: Callable[[], Path],
+        stop: threading.Event,
+    ):
+        """`net`, of `sizes`, plays on the first device; `weights()` is its checkpoint.
+
+        `slots`: games at once for each worker of a run that goes on, where they were chosen by trying.
+        """
+        self._plan, self._kernels, self._net = plan, kernels, net
+        self._sizes, self._slots, self._weights, self._stop = sizes, slots, weights, stop
         self._on_gpu = runs_on_device(kernels, net)
         self._leave: Callable[[], None] | None = None
         self._meeting: tempfile.TemporaryDirectory[str] | None = None
         """Where the processes that learn together meet; needed as long as they do."""
-        evaluators = make_evaluators(kernels, net, setup.threads_each, setup.config.cache_size)
+        evaluators = make_evaluators(kernels, net, plan.threads_each, plan.config.cache_size)
         self._each = len(evaluators)
-        self._total = self._each * len(setup.devices)
+        self._total = self._each * len(plan.devices)
         # before the trees take the memory
         rate, slots = as_many_as_fit(
             lambda most: self._rate_of_network(evaluators[0], most), self._choose_slots(evaluators[0])
         )
-        self._network_rate = len(setup.devices) * rate
+        self._network_rate = len(plan.devices) * rate
         # rules that run as Python would take turns on threads
-        beside = setup.loaded.game.compiled or self._total == 1 or setup.loaded.load_again is None
-        self.all: list[SelfPlay | WorkerProcess] = []
+        beside = plan.loaded.game.compiled or self._total == 1 or plan.loaded.load_again is None
+        self.all: list[Worker] = []
         if beside:
             threads, slots = as_many_as_fit(lambda most: self._make_threads(evaluators, most), slots)
             self.all += threads
         self.num_slots = slots
-        self.all += [self._start_process(i) for i in range(len(self.all), self._total)]
-        self.learners = [each for each in self.all[self._each :: self._each] if isinstance(each, WorkerProcess)]
+        if self._total > len(self.all) and plan.value_targets:
+            check_sendable(plan.value_targets, "value target")
+        children = [self._start_process(i) for i in range(len(self.all), self._total)]
+        self.learners = [LearnerProcess(child) for child in children[self._each - len(self.all) :: self._each]]
         """The first process of every further device."""
-        self.evaluators: list[Evaluator | WorkerProcess] = [
-            each for each in (*(evaluators if beside else ()), *self.all) if isinstance(each, Evaluator | WorkerProcess)
-        ]
-        """Who counts what the networks are asked."""
+        self.all += [WorkerProcess(child, slots, weights) for child in children]
 
     def describe(self) -> str:
         """Where the trees are, how many games are played at once, and what the networks can answer."""
@@ -113,42 +131,37 @@ class Workers:
         )
 
     def played(self) -> SelfPlayCounts:
-        """All games so far."""
-        return SelfPlayCounts(
-            *(
-                sum(getattr(each, name) for each in group)
-                for group, names in (
-                    (self.all, ("num_games", "num_positions", "num_simulations")),
-                    (self.evaluators, ("num_requests", "num_evaluations")),
-                )
-                for name in names
-            )
-        )
+        """Counts of all workers together."""
+        return sum((worker.counts() for worker in self.all), SelfPlayCounts())
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time of the workers outside of this process."""
+        return sum(worker.cpu_seconds for worker in self.all)
 
     def forget(self) -> None:
-        """Answers of the networks that were kept."""
-        for evaluator in self.evaluators:
-            evaluator.clear()
+        """Clears the caches of the networks' answers."""
+        for worker in self.all:
+            worker.forget()
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float:
-        """Of what the networks can answer in that time, how much they were asked; on a GPU nothing is kept."""
+        """The share of the networks' capacity in that time that self-play used; on a GPU nothing is cached."""
         return (played.simulations if self._on_gpu else played.evaluations) / seconds / self._network_rate
 
     def close(self) -> None:
-        """Ends the processes, if there are any, and gives back the trees; a second time does no harm."""
+        """Ends the processes, if there are any, and frees the trees; a second call does nothing."""
         leave, self._leave = self._leave, None
         try:
             if leave:
                 leave()
         finally:
-            for worker in self.learners:  # all at once: each may have to be waited for
-                worker.ask_to_end()
-            for each in self.all:
-                each.close()
+            for learner in self.learners:  # all at once: each may have to be waited for
+                learner.child.ask_to_end()
+            for worker in self.all:
+                worker.close()
             if self._meeting:
                 self._meeting.cleanup()
             self.all.clear()
-            self.evaluators.clear()
 
     # --- learning on further devices ---------------------------------------------------------------------------------
 
@@ -190,12 +203,12 @@ class Workers:
     # --- making them -------------------------------------------------------------------------------------------------
 
     def _choose_slots(self, evaluate: Evaluator | CudaEvaluator) -> int:
-        setup, self_play = self._plan, self._plan.config.self_play
+        plan, self_play = self._plan, self._plan.config.self_play
         most = max(1, self_play.games_per_generation // self._total)
-        if isinstance(evaluate, CudaEvaluator) and not setup.deterministic:
-            if setup.slots:
-                return setup.slots
-            return choose_slots(self._kernels, evaluate, setup.config.search, self._each, most)
+        if isinstance(evaluate, CudaEvaluator) and not plan.deterministic:
+            if self._slots:
+                return self._slots
+            return choose_slots(self._kernels, evaluate, plan.config.search, self._each, most)
         return min(self_play.num_slots, most)
 
     def _rate_of_network(self, evaluate: Evaluator | CudaEvaluator, num_slots: int) -> float:
@@ -208,26 +221,26 @@ class Workers:
         return bytes_of_search(self._kernels, self._plan.config.search, num_slots)
 
     def _make_threads(self, evaluators: Sequence[Evaluator | CudaEvaluator], num_slots: int) -> list[SelfPlay]:
-        setup = self._plan
+        plan, config = self._plan, self._plan.config
         return [
             SelfPlay(
-                self._kernels, setup.config.self_play, setup.config.search, evaluate, num_slots, setup.seed, i,
-                self._total,
+                self._kernels, config.self_play, config.search, evaluate, num_slots, plan.seed, i, self._total,
+                plan.value_targets or plan.loaded.value_targets or lambda_returns,
             )
             for i, evaluate in enumerate(evaluators)
         ]  # fmt: skip
 
-    def _start_process(self, number: int) -> WorkerProcess:
-        setup, config = self._plan, self._plan.config
-        assert setup.loaded.load_again is not None
-        work = WorkerSettings(
-            load=setup.loaded.load_again, net=asdict(config.net), playing_net=asdict(setup.net),
+    def _start_process(self, number: int) -> ChildProcess:
+        plan, config = self._plan, self._plan.config
+        assert plan.loaded.load_again is not None
+        settings = WorkerSettings(
+            load=plan.loaded.load_again, net=asdict(config.net), playing_net=asdict(self._sizes),
             config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
-            device=setup.devices[number // self._each], deterministic=setup.deterministic, threads=setup.threads_each,
-            cache_size=config.cache_size, num_slots=self.num_slots, seed=setup.seed, first_game=number,
-            game_stride=self._total,
+            device=plan.devices[number // self._each], deterministic=plan.deterministic, threads=plan.threads_each,
+            cache_size=config.cache_size, num_slots=self.num_slots, seed=plan.seed, first_game=number,
+            game_stride=self._total, value_targets=plan.value_targets,
         )  # fmt: skip
-        return WorkerProcess(work, setup.weights, setup.stop)
+        return ChildProcess(settings, self._stop)
 
 
 def _raise_first(parts: Sequence[Future[None]]) -> None:

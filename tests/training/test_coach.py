@@ -29,6 +29,7 @@ from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
 from alphazero.training.replay_buffer import ReplayConfig
 from alphazero.training.selfplay import SelfPlayConfig
+from alphazero.training.workers import RunPlan
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = RunConfig(
@@ -52,7 +53,10 @@ FLAGS = [
 
 def make_coach(folder: RunFolder, config: RunConfig = TINY, loaded: LoadedGame | None = None, seed: int = 0) -> Coach:
     torch.manual_seed(seed)
-    return Coach(loaded or registry.load("tictactoe"), config, folder, seed=seed, threads=2, devices=["cpu"])
+    plan = RunPlan(loaded or registry.load("tictactoe"), config, ["cpu"], threads=2, seed=seed, deterministic=False)
+    coach = Coach(plan, folder)
+    coach.prepare()
+    return coach
 
 
 def run_all(path: Path, config: RunConfig = TINY, loaded: LoadedGame | None = None) -> Coach:
@@ -119,7 +123,7 @@ def run_in_two_parts(path: Path, stop_after: int, monkeypatch, config: RunConfig
     play = Coach._play_generation
 
     def interrupted(self):
-        if self.generation == stop_after:
+        if self.state.generation == stop_after:
             raise KeyboardInterrupt
         play(self)
 
@@ -141,7 +145,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monke
 
 def gate_that_passes(generation: int):
     """In place of `Coach._gate`."""
-    return lambda self, number: {"gate_score": 0.5, "promoted": number == generation, "gate_games": 6}
+    return lambda self, number, games: {"gate_score": 0.5, "promoted": number == generation, "gate_games": 6}
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +170,7 @@ def test_a_fresh_network_learns_from_the_games_of_another_until_it_passes_the_ga
     cards = [read_card(tmp_path / "grown" / f"generation_{n:04d}.safetensors") for n in range(4)]
     assert [card["net"]["channels"] for card in cards] == [8, 12, 12, 12]
     assert cards[0]["learned_from_games_of"]["net"] == growing.initial_net and "started_from" not in cards[0]
-    assert grown.best_generation == 2 and grown.best.card["net"]["channels"] == 12
+    assert grown.state.best_generation == 2 and grown.state.best.card["net"]["channels"] == 12
     since = [line.get("generations_since_promotion") for line in figures(tmp_path / "grown")]
     assert since == [None, 0, 1, 2]  # no advice about the gate while the fresh network is far behind
 
@@ -232,7 +236,7 @@ def reference_run(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("gate", [GateConfig(enabled=False), GateConfig(threshold=0.0)], ids=["off", "open"])
 def test_a_gate_that_is_off_or_open_promotes_every_candidate(tmp_path, gate):
     coach = run_all(tmp_path / "run", replace(TINY, gate=replace(gate, games=6, simulations=2)))
-    assert coach.best_generation == TINY.generations
+    assert coach.state.best_generation == TINY.generations
     assert all(line["promoted"] for line in figures(tmp_path / "run"))
 
 
@@ -240,7 +244,7 @@ def test_a_candidate_below_the_threshold_does_not_take_over(tmp_path, monkeypatc
     """Nobody scores above 1: make the threshold unreachable by losing every game."""
     monkeypatch.setattr("alphazero.matches.arena.MatchResult.score", property(lambda self: 0.0))
     coach = run_all(tmp_path / "run")
-    assert coach.best_generation == 0 and not any(line["promoted"] for line in figures(tmp_path / "run"))
+    assert coach.state.best_generation == 0 and not any(line["promoted"] for line in figures(tmp_path / "run"))
 
 
 def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, caplog):
@@ -255,7 +259,7 @@ def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, 
 def test_the_time_left_follows_the_generations_so_far_and_the_minutes(tmp_path):
     with RunFolder.create(tmp_path / "run", {}) as folder:
         coach = make_coach(folder, replace(TINY, generations=10))
-        coach.generation, coach.seconds = 4, 120.0
+        coach.state.generation, coach.state.seconds = 4, 120.0
         assert coach.seconds_left() == 180  # 6 more of 30 seconds each
         coach.config = replace(coach.config, minutes=3.0)
         assert coach.seconds_left() == 60  # three minutes less two
@@ -267,7 +271,7 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
         coach = make_coach(folder, replace(TINY, generations=1))
         coach.run()
         coach.benchmark = lambda player: {"planted": float(player.name == "best")}
-        (opponent,) = open_opponents(["random"], "--opponents", coach.loaded, seed=0, threads=1)
+        (opponent,) = open_opponents(["random"], "--opponents", coach.plan.loaded, seed=0, threads=1)
         evaluation = coach.evaluate([opponent])
     (match,) = evaluation["matches"]
     assert evaluation["benchmark"] == {"planted": 1.0}

@@ -18,6 +18,7 @@ import torch
 from alphazero.commands.train import main
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
+from alphazero.game.spec import LoadedGame
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
 from alphazero.storage.run_folder import RunFolder, read_metrics
@@ -27,6 +28,7 @@ from alphazero.training.health import CHECKS, MAX_POSITIONS, TREND, Check, Watch
 from alphazero.training.learner import LearnerConfig
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlayConfig
+from alphazero.training.workers import RunPlan
 from games.tictactoe.game import TicTacToe
 
 KERNELS = Kernels(TicTacToe())
@@ -336,6 +338,13 @@ STRENGTHS = [0.9, 0.1, 0.9, *(0.5 + 0.01 * i for i in range(8)), 0.7]
 """A planted benchmark: generations 4 to 11 lie on a straight line, 12 far from it."""
 
 
+def run(loaded: LoadedGame, config: RunConfig, folder: RunFolder) -> None:
+    """The whole run."""
+    plan = RunPlan(loaded, config, ["cpu"], threads=1, seed=0, deterministic=False)
+    with Coach(plan, folder) as coach:
+        coach.run()
+
+
 def go_on(folder: RunFolder, generations: int, strengths: list[float]) -> None:
     torch.manual_seed(0)
     rest = iter(strengths)
@@ -343,7 +352,7 @@ def go_on(folder: RunFolder, generations: int, strengths: list[float]) -> None:
         registry.load("tictactoe"),
         make_benchmark=lambda game: lambda player: {"planted_strength": next(rest), "other": 0.0},
     )
-    Coach(loaded, replace(TINY, generations=generations), folder, seed=0, threads=1, devices=["cpu"]).run()
+    run(loaded, replace(TINY, generations=generations), folder)
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -390,7 +399,7 @@ def test_a_game_without_a_benchmark_has_no_figures_of_one(tmp_path):
     torch.manual_seed(0)
     with RunFolder.create(path, {"settings": asdict(TINY)}) as folder:
         config = replace(TINY, generations=1)
-        Coach(registry.load("tictactoe"), config, folder, seed=0, threads=1, devices=["cpu"]).run()
+        run(registry.load("tictactoe"), config, folder)
     (line,) = [json.loads(text) for text in (path / "metrics.jsonl").read_text().splitlines()]
     assert not {"benchmark_oscillation", "benchmark_figures"} & line.keys()
     assert {check.figure for check in CHECKS} - line.keys() == {"benchmark_oscillation"}

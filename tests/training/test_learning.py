@@ -14,6 +14,7 @@ from alphazero.players.contestants import open_contestant
 from alphazero.progress import count_cores
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
+from alphazero.training.workers import RunPlan
 
 
 def openings(depth: int) -> list[Position]:
@@ -61,7 +62,9 @@ def test_tictactoe_never_loses_to_the_exact_player(tmp_path, seed):
     torch.manual_seed(seed)
     begin = time.monotonic()
     with RunFolder.create(tmp_path / "run", {}) as folder:
-        Coach(loaded, config, folder, seed=seed, threads=count_cores(), devices=["cpu"]).run()
+        plan = RunPlan(loaded, config, ["cpu"], threads=count_cores(), seed=seed, deterministic=False)
+        with Coach(plan, folder) as coach:
+            coach.run()
     seconds = time.monotonic() - begin
     net = open_contestant(str(tmp_path / "run"), loaded, seed=seed, threads=1, simulations=100)
     exact = open_contestant("minimax:9", loaded, seed=seed, threads=1)

@@ -12,13 +12,21 @@ from alphazero.game.kernels import Kernels
 from alphazero.matches.intervals import share_with_interval
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.replay_buffer import Samples
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, draw_actions, find_explored, play_games, value_targets
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, lambda_returns, play_games
+from alphazero.training.selfplay.exploration import draw_actions, find_explored
+from alphazero.training.selfplay.value_targets import record
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
 from tests.game.double_move_game import DoubleMove
 
 NOWHERE = np.zeros((3, 6), bool)
 """No ply was played at random."""
+
+
+def value_targets(to_play, done, rewards, values, explored, td_lambda):
+    """The lambda-returns of recordings, their z, and where these are known."""
+    games = record(to_play, done, rewards, values, explored)
+    return lambda_returns(games, SelfPlayConfig(td_lambda=td_lambda)), games.z, games.known
 
 
 def uniform_priors(states, legal_masks):

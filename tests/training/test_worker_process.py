@@ -24,7 +24,7 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.training.learner import LearnerConfig
 from alphazero.training.replay_buffer import ReplayConfig
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
-from alphazero.training.worker_process import WorkerProcess, WorkerSettings
+from alphazero.training.worker_process import ChildProcess, WorkerProcess, WorkerSettings
 
 FILE = str(Path(__file__).parents[1] / "game" / "general_games.py")
 NET = asdict(NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8))
@@ -38,6 +38,10 @@ def work(name: str = "MoveAgainGame") -> WorkerSettings:
         replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", deterministic=False, threads=1,
         cache_size=1 << 10, num_slots=4, seed=7, first_game=1, game_stride=2,
     )  # fmt: skip
+
+
+def begin(settings: WorkerSettings, weights: Path, stop: threading.Event | None = None) -> WorkerProcess:
+    return WorkerProcess(ChildProcess(settings, stop or threading.Event()), settings.num_slots, lambda: weights)
 
 
 @pytest.fixture
@@ -56,15 +60,15 @@ def on_a_thread(weights: Path) -> SelfPlay:
 
 
 def test_a_process_plays_what_a_thread_would(weights: Path):
-    process, thread = WorkerProcess(work(), lambda: weights, threading.Event()), on_a_thread(weights)
+    process, thread = begin(work(), weights), on_a_thread(weights)
     try:
         for _ in range(2):
             here, there = thread.play(6), process.play(6)
             for name, array in here.arrays().items():
                 np.testing.assert_array_equal(there.arrays()[name], array)
-        assert (process.num_games, process.num_positions) == (thread.num_games, thread.num_positions)
-        assert process.num_simulations == thread.num_simulations
-        assert process.num_requests >= process.num_evaluations > 0
+        there, here = process.counts(), thread.counts()
+        assert there == replace(here, evaluations=there.evaluations)
+        assert here.requests >= there.evaluations >= here.evaluations > 0  # its cache is cleared in between
         states = thread.state(), process.state()
         for name, array in states[0].items():
             np.testing.assert_array_equal(states[1][name], array)
@@ -73,13 +77,13 @@ def test_a_process_plays_what_a_thread_would(weights: Path):
         np.testing.assert_array_equal(process.play(5).states, thread.play(5).states)
     finally:
         process.close()
-    assert not process._process.is_alive()
+    assert not process.child.process.is_alive()
 
 
 def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
-    process = WorkerProcess(work(), lambda: weights, threading.Event())
+    process = begin(work(), weights)
     process.state()
-    process._process.kill()
+    process.child.process.kill()
     with pytest.raises(TrainingError, match="has died"):
         process.play(5)
     process.close()
@@ -87,10 +91,10 @@ def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
 
 def test_a_process_that_is_gone_after_a_wish_to_stop_is_no_fault(weights: Path):
     stop = threading.Event()
-    process = WorkerProcess(work(), lambda: weights, stop)
+    process = begin(work(), weights, stop)
     process.state()
     stop.set()
-    process._process.terminate()
+    process.child.process.terminate()
     with pytest.raises(Stopped):
         process.state()
     process.close()
@@ -100,14 +104,13 @@ PARENT = """
 import functools, os, sys, threading, time
 sys.path.insert(0, {root!r})
 from tests.training import test_worker_process as tests
-from alphazero.training.worker_process import WorkerProcess
 
 if __name__ == "__main__":
-    process = WorkerProcess(tests.work(), lambda: {weights!r}, threading.Event())
+    process = tests.begin(tests.work(), {weights!r})
     threading.Thread(target=process.play, args=(10**9,), daemon=True).start()
-    while process.num_positions == 0:
+    while process.counts().positions == 0:
         time.sleep(0.1)
-    print(process._process.pid, flush=True)
+    print(process.child.process.pid, flush=True)
     os._exit(1)
 """
 
@@ -133,13 +136,13 @@ def _is_running(pid: int) -> bool:
 
 
 def test_being_asked_to_stop_ends_the_games_early(weights: Path):
-    process, stop = WorkerProcess(work(), lambda: weights, threading.Event()), threading.Event()
+    process, stop = begin(work(), weights), threading.Event()
     try:
         process.play(2)  # it is ready
         threading.Timer(1.0, stop.set).start()
-        begin = time.monotonic()
+        started = time.monotonic()
         assert len(process.play(10**9, stop)) > 0
-        assert time.monotonic() < begin + 60  # else it would have gone on for days
+        assert time.monotonic() < started + 60  # else it would have gone on for days
         stop.clear()
         assert len(process.play(2)) > 0
     finally:
@@ -147,7 +150,7 @@ def test_being_asked_to_stop_ends_the_games_early(weights: Path):
 
 
 def test_a_fault_of_the_game_comes_back_as_the_sentence_it_is(weights: Path):
-    process = WorkerProcess(work("NoPlayer"), lambda: weights, threading.Event())
+    process = begin(work("NoPlayer"), weights)
     try:
         with pytest.raises(GameError, match="getNextState must give a board and the next player"):
             process.play(2)
@@ -173,8 +176,7 @@ def with_a_net_that_tells() -> LoadedGame:
 
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_a_process_computes_in_a_fixed_order_if_the_run_does(weights: Path, deterministic: bool):
-    begun = replace(work(), load=with_a_net_that_tells, deterministic=deterministic)
-    process = WorkerProcess(begun, lambda: weights, threading.Event())
+    process = begin(replace(work(), load=with_a_net_that_tells, deterministic=deterministic), weights)
     try:
         with pytest.raises(EvaluationError, match=f"in a fixed order: {deterministic}"):
             process.play(2)

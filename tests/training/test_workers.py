@@ -15,19 +15,20 @@ from alphazero.game import registry
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
+from alphazero.training.workers import RunPlan
 from tests.training.test_coach import TINY, gate_that_passes
 
 
 def run(path: Path, devices: list[str], generations: int = 2, config: RunConfig = TINY) -> Coach:
     torch.manual_seed(5)
-    with RunFolder.create(path, {}) as folder:
-        config = replace(config, generations=generations)
-        coach = Coach(registry.load("tictactoe"), config, folder, seed=3, threads=2, devices=devices)
-        try:
-            coach.run()
-        finally:
-            coach.close()
+    with RunFolder.create(path, {}) as folder, make_coach(folder, devices, generations, config) as coach:
+        coach.run()
     return coach
+
+
+def make_coach(folder: RunFolder, devices: list[str], generations: int = 2, config: RunConfig = TINY) -> Coach:
+    config = replace(config, generations=generations)
+    return Coach(RunPlan(registry.load("tictactoe"), config, devices, threads=2, seed=3, deterministic=False), folder)
 
 
 def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(tmp_path: Path):
@@ -47,61 +48,50 @@ def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch
 
 
 def expect_the_same(one: Coach, two: Coach) -> None:
-    assert len(two.workers.learners) == 1
-    for (number, here), (_, there) in zip(one.replay.generations, two.replay.generations, strict=True):
+    assert len(two.state.workers.learners) == 1
+    for (number, here), (_, there) in zip(one.state.replay.generations, two.state.replay.generations, strict=True):
         for name, array in here.arrays().items():
             np.testing.assert_array_equal(there.arrays()[name], array, err_msg=f"{name} of generation {number}")
-    for name, tensor in one.net.module.state_dict().items():
-        assert torch.equal(two.net.module.state_dict()[name], tensor), name
+    for name, tensor in one.state.net.module.state_dict().items():
+        assert torch.equal(two.state.net.module.state_dict()[name], tensor), name
 
 
 def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path: Path, monkeypatch):
     run(tmp_path, ["cpu"], generations=1)
-    monkeypatch.setattr("alphazero.training.coach.Kernels", None)
+    monkeypatch.setattr("alphazero.training.run_state.Kernels", None)
     for devices in (["cpu", "cpu"], ["cuda"]):
         with RunFolder.open(tmp_path) as folder, pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"):
-            Coach(registry.load("tictactoe"), TINY, folder, seed=3, threads=2, devices=devices)
+            make_coach(folder, devices).prepare()
 
 
 def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with RunFolder.create(tmp_path / "run", {}) as folder:
-        config = replace(TINY, generations=2)
-        coach = Coach(registry.load("tictactoe"), config, folder, seed=3, threads=2, devices=["cpu", "cpu"])
-        learn = coach.learner.learn
+    with RunFolder.create(tmp_path / "run", {}) as folder, make_coach(folder, ["cpu", "cpu"]) as coach:
+        learn = coach.state.learner.learn
 
         def learn_alone(*arguments):
-            if coach.generation == 1:
-                coach.workers.learners[0]._process.kill()
+            if coach.state.generation == 1:
+                coach.state.workers.learners[0].child.process.kill()
             return learn(*arguments)
 
-        monkeypatch.setattr(coach.learner, "learn", learn_alone)
-        try:
-            with pytest.raises(TrainingError, match="has died"):
-                coach.run()
-        finally:
-            coach.close()
-        assert coach.saved_generation == 1
+        monkeypatch.setattr(coach.state.learner, "learn", learn_alone)
+        with pytest.raises(TrainingError, match="has died"):
+            coach.run()
+        assert coach.state.saved_generation == 1
 
 
 def test_a_process_that_fails_to_learn_says_why_and_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with RunFolder.create(tmp_path / "run", {}) as folder:
-        config = replace(TINY, generations=2)
-        coach = Coach(registry.load("tictactoe"), config, folder, seed=3, threads=2, devices=["cpu", "cpu"])
-        learn = coach.workers.learners[0].learn
-        monkeypatch.setattr(
-            coach.workers.learners[0], "learn", lambda job: learn(replace(job, weights=tmp_path / "none"))
-        )
-        try:
-            with pytest.raises(CheckpointError, match="none"):
-                coach.run()
-        finally:
-            coach.close()
+    with RunFolder.create(tmp_path / "run", {}) as folder, make_coach(folder, ["cpu", "cpu"]) as coach:
+        (learner,) = coach.state.workers.learners
+        learn = learner.learn
+        monkeypatch.setattr(learner, "learn", lambda job: learn(replace(job, weights=tmp_path / "none")))
+        with pytest.raises(CheckpointError, match="none"):
+            coach.run()
 
 
 def test_a_batch_must_do_for_all_devices(tmp_path: Path):
     config = replace(TINY, learner=replace(TINY.learner, batch_size=3))
     with RunFolder.create(tmp_path / "run", {}) as folder, pytest.raises(InvalidSetting, match="4 or more"):
-        Coach(registry.load("tictactoe"), config, folder, seed=0, threads=2, devices=["cpu", "cpu"])
+        make_coach(folder, ["cpu", "cpu"], config=config)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""The figures of a run: logged after every generation, checked, and shown in TensorBoard and wandb."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from alphazero.errors import InvalidSetting
+from alphazero.storage.files import read_json, write_json
+from alphazero.training.health import Watch, oscillation
+
+logger = logging.getLogger(__name__)
+
+Figures = Mapping[str, Any]
+"""A line of `metrics.jsonl`."""
+
+
+class Tracker(Protocol):
+    """Shows the figures of a run somewhere else."""
+
+    def add(self, figures: Figures) -> None:
+        """Takes in the line of a finished generation."""
+
+    def close(self) -> None:
+        """Writes what is still to be written; a second call does nothing."""
+
+
+class Metrics:
+    """The figures of a run's generations so far."""
+
+    def __init__(self, lines: Iterable[Figures], trackers: Sequence[Tracker]):
+        """`lines`: those of the generations before, of a run that goes on."""
+        self.lines = list(lines)
+        self._trackers = trackers
+        self._watch = Watch()
+        for line in self.lines:
+            self._watch.new_warnings(line)  # have been given
+        self._benchmark_history: list[float] = [
+            line[names[0]] for line in self.lines if (names := line.get("benchmark_figures"))
+        ]
+
+    def describe_progress(self, benchmark: Mapping[str, float], since_promotion: int | None) -> dict[str, Any]:
+        """Figures of the run as a whole, after the benchmark of a generation.
+
+        `since_promotion`: generations since the net that plays; None while that says nothing about the run.
+        """
+        figures: dict[str, Any] = {}
+        if since_promotion is not None:
+            figures["generations_since_promotion"] = since_promotion
+        if benchmark:
+            self._benchmark_history.append(next(iter(benchmark.values())))
+            figures["benchmark_oscillation"] = oscillation(self._benchmark_history)
+            figures["benchmark_figures"] = list(benchmark)
+        return figures
+
+    def add(self, figures: Figures, num_generations: int, seconds_left: float) -> None:
+        """Says the figures of a finished generation, warns about them, and passes them to the trackers."""
+        self.lines.append(figures)
+        gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.2f}"
+        benchmark = {name: figures[name] for name in figures.get("benchmark_figures", ())}
+        logger.info(
+            "generation %d/%d after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
+            figures["generation"], num_generations, show_duration(figures["seconds"]), figures["games"],
+            figures["positions"], figures["policy_loss"], figures["value_loss"], gate,
+            "promoted" if figures["promoted"] else "not promoted",
+            f", {show_figures(benchmark)}" if benchmark else "", show_duration(seconds_left),
+        )  # fmt: skip
+        for warning in self._watch.new_warnings(figures):
+            logger.warning("%s", warning)
+        for tracker in self._trackers:
+            tracker.add(figures)
+
+
+class TensorBoard:
+    """TensorBoard events in the run folder, if TensorBoard is installed."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder / "events"
+
+    def add(self, figures: Figures) -> None:
+        """As in Tracker."""
+        if importlib.util.find_spec("tensorboard") is None:
+            return
+        from torch.utils.tensorboard import SummaryWriter
+
+        # one short-lived writer a generation: nothing is left open, and a redone generation replaces its first try
+        with SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:
+            for name, value in _numbers(figures).items():
+                writer.add_scalar(name, value, figures["generation"])
+
+    def close(self) -> None:
+        """Does nothing: every writer is closed already."""
+
+
+def check_wandb() -> None:
+    """Raises InvalidSetting if wandb is not installed."""
+    if importlib.util.find_spec("wandb") is None:
+        raise InvalidSetting("--wandb needs the package wandb: install it by `pip install wandb`, or leave --wandb out")
+
+
+class Wandb:
+    """The run in a project of Weights & Biases: a run that is resumed goes on with the same wandb run.
+
+    The environment variables of wandb work as everywhere: with WANDB_MODE=offline it needs neither network nor account.
+    """
+
+    def __init__(self, project: str, folder: Path, config: Mapping[str, Any], lines: Iterable[Figures]):
+        """`lines`: those of the generations so far; what wandb has missed of them is added."""
+        check_wandb()
+        import wandb
+
+        identity = folder / WANDB_FILE
+        if not identity.exists():
+            write_json(identity, {"project": project, "id": secrets.token_hex(4)})
+        known = read_json(identity)
+        if not project:
+            project = known["project"]
+        try:
+            self._run = wandb.init(
+                project=project, id=known["id"], name=folder.resolve().name, dir=folder, config=dict(config),
+                resume="allow", settings=wandb.Settings(console="off", silent=True),
+            )  # fmt: skip
+        except (wandb.errors.Error, OSError) as error:
+            reason = " ".join(str(error).split())
+            raise InvalidSetting(
+                f"wandb cannot begin ({reason}): log in by `wandb login`, or set WANDB_MODE=offline"
+            ) from error
+        logger.info(
+            "wandb: project %s, run %s, %s", project, known["id"], self._run.url or f"offline, in {self._run.dir}"
+        )
+        for line in lines:
+            if line["generation"] >= self._run.step:
+                self.add(line)
+
+    def add(self, figures: Figures) -> None:
+        """As in Tracker."""
+        self._run.log(_numbers(figures), step=figures["generation"])
+
+    def close(self) -> None:
+        """As in Tracker."""
+        self._run.finish()
+
+
+WANDB_FILE = "wandb.json"
+"""In the run folder: the project and the id of the wandb run."""
+
+
+def _numbers(figures: Figures) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if isinstance(value, int | float)}
+
+
+def show_figures(figures: Mapping[str, float]) -> str:
+    """A benchmark's figures for people."""
+    return ", ".join(f"{name.replace('_', ' ')} {figure:.3f}" for name, figure in figures.items())
+
+
+def show_duration(seconds: float) -> str:
+    """Hours, minutes and seconds, as in 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -1,0 +1,162 @@
+"""A training from beginning to end, for Python and for the command line."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from alphazero.errors import RunFolderError, Stopped
+from alphazero.game.spec import LoadedGame
+from alphazero.nets.devices import name_devices, see_only
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.players.contestants import open_opponents
+from alphazero.progress import count_cores
+from alphazero.settings import config_from_dict, settings_changed
+from alphazero.storage.checkpoint import read_card
+from alphazero.storage.files import atomic_write, read_json, write_json
+from alphazero.storage.run_folder import RunFolder, latest_manifest, read_metrics, resolve_checkpoint
+from alphazero.training.coach import Coach
+from alphazero.training.config import RunConfig
+from alphazero.training.metrics import WANDB_FILE, Wandb, check_wandb
+from alphazero.training.report import make_report
+from alphazero.training.run_state import check_growth, read_net_sizes
+from alphazero.training.selfplay import ValueTargets
+from alphazero.training.workers import RunPlan
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run after training, finished or stopped. Everything is read from its folder."""
+
+    loaded: LoadedGame
+    folder: Path
+    stopped: bool = False
+    """The training was stopped before its end; `train(..., resume=True)` goes on with it."""
+    evaluation: Mapping[str, Any] = field(default_factory=dict)
+    """The `matches` of the best net at the end and its `benchmark` figures; empty if the training was stopped."""
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The figures of each generation: the rows of `metrics.jsonl`."""
+        return read_metrics(self.folder)
+
+    @functools.cached_property
+    def net(self) -> NeuralNet:
+        """The best net, on the processor."""
+        path = resolve_checkpoint(str(self.folder))
+        net = self.loaded.make_net(self.loaded.game, read_card(path)["net"])
+        net.load(path)
+        return net
+
+    @property
+    def generation(self) -> int:
+        """The newest generation that is saved."""
+        manifest = latest_manifest(self.folder)
+        return manifest.generation if manifest else 0
+
+    @property
+    def best_generation(self) -> int:
+        """The generation of `net`; 0 is the net that the run began with."""
+        generation: int = read_card(resolve_checkpoint(str(self.folder)))["generation"]
+        return generation
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Writes a page with curves, warnings and settings (`report.html` in the folder); returns its path."""
+        path = self.folder / "report.html" if path is None else Path(path)
+        atomic_write(path, make_report(self.folder).encode(errors="replace"))  # JSON can hold what UTF-8 cannot
+        return path
+
+
+def read_saved(folder: Path, game: str) -> dict[str, Any]:
+    """The `config.json` of a run of `game`, with `settings` that are a whole RunConfig's; raises InputError."""
+    if not (folder / "config.json").exists():
+        raise RunFolderError(f"{folder} is not a run folder: leave --resume out to begin a run there")
+    saved = read_json(folder / "config.json")
+    if not isinstance(saved, dict) or set(saved) != {"game", "seed", "threads", "settings"}:
+        raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
+    if not all(isinstance(saved[name], int) for name in ("seed", "threads")):
+        raise RunFolderError(f"{folder / 'config.json'} is damaged: seed and threads must be whole numbers")
+    if saved["game"] != game:
+        raise RunFolderError(f"{folder} is a run of {saved['game']}, not of {game}: add --game {saved['game']}")
+    config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"))
+    return saved | {"settings": asdict(config)}  # with the defaults of settings that are younger than the run
+
+
+def train(
+    loaded: LoadedGame,
+    config: RunConfig,
+    folder: str | Path,
+    *,
+    game_name: str = "",
+    seed: int = 0,
+    threads: int | None = None,
+    devices: Sequence[str] = ("cpu",),
+    deterministic: bool = False,
+    resume: bool = False,
+    value_targets: ValueTargets | None = None,
+    wandb: str = "",
+    stop: threading.Event | None = None,
+    on_start: Callable[[Coach], None] = lambda coach: None,
+) -> TrainedRun:
+    """Trains a network in a run folder, and lets the best one meet the opponents of `config.evaluation`.
+
+    `game_name`: the name under which the game can be loaded again, kept in the folder. `threads`: all cores if None.
+    `devices`: `cpu`, `cuda`, or several GPUs. `deterministic`: nothing depends on the clock, and a resumed run equals
+    an uninterrupted one bit for bit. `resume` goes on with the run in `folder`. `value_targets`: see
+    `alphazero.training.selfplay.value_targets`. `wandb`: a project of Weights & Biases. `on_start` gets the coach when
+    nothing is refused any more.
+
+    `stop`, set from any thread, and KeyboardInterrupt end the training within about a second: all finished generations
+    are saved, and the result says `stopped`. Raises InputError; a mistake leaves no run behind.
+    """
+    folder, threads = Path(folder), threads or count_cores()
+    game_name = game_name or loaded.game.name
+    devices = name_devices(devices)
+    plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets)
+    settings = {"game": game_name, "seed": seed, "threads": threads, "settings": asdict(config)}
+    saved = read_saved(folder, game_name) if resume else {}
+    if not saved:  # sizes that do not fit the board are refused before there is a run
+        loaded.make_net(loaded.game, asdict(config.net))
+        if config.initial_net:
+            check_growth(config, read_net_sizes(config.initial_net, loaded))
+    if wandb:
+        check_wandb()
+    torch.manual_seed(seed)
+    see_only(devices[0])
+    # opponents that nobody can play against are refused before there is a run
+    opponents = open_opponents(
+        config.evaluation.opponents, "--evaluation.opponents", loaded,
+        seed=seed, threads=threads, device=plan.device_kinds[0],
+    )  # fmt: skip
+    with RunFolder.open(folder) if saved else RunFolder.create(folder, settings) as run:
+        changed = settings_changed(saved, settings) if saved else []
+        if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
+            raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
+        for line in changed:
+            logger.info("changed on resume: %s", line)
+        trackers = []
+        if wandb or (run.path / WANDB_FILE).exists():
+            trackers.append(Wandb(wandb, run.path, settings, run.metrics()))
+        coach = Coach(plan, run, trackers, stop)
+        try:
+            with coach:
+                if changed:  # not sooner: settings that are refused must not be met again by the next --resume
+                    write_json(run.path / "config.json", settings)
+                logger.info("%s", coach.describe_matches(opponents))
+                on_start(coach)
+                coach.run()
+                return TrainedRun(loaded, run.path, evaluation=coach.evaluate(opponents))
+        except (Stopped, KeyboardInterrupt):
+            return TrainedRun(loaded, run.path, stopped=True)
+        finally:
+            for tracker in trackers:
+                tracker.close()

@@ -1,0 +1,286 @@
+"""A run between two generations: its nets, its samples, its games in progress; and all of it on disk.
+
+`commit` writes it to the run folder after each generation, `prepare` reads it back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError
+from alphazero.game.kernels import Kernels
+from alphazero.game.spec import LoadedGame
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.nets.resnet import NetConfig
+from alphazero.players.contestants import find_checkpoint
+from alphazero.settings import config_from_dict
+from alphazero.storage.checkpoint import read_card
+from alphazero.storage.files import read_npz, sha256_of, write_npz
+from alphazero.storage.run_folder import Manifest, RunFolder
+from alphazero.training.config import RunConfig
+from alphazero.training.learner import Learner
+from alphazero.training.replay_buffer import MAX_BYTES, ReplayBuffer, Samples, read_samples
+from alphazero.training.worker_process import TrainingJob
+from alphazero.training.workers import RunPlan, Workers
+
+logger = logging.getLogger(__name__)
+
+UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
+"""The gate's figures of a net that had no gate to pass."""
+ORIGINS = ("started_from", "learned_from_games_of")
+"""Where a card of generation 0 names the net that the run began with: its weights are that net's, or are not."""
+
+
+def read_net_sizes(name: str, loaded: LoadedGame) -> NetConfig:
+    """The sizes of the game's net in a checkpoint or run; raises InputError."""
+    path = find_checkpoint(name, loaded)
+    card = read_card(path)
+    if card.get("game") != loaded.game.name:
+        raise CheckpointError(f"{path} plays {card.get('game')!r}, not {loaded.game.name!r}")
+    return config_from_dict(NetConfig, card.get("net"), f"net on the card of {path}")
+
+
+def check_growth(config: RunConfig, playing: NetConfig) -> None:
+    """Raises InvalidSetting if the net of sizes `playing` would play for ever, as there is no gate to pass."""
+    if config.net != playing and not config.gate.enabled:
+        raise InvalidSetting(
+            f"a fresh network learns from the games of --initial-net {config.initial_net} until it passes the "
+            "gate, which is off: leave --net... out to begin with its sizes, or leave the gate on"
+        )
+
+
+def check_place(plan: RunPlan, path: Path, state: Mapping[str, Any]) -> None:
+    """Raises RunFolderError if the run in `path` was begun with another seed, or on another number of devices."""
+    devices = state.get("devices", plan.device_kinds)  # older runs do not tell
+    if state["threads"] != plan.threads or state["seed"] != plan.seed:
+        raise RunFolderError(
+            f"{path} was begun with --threads {state['threads']} --seed {state['seed']}: go on with the same"
+        )
+    if devices != plan.device_kinds:
+        raise RunFolderError(
+            f"{path} was begun on {len(devices)} x {devices[0]}, and this is {len(plan.devices)} x "
+            f"{plan.device_kinds[0]}: choose as many devices of the same kind by --device"
+        )
+
+
+def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState:
+    """The run in the folder, ready to play: a new one with its generation 0, or as its newest generation left it.
+
+    Compiles the search, makes the nets and starts the workers. Raises InputError.
+    """
+    manifest = folder.newest_valid()
+    if manifest:  # before anything is compiled
+        check_place(plan, folder.path, manifest.state)
+    logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
+    state = RunState(plan, folder, stop, manifest)
+    try:
+        logger.info("%s", state.workers.describe())
+        if manifest is None:
+            state.begin()
+        else:
+            state.restore(manifest)
+    except BaseException:
+        state.close()
+        raise
+    return state
+
+
+class RunState:
+    """All that a run has between two generations; made by `prepare`."""
+
+    def __init__(self, plan: RunPlan, folder: RunFolder, stop: threading.Event, manifest: Manifest | None):
+        self.plan, self.folder, self._stop = plan, folder, stop
+        self.generation = 0
+        """The newest generation."""
+        self.saved_generation = 0
+        """The newest generation that is wholly on disk."""
+        self.best_generation = 0
+        """The generation whose net plays."""
+        self.seconds = 0.0
+        """Duration of all generations together."""
+        self._replay_files: dict[str, str] = {}
+        self._cpu_of_closed = 0.0
+        self._playing = self._sizes_that_play(manifest)
+        check_growth(plan.config, self._playing)
+        self.kernels = Kernels(plan.loaded.game)
+        self.net = self._make_net(plan.config.net)
+        """The net that learns."""
+        self.best = self._make_net(self._playing)
+        """The net that plays."""
+        # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
+        self.net.use_threads(1)
+        self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
+        self.replay = ReplayBuffer(self.kernels, plan.config.replay)
+        self.workers = self._make_workers(manifest.state.get("slots") if manifest else None)
+
+    def close(self) -> None:
+        """Ends the workers; a second call does nothing."""
+        self.workers.close()
+
+    @property
+    def grows(self) -> bool:
+        """The net that plays has other sizes than the net that learns, and so is of another run."""
+        return self._playing != self.plan.config.net
+
+    @property
+    def cpu_seconds_of_workers(self) -> float:
+        """Processor time of all workers so far, outside of this process."""
+        return self._cpu_of_closed + self.workers.cpu_seconds
+
+    def checkpoint(self, generation: int) -> Path:
+        """The file of a generation's net."""
+        return self.folder.path / f"generation_{generation:04d}.safetensors"
+
+    # --- from one generation to the next -----------------------------------------------------------------------------
+
+    def add_samples(self, generation: int, samples: Samples) -> None:
+        """Takes new samples into the window, and writes them."""
+        self.replay.add(generation, samples)
+        name = f"replay_{generation:04d}.npz"
+        self._replay_files[name] = write_npz(self.folder.path / name, samples.arrays())
+        kept = {f"replay_{number:04d}.npz" for number, _ in self.replay.generations}
+        self._replay_files = {name: sha for name, sha in self._replay_files.items() if name in kept}
+
+    def training_job(self, num_updates: int, generation: int, progress: float) -> TrainingJob:
+        """The learning of that generation, from what is on disk."""
+        path = self.folder.path
+        return TrainingJob(
+            path / f"learner_{self.generation:04d}.safetensors", tuple(path / name for name in self._replay_files),
+            num_updates, generation, progress,
+        )  # fmt: skip
+
+    def save_candidate(self, generation: int, gate_figures: Mapping[str, Any]) -> None:
+        """Writes the net that has learned; from now on it plays if the gate's figures say so."""
+        self.generation = generation
+        self._save(self.net, gate_figures)
+        if gate_figures["promoted"]:
+            self._let_it_play(generation)
+        self.workers.forget()  # also of a net that stays, so that a resumed run meets the same cache
+
+    def commit(self, figures: Mapping[str, Any]) -> None:
+        """Writes all that the next generation starts from; the manifest comes last and makes it count."""
+        path, number = self.folder.path, f"{self.generation:04d}"
+        learner = path / f"learner_{number}.safetensors"
+        self.learner.trainer.save(learner)
+        games = write_npz(path / f"games_{number}.npz", self._games_in_progress())
+        files = {f"games_{number}.npz": games, **self._replay_files}
+        for checkpoint in {self.checkpoint(self.generation), self.checkpoint(self.best_generation), learner}:
+            for file in (checkpoint, checkpoint.with_suffix(".json")):
+                files[file.name] = sha256_of(file)
+        if figures:
+            self.folder.append_metrics(figures)
+        state = {
+            "best": self.best_generation,
+            "seconds": self.seconds,
+            "seed": self.plan.seed,
+            "threads": self.plan.threads,
+            "devices": self.plan.device_kinds,
+            "slots": self.workers.num_slots,
+            "replay": [number for number, _ in self.replay.generations],
+        }
+        self.folder.commit(self.generation, files, state)
+        self.saved_generation = self.generation
+
+    def _save(self, net: NeuralNet, figures: Mapping[str, Any]) -> None:
+        """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
+        kept = ("gate_score", "promoted", *ORIGINS)
+        card = {"generation": self.generation, "search": asdict(self.plan.config.search)}
+        card |= {name: figure for name, figure in figures.items() if name in kept}
+        net.save(self.checkpoint(self.generation), card)
+
+    # --- beginning and going on --------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Writes generation 0: the untrained net, or the net to start from."""
+        figures, name = dict(UNCONTESTED), self.plan.config.initial_net
+        net = self.best if self.grows else self.net
+        if name:
+            card = net.load(find_checkpoint(name, self.plan.loaded))
+            self.learner.begin()
+            origin = "learned_from_games_of" if self.grows else "started_from"
+            figures[origin] = {"net": name, "card_sha256": card["card_sha256"]}
+        self._save(net, figures)
+        self.best.load(self.checkpoint(0))
+        self.commit({})
+
+    def restore(self, manifest: Manifest) -> None:
+        """Goes on from the manifest's generation; raises InputError where that cannot be."""
+        path, state = self.folder.path, manifest.state
+        self.folder.truncate_metrics(manifest.generation)
+        self.generation = self.saved_generation = manifest.generation
+        self.best_generation = state["best"]
+        self.seconds = state["seconds"]
+        self.learner.trainer.load(path / f"learner_{self.generation:04d}.safetensors")
+        self.best.load(self.checkpoint(self.best_generation))
+        self._go_on_with(read_npz(path / f"games_{self.generation:04d}.npz", MAX_BYTES))
+        for number in state["replay"]:
+            name = f"replay_{number:04d}.npz"
+            self.replay.add(number, read_samples(path / name))
+            self._replay_files[name] = manifest.files[name]
+        logger.info("going on after generation %d of %d", self.generation, self.plan.config.generations)
+
+    def _sizes_that_play(self, manifest: Manifest | None) -> NetConfig:
+        """The sizes of the net that learns, unless the run begins with a net of others and has not outgrown it."""
+        name = self.plan.config.initial_net
+        if not name:
+            return self.plan.config.net
+        return read_net_sizes(str(self.checkpoint(manifest.state["best"])) if manifest else name, self.plan.loaded)
+
+    def _make_net(self, sizes: NetConfig) -> NeuralNet:
+        net = self.plan.loaded.make_net(self.plan.loaded.game, asdict(sizes))
+        net.use_determinism(self.plan.deterministic)
+        net.use_device(self.plan.device_kinds[0])
+        return net
+
+    def _make_workers(self, slots: int | None) -> Workers:
+        return Workers(
+            self.plan, self.kernels, self.best, self._playing, slots,
+            lambda: self.checkpoint(self.best_generation), self._stop,
+        )  # fmt: skip
+
+    def _let_it_play(self, generation: int) -> None:
+        """The network of that generation takes over self-play."""
+        self.best_generation = generation
+        if not self.grows:
+            self.best.load(self.checkpoint(generation))
+            return
+        # workers of a network of other sizes must be made anew, and go on with the games of before
+        games, slots = self._games_in_progress(), self.workers.num_slots
+        self._cpu_of_closed += self.workers.cpu_seconds
+        self.workers.close()
+        self._playing = self.plan.config.net
+        self.best = self._make_net(self._playing)
+        self.best.load(self.checkpoint(generation))
+        self.workers = self._make_workers(slots)
+        if self.workers.num_slots < slots:
+            raise DeviceMemoryError(
+                f"the network that has passed the gate leaves the GPU too little memory for {slots} games at once, "
+                "which are in progress: free some and go on with --resume, or begin with a smaller --net..."
+            )
+        self._go_on_with(games)
+        logger.info("the fresh network plays from now on, %s", self.workers.describe())
+
+    def _games_in_progress(self) -> dict[str, np.ndarray]:
+        """The games of all workers; `_go_on_with` takes them back."""
+        return {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
+
+    def _go_on_with(self, games: Mapping[str, np.ndarray]) -> None:
+        """Raises RunFolderError where the workers are others than those that began the games."""
+        path = self.folder.path
+        if f"games_{len(self.workers.all) - 1}" not in games or f"games_{len(self.workers.all)}" in games:
+            raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same --device")
+        for i, worker in enumerate(self.workers.all):
+            if len(games[f"games_{i}"]) != worker.num_slots:
+                raise RunFolderError(
+                    f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
+                    f"{worker.num_slots}; leave --self-play.num-slots, --self-play.games-per-generation and "
+                    "--deterministic as they are, and the GPU's memory to the run"
+                )
+            worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})

@@ -1,0 +1,17 @@
+"""Self-play: games of a network against itself, the source of all samples."""
+
+from alphazero.training.selfplay.config import SelfPlayConfig
+from alphazero.training.selfplay.games import SelfPlay
+from alphazero.training.selfplay.value_targets import Recordings, ValueTargets, lambda_returns
+from alphazero.training.selfplay.worker import SelfPlayCounts, Worker, play_games
+
+__all__ = [
+    "Recordings",
+    "SelfPlay",
+    "SelfPlayConfig",
+    "SelfPlayCounts",
+    "ValueTargets",
+    "Worker",
+    "lambda_returns",
+    "play_games",
+]

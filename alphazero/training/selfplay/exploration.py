@@ -1,0 +1,87 @@
+"""The random parts of self-play: random openings, actions drawn by visits, plies played at random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+from alphazero.game.kernels import kernel
+from alphazero.game.randomness import EXPLORATION, MOVE, OPENING, make_key, uniform
+
+# Names that `Kernels.bind` replaces by one game's own.
+init: Any
+is_terminal: Any
+mover: Any
+play_at_random: Any
+
+
+@kernel
+def draw_actions(policies, temperatures, seed, games, plies, actions):
+    """Draws `actions int64[n]` by policies^(1 / temperature); a temperature of 0 leaves `actions[i]` as it is."""
+    for i in range(len(actions)):
+        if temperatures[i] > 0.0:
+            peak, total = 0.0, 0.0
+            for action in range(policies.shape[1]):
+                peak = max(peak, float(policies[i, action]))
+            for action in range(policies.shape[1]):
+                total += (policies[i, action] / peak) ** (1.0 / temperatures[i])
+            mark = uniform(make_key(seed, games[i], plies[i], MOVE), 0) * total
+            for action in range(policies.shape[1]):
+                weight = (policies[i, action] / peak) ** (1.0 / temperatures[i])
+                if weight > 0.0:
+                    actions[i] = action
+                    mark -= weight
+                    if mark <= 0.0:
+                        break
+
+
+@njit
+def _explores(epsilon, after, seed, game, ply):
+    """The ply is played at random; each game from number `after` on has a share of such plies of its own."""
+    if game < after:
+        return False
+    share = epsilon * uniform(make_key(seed, game, 0, EXPLORATION), 0)
+    return uniform(make_key(seed, game, ply, EXPLORATION), 1) < share
+
+
+@kernel
+def explore(legal_masks, epsilon, after, seed, games, plies, actions):
+    """Replaces `actions int64[n]` at plies that are played at random, by any legal one of `bool[n, A]`."""
+    for i in range(len(actions)):
+        if _explores(epsilon, after, seed, games[i], plies[i]):
+            count = 0
+            for action in range(legal_masks.shape[1]):
+                count += legal_masks[i, action]
+            left = int(uniform(make_key(seed, games[i], plies[i], EXPLORATION), 2) * count)
+            for action in range(legal_masks.shape[1]):
+                if legal_masks[i, action]:
+                    if left == 0:
+                        actions[i] = action
+                    left -= 1
+
+
+@kernel
+def find_explored(epsilon, after, seed, games, explored):
+    """Which plies of the games are played at random: `bool[n, T]`."""
+    for i in range(len(games)):
+        for ply in range(explored.shape[1]):
+            explored[i, ply] = _explores(epsilon, after, seed, games[i], ply)
+
+
+def open_games(states, to_play, seed, games, max_plies, legal_mask, plies):
+    """Plays up to `max_plies` random plies from every start position; `plies int64[n]` says how many.
+
+    A game that would be over by then begins without any. `legal_mask bool[A]` is scratch space.
+    """
+    for i in range(len(states)):
+        key = make_key(seed, games[i], 0, OPENING)
+        plies[i] = int(uniform(key, 0) * (max_plies + 1))
+        for ply in range(plies[i]):
+            play_at_random(states[i], uniform(key, ply + 1), legal_mask)
+            to_play[i] = mover(states[i], 1 - to_play[i])
+            if is_terminal(states[i]):
+                init(states[i])
+                to_play[i] = mover(states[i], 0)
+                plies[i] = 0
+                break

@@ -1,0 +1,199 @@
+"""Games of a network against itself: the source of all samples.
+
+A number of slots each hold a game; a finished game's slot starts the next one at once, and games that are still going
+when a generation ends go on in the next one, so that none is dropped for being long or short.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from alphazero.errors import GameError
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import CudaEvaluator
+from alphazero.search.cuda_search import make_search
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import Evaluate, SearchConfig
+from alphazero.search.rollouts import _play_at_random
+from alphazero.training.replay_buffer import Samples
+from alphazero.training.selfplay.config import SelfPlayConfig
+from alphazero.training.selfplay.exploration import draw_actions, explore, find_explored, open_games
+from alphazero.training.selfplay.value_targets import ValueTargets, check_targets, lambda_returns, record
+from alphazero.training.selfplay.worker import LEAST_GAMES, SelfPlayCounts
+
+
+class SelfPlay:
+    """A `Worker` on the thread that calls it."""
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        config: SelfPlayConfig,
+        search_config: SearchConfig,
+        evaluate: Evaluate | CudaEvaluator,
+        num_slots: int,
+        seed: int,
+        first_game: int = 0,
+        game_stride: int = 1,
+        value_targets: ValueTargets = lambda_returns,
+    ):
+        """Games are numbered `first_game`, `first_game + game_stride`, ...; the number keys a game's randomness."""
+        game = kernels.game
+        self.kernels, self.config, self.seed, self.value_targets = kernels, config, seed, value_targets
+        self._evaluator = evaluate if isinstance(evaluate, Evaluator) else None
+        self.search = make_search(kernels, search_config, evaluate, num_slots, seed)
+        self.num_slots = num_slots
+        self.stride, self.next_game = game_stride, first_game + num_slots * game_stride
+        self.games = first_game + np.arange(num_slots) * game_stride
+        self._open_games = kernels.bind(open_games, _play_at_random)
+        self.states, self.to_play, self.plies = self._new_games(self.games)
+        self.first_plies = self.plies.copy()
+        history = num_slots, game.max_plies
+        self.past_states = np.zeros((*history, game.state_words), np.uint64)
+        self.past_policies = np.zeros((*history, game.num_actions), np.float32)
+        self.past_values = np.zeros(history, np.float32)
+        self.past_to_play = np.zeros(history, np.int8)
+        self._searching, self._paused = np.zeros(num_slots, bool), np.zeros(num_slots, bool)
+        self.num_games = self.num_positions = self.num_simulations = 0
+        """Counts so far; other threads may read them to show progress."""
+
+    STATE = (
+        "games", "plies", "first_plies", "states", "to_play",
+        "past_states", "past_policies", "past_values", "past_to_play",
+    )  # fmt: skip
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The games that are going on, for `restore`."""
+        return {name: getattr(self, name) for name in self.STATE} | {"next_game": np.array(self.next_game)}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Goes on with the games of `state`."""
+        for name in self.STATE:
+            getattr(self, name)[...] = state[name]
+        self.next_game = int(state["next_game"])
+
+    def counts(self) -> SelfPlayCounts:
+        """Counts since the worker began; other threads may ask for them."""
+        asked = (self._evaluator.num_requests, self._evaluator.num_evaluations) if self._evaluator else (0, 0)
+        return SelfPlayCounts(self.num_games, self.num_positions, self.num_simulations, *asked)
+
+    def play(self, num_games: int, stop: threading.Event | None = None, seconds: float = math.inf) -> Samples:
+        """Plays until `num_games` more games are over and returns their samples; `stop` ends it early.
+
+        After `seconds` it plays on only with the games that are nearest to their ends, until LEAST_GAMES are over.
+        """
+        nobody = np.empty(0, np.int64)
+        finished = [self._samples(nobody, nobody, np.empty(0, np.float32))]
+        begin, before, enough = time.monotonic(), self.num_games, self.num_games + num_games
+        hurried = False
+        self._paused[:] = False
+        # the weights may be new, so nothing of the trees before is kept
+        self._start(np.arange(self.num_slots))
+        while self.num_games < enough and not (stop is not None and stop.is_set()):
+            if not hurried and time.monotonic() - begin > seconds:
+                hurried, enough = True, min(enough, max(before + LEAST_GAMES, self.num_games))
+                self._pause_all_but(enough - self.num_games)
+                continue
+            self.search.step()
+            slots = self.search.finished()
+            slots = slots[self._searching[slots]]
+            if len(slots):
+                finished.append(self._play_ply(slots, go_on=not hurried))
+        return Samples.join(finished)
+
+    def _pause_all_but(self, count: int) -> None:
+        """Leaves `count` games going, those with the most plies; the others rest from their next ply on."""
+        self._paused[:] = True
+        self._paused[np.argsort(-self.plies, kind="stable")[:count]] = False
+
+    cpu_seconds = 0.0
+    """A thread's processor time counts as that of its process."""
+
+    def forget(self) -> None:
+        """Clears the cache of the network's answers."""
+        if self._evaluator:
+            self._evaluator.clear()
+
+    def close(self) -> None:
+        """Does nothing: a thread lives only while it plays."""
+
+    def _new_games(self, games: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """States, movers and plies at which the games of those numbers begin."""
+        states, to_play = self.kernels.start_states(len(games)), np.zeros(len(games), np.int8)
+        self.kernels.find_movers(states, to_play)
+        plies, mask = np.zeros(len(games), np.int64), np.zeros(self.kernels.game.num_actions, bool)
+        if self.config.random_plies:
+            self._open_games(states, to_play, self.seed, games, self.config.random_plies, mask, plies)
+        return states, to_play, plies
+
+    def _start(self, slots: np.ndarray, actions: np.ndarray | None = None) -> None:
+        """Begins the searches of `slots`; `actions` as for `Search.start`."""
+        self.num_simulations += len(slots) * self.search.config.num_simulations
+        self._searching[slots] = True
+        self.search.start(slots, self.states[slots], self.games[slots], self.plies[slots], actions)
+
+    def _play_ply(self, slots: np.ndarray, go_on: bool) -> Samples:
+        """Plays one action in each of `slots`, starts the next searches, and returns the samples of games now over.
+
+        Without `go_on` a game that is over has no successor yet, and paused games get no search.
+        """
+        found = self.search.read(slots)
+        self._searching[slots] = False
+        plies = self.plies[slots]
+        self.past_states[slots, plies] = self.states[slots]
+        self.past_policies[slots, plies] = found.policy
+        self.past_values[slots, plies] = found.values
+        self.past_to_play[slots, plies] = self.to_play[slots]
+        config = self.config
+        temperatures = np.where(plies < config.temperature_plies, config.temperature, config.final_temperature)
+        actions = found.actions
+        if self.search.config.gumbel_actions == 0:  # sequential halving explores by its own noise
+            draw_actions(found.policy, temperatures, self.seed, self.games[slots], plies, actions)
+        states, to_play = self.states[slots], self.to_play[slots]
+        if config.epsilon:
+            masks, _, _ = self.kernels.describe_all(states)
+            explore(masks, config.epsilon, config.epsilon_after, self.seed, self.games[slots], plies, actions)
+        self.kernels.play(states, to_play, actions)
+        _, terminal, results = self.kernels.describe_all(states)
+        self.num_positions += len(slots)
+        game = self.kernels.game
+        if (plies[~terminal] + 1 >= game.max_plies).any():
+            raise GameError(f"{game.name}: a game went on after its max_plies = {game.max_plies}")
+        fresh = slots[terminal]
+        # the result is for the player to move there; turn it to the one who made the last ply
+        same = to_play[terminal] == self.to_play[fresh]
+        samples = self._samples(fresh, plies[terminal], np.where(same, results[terminal], -results[terminal]))
+        self.states[slots], self.to_play[slots], self.plies[slots] = states, to_play, plies + 1
+        if len(fresh):
+            self.games[fresh] = self.next_game + self.stride * np.arange(len(fresh))
+            self.next_game += self.stride * len(fresh)
+            self.states[fresh], self.to_play[fresh], self.plies[fresh] = self._new_games(self.games[fresh])
+            self.first_plies[fresh] = self.plies[fresh]
+            self.num_games += len(fresh)
+        if not go_on:
+            self._paused[fresh] = True
+        going = ~self._paused[slots]
+        if going.any():
+            self._start(slots[going], np.where(terminal, -1, actions)[going])
+        return samples
+
+    def _samples(self, slots: np.ndarray, last_plies: np.ndarray, rewards: np.ndarray) -> Samples:
+        """The samples of the games in `slots`, game after game, which ended with `rewards` for who played last.
+
+        All of a ply at once: a loop over games in Python would keep the other threads waiting.
+        """
+        rows, plies = np.arange(len(slots)), np.arange(last_plies.max(initial=-1) + 1)
+        done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
+        done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
+        explored = np.zeros_like(done)
+        find_explored(self.config.epsilon, self.config.epsilon_after, self.seed, self.games[slots], explored)
+        past = slots, slice(len(plies))
+        games = record(self.past_to_play[past], done, all_rewards, self.past_values[past], explored)
+        targets = check_targets(self.value_targets(games, self.config), games)
+        kept = games.known & (plies >= self.first_plies[slots, None])
+        return Samples(self.past_states[past][kept], self.past_policies[past][kept], games.z[kept], targets[kept])

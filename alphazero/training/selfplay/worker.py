@@ -1,0 +1,100 @@
+"""The interface of whoever plays games of a run: a thread, a process, or one day another machine."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import astuple, dataclass
+from typing import Protocol
+
+import numpy as np
+
+from alphazero.training.replay_buffer import Samples
+
+LEAST_GAMES = 2
+"""Games that a worker finishes in each generation, however long they take."""
+
+
+@dataclass(frozen=True)
+class SelfPlayCounts:
+    """Counts of self-play."""
+
+    games: int = 0
+    positions: int = 0
+    simulations: int = 0
+    requests: int = 0
+    """Positions that searches on the processor asked about."""
+    evaluations: int = 0
+    """Cache misses: requests that reached the network."""
+
+    def __add__(self, other: SelfPlayCounts) -> SelfPlayCounts:
+        return SelfPlayCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: SelfPlayCounts) -> SelfPlayCounts:
+        return SelfPlayCounts(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+class Worker(Protocol):
+    """Plays games by the network that plays at the time; its games go on from call to call.
+
+    A worker keeps `num_slots` games going. Its games are numbered `first_game`, `first_game + game_stride`, ...: the
+    number keys a game's randomness, so the games of a run do not depend on where its workers are.
+    """
+
+    num_slots: int
+    """Games played at once."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time outside of this process."""
+
+    def counts(self) -> SelfPlayCounts:
+        """Counts since the worker began; any thread may ask while it plays."""
+
+    def play(self, num_games: int, stop: threading.Event | None = None, seconds: float = math.inf) -> Samples:
+        """Plays until `num_games` more games are over; returns their samples, in the order in which they ended.
+
+        Ends early, between two plies, when `stop` is set. After `seconds` it returns as soon as LEAST_GAMES are over.
+        """
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The games in progress, for `restore`; `games int64[num_slots]` are their numbers."""
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Goes on with the games of `state`."""
+
+    def forget(self) -> None:
+        """Clears the cache of the network's answers: the weights may have changed."""
+
+    def close(self) -> None:
+        """Ends the worker; a second call does nothing."""
+
+
+def play_games(
+    workers: Sequence[Worker],
+    num_games: int,
+    stop: threading.Event,
+    use_threads: Callable[[int], object],
+    on_progress: Callable[[], None] = lambda: None,
+    seconds: float = math.inf,
+) -> Samples:
+    """Lets every worker play its share of `num_games` on a thread of its own; joins the samples in order.
+
+    `use_threads(1)` is called in each thread first, so that network calls stay on it; `on_progress` now and then.
+    `seconds` as in `Worker.play`.
+    """
+    shares = [num_games // len(workers) + (i < num_games % len(workers)) for i in range(len(workers))]
+    with ThreadPoolExecutor(len(workers), initializer=use_threads, initargs=(1,)) as pool:
+        pairs = zip(workers, shares, strict=True)
+        futures = [pool.submit(worker.play, share, stop, seconds) for worker, share in pairs]
+        try:
+            while waiting := wait(futures, timeout=0.5, return_when=FIRST_EXCEPTION).not_done:
+                for future in set(futures) - waiting:
+                    future.result()  # raises what the worker raised
+                on_progress()
+            return Samples.join([future.result() for future in futures])
+        except BaseException:
+            stop.set()  # one worker failed, or the user wants to leave: the others need not go on
+            raise
