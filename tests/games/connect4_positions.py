@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from alphazero.game import registry
+from alphazero.game import Position, registry
 from alphazero.players.contestants import open_contestant
 from alphazero.players.player import Assessment, Player
 from games.connect4.labelled import Labelled, load_frozen
@@ -71,3 +71,17 @@ def plies_of(labelled: Labelled) -> np.ndarray:
 
 def open_player(text: str, seed: int = 1, threads: int = 1, **more) -> Player:
     return open_contestant(text, CONNECT_4, seed=seed, threads=threads, **more)
+
+
+def states_of(positions: list[Position]) -> np.ndarray:
+    return np.array([position.state for position in positions], np.uint64).reshape(-1, 2)
+
+
+def random_position(rng: np.random.Generator, ply: int) -> Position:
+    """After `ply` random plies, not over."""
+    while True:
+        position = GAME.start()
+        while position.ply < ply and not position.terminal:
+            position = position.play(int(rng.choice(position.legal_actions)))
+        if not position.terminal:
+            return position

@@ -129,8 +129,9 @@ def test_notation(game: Othello):
 
 
 @pytest.fixture(scope="module")
-def facts(shared_data: Path) -> dict[str, Any]:
-    return json.loads((shared_data / "facts.json").read_text())
+def facts() -> dict[str, Any]:
+    """Published facts, with their sources."""
+    return json.loads((Path(__file__).parent / "othello_facts.json").read_text())
 
 
 def count_without_passes(game: Othello, depth: int) -> list[int]:

@@ -83,10 +83,10 @@ def command(*argv: object) -> int:
     return run_command(main, [str(word) for word in argv])
 
 
-def test_the_command_on_published_positions(shared_data: Path, tmp_path: Path, monkeypatch, capsys):
+def test_the_command_on_published_positions(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(benchmark, "load_file", lambda *arguments: labelled.load_file(*arguments, most_empty=17))
     result = tmp_path / "result.json"
-    assert command("solver:17", "--positions", shared_data / "facts.json", "--json", result) == 0
+    assert command("solver:17", "--positions", Path(__file__).parent / "othello_facts.json", "--json", result) == 0
     said = capsys.readouterr().out
     assert "3 positions" in said and said.count("right") == 3
     (figures,) = json.loads(result.read_text())

@@ -18,6 +18,7 @@ from games.othello.labelled import Labelled, load_file, load_frozen
 from games.othello.solver import NO_SCORE, Solver
 from tests.games.plain_othello_solver import agrees, board_of
 
+FACTS = Path(__file__).parent / "othello_facts.json"
 ROOT = Path(__file__).resolve().parents[2]
 GAMES = {8: registry.load("othello").game, 6: registry.load("othello6").game}
 SOLVERS = {size: Solver(game, 2) for size, game in GAMES.items()}
@@ -88,11 +89,11 @@ def test_a_position_is_worth_its_best_move(size: int):
                 assert -SOLVERS[size].move_scores(child).max() == row[action]
 
 
-def test_published_endgames(shared_data: Path):
+def test_published_endgames():
     """FForum's problems with at most 17 empty squares: every move's score."""
-    problems = json.loads((shared_data / "facts.json").read_text())["ffo_endgames"]
+    problems = json.loads(FACTS.read_text())["ffo_endgames"]
     game = GAMES[8]
-    labelled = load_file(shared_data / "facts.json", Solver(game, 2), game, most_empty=17)
+    labelled = load_file(FACTS, Solver(game, 2), game, most_empty=17)
     assert len(labelled.names) == 3
     for name, row in zip(labelled.names, labelled.scores, strict=True):
         found = {game.format_action(a, labelled.states[0]): int(row[a]) for a in np.flatnonzero(row != NO_SCORE)}
@@ -100,9 +101,9 @@ def test_published_endgames(shared_data: Path):
 
 
 @pytest.mark.slow
-def test_published_endgames_with_20_empty_squares(shared_data: Path):
+def test_published_endgames_with_20_empty_squares():
     """`load_file` compares the scores that the file gives."""
-    labelled = load_file(shared_data / "facts.json", SOLVERS[8], GAMES[8])
+    labelled = load_file(FACTS, SOLVERS[8], GAMES[8])
     assert len(labelled.names) == 16
 
 
@@ -150,8 +151,8 @@ def test_a_second_solver_agrees_with_all_labels_of_the_frozen_set(size: int):
     assert count_errors(load_frozen(size), size) == 0
 
 
-def test_a_second_solver_agrees_on_published_endgames(shared_data: Path):
-    labelled = load_file(shared_data / "facts.json", SOLVERS[8], GAMES[8], most_empty=14)
+def test_a_second_solver_agrees_on_published_endgames():
+    labelled = load_file(FACTS, SOLVERS[8], GAMES[8], most_empty=14)
     assert len(labelled.names) >= 1 and count_errors(labelled, 8) == 0
 
 
