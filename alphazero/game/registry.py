@@ -31,7 +31,7 @@ from alphazero.errors import GameError, UnknownName
 from alphazero.game.adapters import alpha_zero_general, openspiel
 from alphazero.game.game import Game
 from alphazero.game.spec import PARTS, GameSpec, LoadedGame, load_parts, resolve
-from alphazero.game.user_code import can_be_found, import_file, naming
+from alphazero.game.user_code import ALONE, can_be_found, import_file, naming
 
 FOLDER = Path(__file__).resolve().parents[2] / "games"
 """The games that come with the framework, a package each; a new folder there is found without being installed."""
@@ -145,7 +145,7 @@ def _keep(loaded: LoadedGame, load_again: Callable[[], LoadedGame] | None) -> Lo
 
 def _again(game: Any, cls: type) -> Callable[[], LoadedGame] | None:
     """A way to load a class or an object of it in another process; None if it cannot be sent or imported there."""
-    if cls.__module__ == "__main__" or not can_be_found(cls.__module__):
+    if cls.__module__.startswith(("__main__", ALONE)) or not can_be_found(cls.__module__):
         return None
     try:
         ForkingPickler.dumps(game)

@@ -23,6 +23,9 @@ INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib",
 """Folders of Python and of installed libraries."""
 FRAMEWORK = str(Path(__file__).resolve().parents[1])
 
+ALONE = "alphazero_user_"
+"""Begins the names of modules that are imported by their path alone, which another process cannot find."""
+
 INSTEAD = {
     **{name: name for name in ("int", "float", "complex", "object", "str")},
     "unicode": "str", "bool8": "np.bool_", "int0": "np.intp", "uint0": "np.uintp", "product": "np.prod",
@@ -64,7 +67,7 @@ def import_file(path: Path, kind: str, hint: str, error: type[InputError]) -> Mo
 
 
 def _import_alone(path: Path) -> ModuleType:
-    name = f"alphazero_user_{path.stem}"
+    name = f"{ALONE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

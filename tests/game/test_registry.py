@@ -3,15 +3,17 @@
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
 import pytest
 
-from alphazero.errors import GameError, InputError, UnknownName
-from alphazero.game import Game, registry
+from alphazero.errors import GameError, IllegalAction, InputError, UnknownName
+from alphazero.game import Game, Position, registry
 from alphazero.training.presets import presets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,6 +177,16 @@ def test_an_installed_game_by_entry_point(importable: Path, target: str):
     assert_refused("two-plys", "did you mean 'two-plies'?", error=UnknownName)
 
 
+@pytest.mark.parametrize("target", ["a_package:SPEC", "a_package"], ids=["SPEC", "package"])
+def test_an_entry_point_may_lead_to_a_spec(importable: Path, target: str):
+    write_game(importable / "a_package", more=', presets=".preset:presets"')
+    write(importable / "a_package" / "preset.py", 'def presets(game):\n    return {"quick": game.max_plies}\n')
+    install(importable, f"TwoPlies = {target}")
+    loaded = registry.load("TwoPlies")
+    assert_plays(loaded.game)
+    assert loaded.presets() == {"quick": 2}
+
+
 def test_an_installed_game_does_not_hide_a_shipped_one(importable: Path):
     write(importable / "a_package" / "__init__.py", source())
     install(importable, "connect4 = a_package")
@@ -281,6 +293,231 @@ def test_a_broken_entry_point_is_one_sentence(importable: Path, target: str, par
     install(importable, f"two-plies = {target}")
     assert_refused("two-plies", "'two-plies'", *parts)
 
+
+# --- the folder of games ---
+
+RUN_IN_A_COPY = """
+import sys
+from alphazero.errors import InputError
+from alphazero.game import registry
+for name in sys.argv[1:]:
+    try:
+        loaded = registry.load(name)
+        print(name, loaded.name, loaded.game.position([0, 0]).outcome if name != "tictactoe" else len(loaded.presets()))
+    except InputError as error:
+        print(name, error)
+"""
+
+
+@pytest.fixture
+def copied_tree(tmp_path: Path) -> Path:
+    """The library and one game, elsewhere."""
+    shutil.copytree(ROOT / "alphazero", tmp_path / "alphazero", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "games").mkdir()
+    shutil.copy(ROOT / "games" / "__init__.py", tmp_path / "games")
+    shutil.copytree(ROOT / "games" / "tictactoe", tmp_path / "games" / "tictactoe")
+    return tmp_path
+
+
+def load_in(tree: Path, *names: str, before: Path | None = None) -> list[str]:
+    """What a process that runs elsewhere prints for each name; the folder `before` comes first on its path."""
+    path = os.pathsep.join(map(str, [before, tree] if before else [tree]))
+    result = subprocess.run(
+        [sys.executable, "-c", RUN_IN_A_COPY, *names], cwd="/", env=os.environ | {"PYTHONPATH": path},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    return result.stdout.splitlines()
+
+
+SPEC = "from alphazero.game.spec import GameSpec\nSPEC = GameSpec(games={{{games}}}{more})\n"
+
+
+def write_game(folder: Path, games: str = '"TwoPlies": ".game:TwoPlies"', more: str = "") -> None:
+    write(folder / "__init__.py", SPEC.format(games=games, more=more))
+    write(folder / "game.py", source())
+
+
+def test_a_new_folder_of_games_needs_no_reinstall(copied_tree: Path):
+    write_game(copied_tree / "games" / "mine")
+    assert load_in(copied_tree, "TwoPlies", "tictactoe") == ["TwoPlies TwoPlies -1", "tictactoe tictactoe 3"]
+
+
+# what is wrong with the folder `broken`: its __init__.py, and what is said of it
+BROKEN_FOLDERS = {
+    "no SPEC": ("x = 1\n", "must declare its games, as SPEC = GameSpec("),
+    "syntax": ("def\n", "SyntaxError"),
+    "error": ("1 / 0\n", "ZeroDivisionError"),
+    "twice": (SPEC.format(games='"tictactoe": ".game:TwoPlies"', more=""), "declares 'tictactoe', which"),
+    "no reference": (SPEC.format(games='"TwoPlies": "game.TwoPlies"', more=""), 'text such as ".net:make_net"'),
+    "no mapping": ("from alphazero.game.spec import GameSpec\nSPEC = GameSpec(['a'])\n", "must map names to functions"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BROKEN_FOLDERS.values(), ids=BROKEN_FOLDERS)
+def test_a_broken_folder_gets_one_sentence_and_breaks_no_other_game(copied_tree: Path, text: str, words: str):
+    folder = copied_tree / "games" / ("broken" if "tictactoe" not in text else "ultimate")  # "twice" must come second
+    write_game(folder)
+    write(folder / "__init__.py", text)
+    tictactoe, broken, other = load_in(copied_tree, "tictactoe", folder.name, "TwoPlies")
+    assert tictactoe == "tictactoe tictactoe 3"
+    for line in (broken, other):
+        assert words in line and str(folder) in line
+    assert other.startswith("TwoPlies unknown game")
+
+
+# what is wrong with a part of a SPEC: the rest of it, what is asked for, what is said
+BROKEN_PARTS = {
+    "no module": ('"TwoPlies": ".rules:TwoPlies"', "", "games['TwoPlies']=\".rules:TwoPlies\" in the SPEC of"),
+    "no class": ('"TwoPlies": ".game:Nothing"', "", "game.py has no function or class 'Nothing'"),
+    "no game": ('"TwoPlies": ".game:init"', "", "must be a Game class"),
+    "another name": ('"two": ".game:TwoPlies"', "", 'name = "two", not "TwoPlies"'),
+}
+
+
+@pytest.mark.parametrize(("games", "more", "words"), BROKEN_PARTS.values(), ids=BROKEN_PARTS)
+def test_a_wrong_reference_names_the_spec_and_the_part(copied_tree: Path, games: str, more: str, words: str):
+    write_game(copied_tree / "games" / "mine", games, more)
+    name = games.split('"')[1]
+    (line,) = load_in(copied_tree, name)
+    assert words in line and str(copied_tree / "games" / "mine") in line
+
+
+def test_a_part_that_is_not_there_is_named_when_it_is_wanted(importable: Path):
+    write_game(importable / "a_package", more=', presets=".preset:presets"')
+    loaded = registry.load("a_package.game")
+    words = r'presets=".preset:presets" in the SPEC of .*a_package/__init__.py cannot be used .*a_package.preset'
+    with pytest.raises(GameError, match=words):
+        loaded.presets()
+
+
+# another package or module called games: its files
+OTHERS = {
+    "package": {"games/__init__.py": "mine = 1\n", "games/chess.py": "mine = 2\n"},
+    "folder": {"games/chess.py": "mine = 2\n"},
+    "module": {"games.py": "mine = 1\n"},
+}
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["theirs first", "ours first"])
+@pytest.mark.parametrize("files", OTHERS.values(), ids=OTHERS)
+def test_another_package_called_games_hides_nothing(copied_tree: Path, tmp_path: Path, files: dict, first: bool):
+    other = tmp_path / "other"
+    for name, text in files.items():
+        write(other / name, text)
+    write(other / "theirs.py", source() + ("import games.chess\n" if "games/chess.py" in files else ""))
+    trees = (copied_tree, other) if first else (other, copied_tree)
+    assert load_in(trees[0], "tictactoe", str(other / "theirs.py"), before=trees[1]) == [
+        "tictactoe tictactoe 3",
+        f"{other / 'theirs.py'} TwoPlies -1",
+    ]
+
+
+def test_a_game_that_is_hidden_says_by_what(copied_tree: Path, tmp_path: Path):
+    write(tmp_path / "other" / "games" / "__init__.py", "")
+    hiding = write(tmp_path / "other" / "games" / "tictactoe" / "__init__.py", "")
+    (line,) = load_in(copied_tree, "tictactoe", before=tmp_path / "other")
+    assert f"is hidden by {hiding}: rename one of the two" in line
+
+
+# --- from a game or its class ---
+
+
+class Local(registry.load("tictactoe").game.__class__):
+    """A game of this module."""
+
+
+def test_a_loaded_game_leads_back_to_itself():
+    loaded = registry.load("connect4")
+    assert registry.of(loaded) is loaded and registry.of(loaded.game) is loaded and loaded.game.loaded is loaded
+
+
+@pytest.mark.parametrize("as_class", [True, False])
+def test_a_class_and_an_object_of_a_shipped_game_have_its_parts(as_class: bool):
+    loaded, cls = registry.load("connect4"), type(registry.load("connect4").game)
+    found = registry.of(cls if as_class else cls())
+    assert found.nets == loaded.nets and found.presets() == loaded.presets() and set(found.contestants) == {"solver"}
+    assert registry.of(found.game) is found
+    assert found.load_again is not None and found.load_again().name == "connect4"
+
+
+def test_a_class_is_made_once():
+    assert registry.of(Local) is registry.of(Local)
+
+
+def test_a_game_of_ones_own_has_the_parts_of_its_module():
+    made = registry.of(Local())
+    assert made.presets() == presets(made.game) and made.nets == registry.load("tictactoe").nets
+
+
+def test_a_game_that_another_process_cannot_import_is_not_sent_there(tmp_path: Path):
+    class Inner(Local):
+        pass
+
+    in_a_file = type(registry.load(write(tmp_path / "my_game.py", source())).game)
+    assert registry.of(Inner).load_again is None and registry.of(in_a_file()).load_again is None
+    main = type("Main", (Local,), {"__module__": "__main__"})
+    assert registry.of(main).load_again is None
+    assert registry.of(Local).load_again is not None
+
+
+def test_a_game_with_settings_is_sent_with_them():
+    made = Local()
+    made.size = 5
+    str(made.start())  # what is computed on the way stays here
+    registry.of(made)
+    again = ForkingPickler.loads(ForkingPickler.dumps(registry.of(made).load_again))()
+    assert again.game.size == 5 and again.game is not made
+
+
+def test_what_is_no_game_is_refused():
+    for wrong in (3, object(), None):
+        with pytest.raises(GameError, match="a game is a name, a Game class or an object of one"):
+            registry.of(wrong)
+    with pytest.raises(GameError, match="a game is a name"):
+        registry.of(int)
+
+
+def test_a_game_without_a_name_is_refused():
+    nameless = type("Nameless", (Game,), {})
+    with pytest.raises(GameError, match='Nameless must have a `name`.* as name = "my_game"'):
+        registry.of(nameless)
+
+
+# --- positions ---
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "actions"),
+    [
+        ("connect4", "4453", (3, 3, 4, 2)),
+        ("connect4", "4 4, 5 3", (3, 3, 4, 2)),
+        ("othello", "f5d6c3", (37, 43, 18)),
+        ("othello", "F5 d6 c3", (37, 43, 18)),
+        ("tictactoe", "a1, b2", (0, 4)),
+        ("tictactoe", "", ()),
+        ("gomoku15", "o15 a1", (224, 0)),
+    ],
+)
+def test_a_position_is_written_as_text_or_as_actions(name: str, text: str, actions: tuple[int, ...]):
+    loaded = registry.load(name)
+    position = loaded.position(text)
+    assert position.actions == actions == loaded.game.position(list(actions)).actions
+    words = [before.format(action) for before, action in zip(line(loaded.game, actions), actions, strict=False)]
+    assert loaded.position(words).actions == actions
+
+
+def line(game: Game, actions: tuple[int, ...]) -> list[Position]:
+    return [game.position(actions[:ply]) for ply in range(len(actions) + 1)]
+
+
+@pytest.mark.parametrize("text", ["48", "44444444", "x", "4-5"])
+def test_a_text_that_is_no_game_is_refused(text: str):
+    with pytest.raises(IllegalAction, match="is not a legal action here"):
+        registry.load("connect4").position(text)
+
+
+# --- compiled code ---
 
 LOAD_AND_RUN = """
 import sys, importlib
