@@ -1,4 +1,4 @@
-"""What can go wrong, as the user sees it: one sentence, exit code 2, no traceback.
+"""Exceptions for mistakes of the user: a command prints one sentence and ends with exit code 2, without a traceback.
 
     InputError                 something the user gave is wrong; the message says what is allowed
     |- UnknownName             a game, contestant or setting that does not exist ("did you mean ...?")
@@ -8,11 +8,11 @@
     |  `- CheckpointError      a checkpoint is missing, damaged, hostile or of another game
     `- RunFolderError          a run folder is in use, or holds what would be overwritten
     GameError                  a game breaks a law of the `Game` contract
-    EvaluationError            a network answered with something that is not a number
+    EvaluationError            a network gave an output that is not a number
     TrainingError              learning broke down (three batches in a row without a finite loss)
-    DeviceMemoryError          a GPU's memory does not hold what is to be computed
+    DeviceMemoryError          a GPU has too little memory
 
-    Terminated                 SIGTERM: no mistake at all, and SystemExit, so that all is ended that was begun
+    Terminated                 SIGTERM: no mistake; a SystemExit, so that clean-up runs as after Ctrl-C
 
 Everything else that escapes is a bug of ours and shows its traceback (exit code 1).
 """
@@ -71,7 +71,7 @@ class LawBroken(GameError):
 
 
 class EvaluationError(InputError):
-    """A network's answer is not a finite number; the message shows the position."""
+    """A network gave an output that is not a finite number; the message shows the position."""
 
 
 class TrainingError(InputError):
@@ -79,22 +79,22 @@ class TrainingError(InputError):
 
 
 class DeviceMemoryError(InputError):
-    """A GPU's memory does not hold what is to be computed; the message says what that is."""
+    """A GPU has too little memory; the message says for which work."""
 
 
 NO_MEMORY = "out of memory", "unable to find an engine", "ALLOC_FAILED"
-"""How CUDA, cuDNN and cuBLAS call it, whatever kind of exception comes of it."""
+"""Words in the messages of CUDA, cuDNN and cuBLAS that say so; the types of their exceptions differ."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """A GPU's memory has not been enough: torch, its libraries and numba raise many kinds."""
+    """True if a GPU's memory was too small; torch, its libraries and numba raise many types of exceptions."""
     by_kind = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return by_kind or any(words in str(error) for words in NO_MEMORY)
 
 
 class Stopped(Exception):
-    """What was going on was asked to stop, and has done so."""
+    """Work ended early because somebody asked for it."""
 
 
 class Terminated(SystemExit):
-    """The process was asked to end."""
+    """The process got SIGTERM."""

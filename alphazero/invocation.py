@@ -1,4 +1,4 @@
-"""The command lines that messages name: `python main.py ...` or `alphazero train ...`, as the user started us."""
+"""Command lines for messages: `python main.py ...` or `alphazero train ...`, whichever the user typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages for the browser that need nothing but themselves: tables, and pictures as part of the page."""
+"""HTML pages in one file, with their tables and pictures inside; and pictures as files of their own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+ENDINGS = (".png", ".svg", ".pdf")
+"""Files that a picture can be written to."""
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 h1, h2 { font-weight: 600 } h2 { margin-top: 2.5rem }
@@ -26,7 +28,7 @@ td { border-top: 1px solid #ddd; font-variant-numeric: tabular-nums } .warning {
 
 
 def make_page(title: str, parts: Sequence[str]) -> str:
-    """A page of HTML, `parts` being HTML already."""
+    """A whole HTML page; `title` is plain text, and `parts` are HTML."""
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body>\n</html>\n"
@@ -34,32 +36,26 @@ def make_page(title: str, parts: Sequence[str]) -> str:
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """HTML of a table of words."""
+    """A table as HTML; the cells are plain text."""
     heads = "".join(f"<th>{escape(word)}</th>" for word in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><tr>{heads}</tr>{body}</table>"
 
 
-def embed(title: str, figure: Figure) -> str:
-    """HTML of a picture, which is in it as SVG."""
-    source = base64.b64encode(as_svg(figure)).decode()
-    return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{source}">'
-
-
-ENDINGS = (".png", ".svg", ".pdf")
+# --- pictures ---
 
 
 def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
-    """An empty picture, sizes in inches; raises InputError if matplotlib is not installed."""
+    """An empty picture; sizes are in inches. Raises InputError if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("a picture needs matplotlib: pip install matplotlib") from None
+        raise InputError("pictures need matplotlib: pip install matplotlib") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def has_matplotlib() -> bool:
-    """Whether pictures can be drawn."""
+    """True if matplotlib is installed."""
     try:
         new_figure()
     except InputError:
@@ -68,7 +64,7 @@ def has_matplotlib() -> bool:
 
 
 def check_picture_file(option: str, path: Path) -> None:
-    """Raises InputError if no picture can be drawn into `path`, as long as nothing has been computed for it yet."""
+    """Raises InputError if no picture can be written to `path`; called before the work on the picture begins."""
     if path.suffix not in ENDINGS:
         raise InvalidSetting(f"{option} takes a file that ends in {', '.join(ENDINGS)}, not {str(path)!r:.200}")
     new_figure()
@@ -85,10 +81,16 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def as_svg(figure: Figure) -> bytes:
-    """The picture as SVG: the same picture is the same bytes."""
+    """The picture as SVG; equal pictures give equal bytes."""
     from matplotlib import rc_context
 
     content = io.BytesIO()
     with rc_context({"svg.hashsalt": "alphazero"}):  # else its ids are random
         figure.savefig(content, format="svg", metadata={"Date": None})
     return content.getvalue()
+
+
+def embed(title: str, figure: Figure) -> str:
+    """The picture as HTML that holds all of it, as SVG."""
+    source = base64.b64encode(as_svg(figure)).decode()
+    return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{source}">'

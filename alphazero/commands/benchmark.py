@@ -25,21 +25,21 @@ from alphazero.storage.files import check_output_file, write_json
 class BenchmarkConfig:
     """Scores a contestant on the game's positions of known worth, in games that have some.
 
-    The games' own commands say more: python -m games.connect4.benchmark and python -m games.othello.benchmark.
+    For more figures, use the games' own commands: python -m games.connect4.benchmark or games.othello.benchmark.
     """
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
-    """Who is scored: a net, mcts:400, minimax:4, ..., as for the command pit."""
+    """The player, as for the command pit: best, runs/connect4-1, mcts:400, minimax:4 and so on."""
     game: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """The game: a name, a Python file or a module; by default that of the checkpoint."""
+    """The game: a name, a Python file or a module; by default, the game of the checkpoint."""
     simulations: tuple[int, ...] = (0,)
-    """Simulations per position of a contestant that searches, one or several; 0: the policy of its net alone."""
+    """Simulations per position, one or several numbers. 0: the policy of a net without a search."""
     device: str = "auto"
-    """Where nets compute: auto (a GPU if there is one), cpu or cuda."""
+    """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     json: Path | None = None
-    """Write the figures into this file as well."""
+    """Also write the figures into this file, as JSON."""
     seed: int = 0
-    """Breaks ties between equally good moves."""
+    """Random seed; it decides between equally good moves."""
     threads: int = field(default_factory=count_cores)
     """Processor cores to use."""
 

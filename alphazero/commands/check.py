@@ -1,4 +1,4 @@
-"""Checks that a game keeps all laws, and says what kind of game it is.
+"""Plays random games to check that a game keeps its laws, and describes the game.
 
 alphazero check my_game.py
 alphazero check tictactoe --games 1000
@@ -22,14 +22,14 @@ from alphazero.invocation import command_line
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """Checks that a game keeps all laws, and says what kind of game it is."""
+    """Plays random games to check that a game keeps its laws, and describes the game."""
 
     game: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")]
-    """Name of a game, path of a Python file that holds one, or dotted module name."""
+    """The game: a name, a Python file or a module."""
     games: int = 100
-    """Random games to play; half a minute's worth at most."""
+    """Random games to play. The check ends after half a minute if they take longer."""
     seed: int = 0
-    """The same seed plays the same games."""
+    """Seed of the random games."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.games <= 1_000_000 or not 0 <= self.seed < 1 << 63:
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> None:
             print(error.drawing, file=sys.stderr)
         raise
     print(describe(game, findings))
-    print(f"\nthe first of these games: {findings.example}")
+    print(f"\nthe first game: {findings.example}")
     for warning in findings.warnings:
         print(f"\nwarning: {warning}")
     command = command_line("train", "--game", config.game, "--minutes", 3)
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> None:
 
 
 def describe(game: Game, findings: Findings) -> str:
-    """What the games were like."""
+    """A table of facts that the games showed."""
     total = findings.num_games
     shares = [f"{words} {findings.outcomes[outcome] / total:.0%}" for outcome, words in OUTCOMES.items()]
     lengths, branching = np.array(findings.lengths), np.array(findings.branching)

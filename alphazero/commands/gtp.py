@@ -25,16 +25,19 @@ from alphazero.progress import count_cores
 
 @dataclass(frozen=True)
 class GtpConfig:
-    """Play by the Go Text Protocol: commands on the standard input, answers on the standard output."""
+    """Plays by the Go Text Protocol (GTP 2): reads commands from standard input, writes answers to standard output.
+
+    Players that search also answer kata-analyze and lz-analyze, as KataGo and Leela Zero do.
+    """
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
-    """Who plays: a net, as best or a file, mcts:400, minimax:4, ..., as for pit.py; not a human or another engine."""
+    """The player, as for the command pit: best, runs/othello-1, mcts:400, minimax:4; no human and no engine."""
     game: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """The game: a name, a Python file or a module; by default that of the checkpoint."""
+    """The game: a name, a Python file or a module. By default, the game of the checkpoint."""
     simulations: int | None = None
-    """Simulations per ply of a contestant that searches and does not say how many."""
+    """Simulations per ply, for a contestant that searches and does not say how many."""
     seed: int = 0
-    """The same seed and the same commands give the same moves."""
+    """Random seed. The same seed and the same commands give the same moves."""
     threads: int = field(default_factory=count_cores)
     """Processor cores to use."""
 
@@ -52,7 +55,7 @@ def main(argv: list[str]) -> None:
     config = parse(GtpConfig, argv, command="gtp")
     _, loaded = load_game(config.game, [config.contestant])
     out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr):  # whatever a player prints is no answer
+    with contextlib.redirect_stdout(sys.stderr):  # text that a player prints must not look like an answer
         player = open_contestant(
             config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations
         )
@@ -64,7 +67,7 @@ def main(argv: list[str]) -> None:
 
 
 def _lines_of(stream: TextIO) -> tuple[Iterator[str], Callable[[], bool]]:
-    """The lines, as they come, and whether another has come already, or the end."""
+    """An iterator over the lines, and a function that tells whether the next line, or the end, has arrived."""
     arrived: queue.Queue[str | None] = queue.Queue()
 
     def read() -> None:

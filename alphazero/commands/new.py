@@ -1,4 +1,4 @@
-"""Writes a working game to begin with, and its test.
+"""Writes a small working game, to be changed into your own, and its test.
 
 alphazero new my_game            my_game.py and test_my_game.py in this folder
 """
@@ -125,23 +125,25 @@ def test_a_game_goes_on_without_a_line():
 
 @dataclass(frozen=True)
 class NewGameConfig:
-    """Writes NAME.py, a working game to begin with, and test_NAME.py, its test."""
+    """Writes NAME.py, a small working game to be changed into your own, and test_NAME.py, its test."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
-    """What the game is called: small letters, digits and underscores, as my_game."""
+    """The name of the game: small letters, digits and underscores, as in my_game."""
     folder: Path = Path()
-    """Where to write it."""
+    """The folder to write both files into."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or keyword.iskeyword(self.name):
             raise InvalidSetting(
-                "a game's name has small letters, digits and underscores, as my_game, and is no word of Python's, "
-                f"not {self.name!r:.80}"
+                f"{self.name!r:.80} cannot name a game: use small letters, digits and underscores, as in my_game, "
+                "and no keyword of Python"
             )
         found = importlib.util.find_spec(self.name)
         mine = (self.folder / f"{self.name}.py").resolve()  # `main` says what to do about a file that is there already
         if found and (found.origin is None or Path(found.origin).resolve() != mine):
-            raise InvalidSetting(f"{self.name} is a Python module already, which the game would hide; add a word to it")
+            raise InvalidSetting(
+                f"{self.name} is the name of a Python module, which the game would hide; add a word to it"
+            )
         if not self.folder.is_dir():
             raise InvalidSetting(f"--folder takes a folder that exists, not {str(self.folder)!r:.200}")
 
@@ -151,7 +153,7 @@ def main(argv: list[str]) -> None:
     files = {config.folder / f"{config.name}.py": GAME, config.folder / f"test_{config.name}.py": TEST}
     for path in files:
         if path.exists():
-            raise StorageError(f"{path} is there already and stays as it is; choose another name or --folder")
+            raise StorageError(f"{path} is there already, and nothing was written; choose another name or --folder")
     words = config.name.split("_")
     for path, text in files.items():
         text = text.replace("CLASS", "".join(word.capitalize() for word in words)).replace("NAME", config.name)
@@ -159,7 +161,7 @@ def main(argv: list[str]) -> None:
     game, test = files
     print(f"{game} and {test} are written. Change the rules, then:")
     for command, what in (
-        (command_line("check", game), "does it keep all laws?"),
-        (command_line("train", "--game", game, "--minutes", 3), "let it teach itself"),
+        (command_line("check", game), "check that the game keeps its laws"),
+        (command_line("train", "--game", game, "--minutes", 3), "train a network for three minutes"),
     ):
         print(f"  {command:<50}  # {what}")

@@ -1,4 +1,4 @@
-"""Plays contestants against each other and says who is stronger: `python pit.py A B`, or a tournament of more."""
+"""Plays contestants against each other: `alphazero pit A B`, or a tournament of three or more."""
 
 from __future__ import annotations
 
@@ -33,54 +33,55 @@ def _option(metavar: str, default: str) -> Any:
 
 @dataclass(frozen=True)
 class PitConfig:
-    """Play two contestants against each other and say who is stronger; three or more play a tournament.
+    """Plays two contestants against each other and says who is stronger. Three or more play a tournament.
 
-    A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a net that is shipped (beginner, club, best:
-    what pretrained/GAME holds), a checkpoint file, a run folder (its best net), folder:GENERATION,
-    python:MODULE:FUNCTION (your function from observations to logits), gtp:"COMMAND" (a program that speaks GTP), or
-    what the game adds (solver in Connect Four and Othello). Those that search take settings, as in
-    runs/c4@simulations=200,temperature=0.2.
+    A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a shipped net (beginner, club or best in
+    Connect Four), a run folder (its best net), folder:GENERATION, a checkpoint file, python:MODULE:FUNCTION (your own
+    function), gtp:"COMMAND" (a program that speaks GTP), or a player of the game's own (solver in Connect Four and
+    Othello). Contestants that search take settings, as in runs/c4@simulations=200,temperature=0.2.
     """
 
     contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = ()
-    """The contestants; with --replay the number of a game, or nothing."""
+    """The contestants. With --replay, the number of a game, or nothing."""
     game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module."""
     games: Annotated[int | None, _option("INT", "100, or 2 with a human")] = None
-    """Games that a pair plays, half of them with each colour."""
+    """Games per pair of contestants; each contestant begins half of them."""
     simulations: Annotated[int | None, _option("INT", "200")] = None
-    """Simulations per ply of contestants that search and do not say how many; at 0 nets play without a search."""
+    """Simulations per ply, for contestants that search and do not say how many. 0: nets play without a search."""
     seed: int = 0
-    """The same seed gives the same match."""
+    """Random seed. The same seed gives the same match."""
     threads: Annotated[int, _option("INT", "every core")] = field(default_factory=count_cores)
     """Processor cores to use."""
     device: str = "auto"
-    """Where nets compute: auto (a GPU if there is one), cpu or cuda."""
+    """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     json: Annotated[Path | None, _option("FILE", "none")] = None
-    """Write the result into this file as well."""
+    """Also write the result into this file, as JSON."""
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
-    """Stop as soon as it is clear whether A is at least ELO1 points stronger or at most ELO0, as in --sprt 0,20."""
+    """Stop the match when it is clear whether A is stronger by ELO1 points or more, or by ELO0 points at most, as in
+    --sprt 0,20 (a sequential probability ratio test)."""
 
     openings: Annotated[str, _option("KIND", "random")] = "random"
-    """How games begin: random (after random plies), balanced (after random plies that lead to a draw, in games that can
-    tell), or none (at the start)."""
+    """Openings: random (a few random plies), balanced (random plies to a position that is a draw, in games that can
+    tell), or none (games begin at the start)."""
     save_games: Annotated[Path | None, _option("FILE", "none")] = None
-    """Write all games into this file, one a line of JSON, with their moves in the game's notation."""
+    """Write all games into this file, one line of JSON each, with the moves in the game's notation."""
     replay: Annotated[Path | None, _option("FILE", "none")] = None
-    """List the games of such a file, or step through one: --replay FILE NUMBER."""
+    """List the games in a file of --save-games, or step through one of them: --replay FILE NUMBER."""
 
     tournament: Annotated[Path | None, _option("FILE.toml", "none")] = None
-    """A tournament whose contestants and settings are in a file."""
+    """Play the tournament that this file describes: its contestants and settings."""
     gauntlet: bool = False
-    """In a tournament, the first contestant meets all others, and these do not meet each other."""
+    """Tournament: the first contestant plays all others, and the others do not play each other."""
     adaptive: bool = False
-    """In a tournament, pairs whose ratings overlap play up to five times as many games."""
+    """Tournament: pairs whose ratings overlap play up to five times as many games."""
     anchor: Annotated[str | None, _option("CONTESTANT", "random; without it, the mean is 0")] = None
-    """The contestant of a tournament whose rating is 0."""
+    """Tournament: the contestant whose rating is set to 0."""
     folder: Annotated[Path | None, _option("FOLDER", "one in tournaments/, the same for the same command")] = None
-    """Where a tournament is kept; the same command again goes on where it was stopped."""
+    """Tournament: the folder for its games. Run the same command again to go on with a stopped tournament."""
     ladder: Annotated[Path | None, _option("RUN", "none")] = None
-    """Rate all generations of a run, and random, greedy, mcts:100, mcts:400 and the contestants named, on one core."""
+    """Rate all generations of this run beside random, greedy, mcts:100, mcts:400 and the contestants given,
+    on one core."""
 
     def __post_init__(self) -> None:
         self.test()
@@ -101,11 +102,11 @@ class PitConfig:
 
     @property
     def is_tournament(self) -> bool:
-        """More than one match is asked for."""
+        """More than two contestants, a tournament file or a ladder is asked for."""
         return self.tournament is not None or self.ladder is not None or len(self.contestants) > 2
 
     def check_contestants(self) -> None:
-        """There are as many as are needed, and no option for another number; raises InvalidSetting."""
+        """Raises InvalidSetting if the number of contestants, or an option, does not fit what is asked for."""
         if self.replay is not None:
             if replace(self, contestants=(), game=None, replay=None) != PitConfig():
                 raise InvalidSetting("--replay goes with --game alone: leave the other options out")
@@ -127,20 +128,22 @@ class PitConfig:
 
     def _check_tournament(self) -> None:
         if self.tournament is not None and (self.contestants or self.ladder or self.gauntlet):
-            raise InvalidSetting("--tournament takes contestants and kind from its file: leave the others out")
+            raise InvalidSetting(
+                "--tournament takes contestants and kind from its file: leave names, --ladder and --gauntlet out"
+            )
         if self.ladder is not None and (self.gauntlet or self.adaptive):
-            raise InvalidSetting("--ladder chooses who meets whom: leave --gauntlet and --adaptive out")
+            raise InvalidSetting("--ladder chooses the pairs itself: leave --gauntlet and --adaptive out")
         if self.sprt or self.save_games:
             raise InvalidSetting(
-                "--sprt and --save-games are for two contestants; a tournament keeps its games in its folder"
+                "--sprt and --save-games are for matches of two; a tournament keeps its games in its folder"
             )
 
     def test(self) -> Sprt | None:
-        """What `--sprt` asks for."""
+        """The test that `--sprt` asks for."""
         return None if self.sprt is None else Sprt.parse(self.sprt)
 
     def num_games(self) -> int:
-        """Games between two who are not human."""
+        """Games of a match without a human."""
         return self.games or (100 if self.sprt is None else 20_000)
 
 
@@ -169,9 +172,9 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
     )  # fmt: skip
     alone = not any(isinstance(player, HumanPlayer) for player in (first, second))
     if config.sprt and not alone:
-        raise InvalidSetting("--sprt takes hundreds of games, which nobody wants to play: leave it out with a human")
+        raise InvalidSetting("--sprt needs hundreds of games: leave it out in a match with a human")
     if config.openings != "random" and not alone:
-        raise InvalidSetting("--openings is for matches that nobody watches: with a human, games begin at the start")
+        raise InvalidSetting("games with a human begin at the start: leave --openings out")
     test, are_balanced = config.test(), find_filter(config.openings, loaded)
     if alone:
         opening_plies = plies_of(config.openings)

@@ -1,8 +1,8 @@
-"""Measures a net of a run and writes it where it can be shipped from:
+"""Measures a net of a run and writes it, with its card, for others to use:
 
     alphazero publish runs/connect4-1 pretrained/connect4/best.safetensors
 
-Its card tells what a user wants to know: how it was made, from what and on what, and how strong it is.
+The card tells how the net was made, on which machine, from how many games, and how strong it is.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PublishConfig:
-    """Measures a net of a run and writes it, with its card, where it can be shipped from."""
+    """Measures a net of a run and writes it, with its card, for others to use."""
 
     net: Annotated[str, tyro.conf.Positional]
-    """A run folder (its best net), or folder:GENERATION."""
+    """The net: a run folder (its best net), or folder:GENERATION."""
     output: Annotated[Path, tyro.conf.Positional]
-    """The weights, as in pretrained/connect4/best.safetensors; the card lies beside them."""
+    """The file to write, as in pretrained/connect4/best.safetensors. The card is written beside it."""
     game: str = ""
-    """The game, if it is not one of the shipped ones (a path, as main.py takes it)."""
+    """The game, if it is not a shipped one: a Python file or a module."""
     description: str = ""
-    """A sentence for the card."""
+    """A sentence about the net, for the card."""
     simulations: tuple[int, ...] = (0, 100, 800)
-    """Simulations per position at which the game's benchmark, where it has one, is taken."""
+    """Numbers of simulations per position for the game's benchmark, in games that have one."""
     opponents: tuple[str, ...] = ("random", "greedy", "minimax:4", "mcts:400")
-    """Contestants to meet; the rating is the Elo difference from the last one."""
+    """Contestants that the net plays against. The rating on the card is the Elo difference from the last one."""
     games: int = 200
-    """Games against each."""
+    """Games against each opponent."""
     match_simulations: int = 100
-    """Simulations per ply in those games."""
+    """Simulations per ply in the games against them."""
     threads: int = field(default_factory=count_cores)
-    """Processor threads."""
+    """Processor cores to use."""
     seed: int = 0
-    """The same seed plays the same games."""
+    """Random seed. The same seed plays the same games."""
 
     def __post_init__(self) -> None:
         if self.output.suffix != ".safetensors":
@@ -104,7 +104,7 @@ def main(argv: list[str]) -> None:
 
 
 def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What a run's `config.json` and `metrics.jsonl` hold."""
+    """The contents of a run's `config.json` and `metrics.jsonl`."""
     if not (folder / "config.json").is_file():
         raise RunFolderError(f"{folder} is not a run folder: only a net of a run can be published")
     saved = read_json(folder / "config.json")
@@ -114,15 +114,15 @@ def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def command_of(loaded: LoadedGame, saved: Mapping[str, Any]) -> str:
-    """The shortest `python main.py ...` that a run's `config.json` stands for."""
-    # settings that are younger than the run had the values of today's defaults, which presets may not have
+    """The shortest `python main.py ...` that begins a run with the settings of a `config.json`."""
+    # settings added after the run began had the values of today's defaults, which may not be those of the presets
     settings = json.loads(json.dumps(asdict(config_from_dict(RunConfig, saved["settings"], "the run's settings"))))
     presets = {name: asdict(preset) for name, preset in loaded.presets().items()}
     preset = min(presets, key=lambda name: len(settings_changed(presets[name], settings)))
     words = ["python", "main.py", "--game", saved["game"], "--preset", preset, "--seed", str(saved["seed"])]
     before, after = flat_settings(json.loads(json.dumps(presets[preset]))), flat_settings(settings)
     for name, text in after.items():
-        # sizes that are not given are those of the net that the run began with, which may become another one
+        # sizes left out would be those of the net that the run began with, whose file may change
         if before.get(name) == text and not (settings["initial_net"] and name.startswith("net.")):
             continue
         group, _, last = name.replace("_", "-").rpartition(".")

@@ -1,4 +1,4 @@
-"""A run as one page for the browser: `python -m alphazero.report runs/connect4-1`."""
+"""Writes a run as one page for the browser: `alphazero report runs/connect4-1`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from alphazero.training.report import make_report
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Writes a run's figures, pictures, warnings and settings into one HTML file, also while the run goes on."""
+    """Writes the figures, pictures, warnings and settings of a run into one HTML file, also while it goes on."""
 
     run: Annotated[Path, tyro.conf.Positional]
-    """Run folder, as in runs/connect4-1."""
+    """The run folder, as in runs/connect4-1."""
     output: Path | None = None
-    """The page; report.html in the run folder if left out."""
+    """The file to write; by default report.html in the run folder."""
 
 
 def main(argv: list[str]) -> None:
     config = parse(ReportConfig, argv, command="report")
     output = config.output or config.run / "report.html"
     if not os.path.isfile(config.run / "config.json"):  # also where a name is too long
-        raise RunFolderError(f"{config.run} is not a run folder; name one, as in runs/NAME")
+        raise RunFolderError(f"{config.run} is not a run folder; give one, as in runs/connect4-1")
     if output.suffix not in (".html", ".htm"):
         raise InvalidSetting(f"--output takes a file that ends in .html, not {str(output)!r:.200}")
     check_output_file("--output", output)
     atomic_write(output, make_report(config.run).encode(errors="replace"))  # JSON can hold what UTF-8 cannot
-    print(f"open {output} in a browser")
+    print(f"{output} is written. Open it in a browser.")

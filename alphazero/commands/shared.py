@@ -1,4 +1,4 @@
-"""What every command shares: exit codes, messages of one sentence, logging, and progress."""
+"""The parts that all commands share: exit codes, messages of one sentence, logging, and reading the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from alphazero.invocation import command_line
 
 Config = TypeVar("Config")
 
-# tyro's messages, one line each, and how we say it
+# a message of tyro (a regular expression for its one line), and our words for it
 _SAYINGS = (
     (r"Error parsing (\S+): invalid literal for int\(\) with base 10: (.*)", r"\1 takes a whole number, not \2"),
     (r"Error parsing (\S+): could not convert string to float: (.*)", r"\1 takes a number, not \2"),
@@ -34,14 +34,14 @@ _SAYINGS = (
 
 
 _PATIENCE = 3.0
-"""Seconds that threads have to end when the process was asked to."""
+"""Seconds that threads have to end after SIGTERM."""
 
 
 def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = None) -> int:
     """Runs `main(argv)` (default: the command line) and returns the exit code.
 
-    0: done; 2: the user's mistake, said in one line on stderr; 130: interrupted. A bug of ours shows its traceback.
-    SIGTERM raises Terminated, with exit code 143, so that what was begun is ended as after Ctrl-C.
+    0: done; 2: a mistake of the user, told in one line on stderr; 130: interrupted. A bug of ours shows its traceback.
+    SIGTERM raises Terminated (exit code 143), so that child processes and temporary folders go as after Ctrl-C.
     """
     coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
     try:
@@ -54,16 +54,16 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever reads our output has left, as `head` does
+    except BrokenPipeError:  # the program that reads our output has ended, as `head` does
         return 1
     return 0
 
 
 @contextlib.contextmanager
 def _ending_in_order() -> Iterator[None]:
-    """In here SIGTERM unwinds: programs that were started are ended, folders of the moment removed.
+    """Turns SIGTERM into an exception, so that child processes are ended and temporary folders removed.
 
-    Then the interpreter would wait for threads that are in compiled code; not for long.
+    The interpreter would then wait for threads in compiled code; after _PATIENCE seconds the process ends without them.
     """
     code = 0
 
@@ -91,8 +91,7 @@ def parse(
 ) -> Config:
     """The settings on a command line; raises InputError, or SystemExit(0) after `--help`.
 
-    `default`, if given, holds the settings that the command line does not name; `command` is one of ours, for the first
-    line of the help.
+    `default` holds the settings that the command line does not name. `command`, as `train`, is named in the usage line.
     """
     defaults: dict[str, Any] = {} if default is None else {"default": default}
     if command is not None:
@@ -100,7 +99,7 @@ def parse(
     unknown: list[str] = []
     said = io.StringIO()
     try:
-        # both, or else tyro frames and colours its message for the terminal
+        # with one of them on a terminal, tyro would frame and colour its message
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
             config, unknown = tyro.cli(config_class, args=argv, return_unknown_args=True, **defaults)
         if not unknown:
@@ -128,10 +127,7 @@ def _flags(config_class: type[Config], defaults: dict[str, Any]) -> set[str]:
 
 
 def _sentence(message: str) -> str:
-    """What a message of tyro says between its title and its hints, in our words where we have some.
-
-    It is laid out as title, rule, text, rule, hints.
-    """
+    """The text of a message of tyro, in our words if we have some. The message is title, rule, text, rule, hints."""
     paragraphs = re.split(r"^ *-+ *$", message, flags=re.MULTILINE)
     text = " ".join((paragraphs[1] if len(paragraphs) > 1 else message).split())
     text = text.replace("{None}|", "").replace(" (required)", "")

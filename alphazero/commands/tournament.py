@@ -1,4 +1,4 @@
-"""Tournaments of three or more contestants, and the ladder of a run: the part of `alphazero pit` that plays them."""
+"""Plays tournaments of three or more contestants, and the ladder of a run, for `alphazero pit`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from alphazero.commands.pit import PitConfig
 
 DEFAULT_GAME = "connect4"
-"""The game of contestants of which none is a net."""
+"""The game, if no contestant is a checkpoint."""
 FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
-"""Options that a tournament's file may hold as well."""
+"""Options that may also stand in the file of a tournament."""
 
 
 def compete(config: PitConfig) -> None:
-    """A tournament of the contestants on the command line or in a file."""
+    """Plays a tournament of the contestants on the command line or in a file."""
     config, name = _with_file(config)
     game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
     tournament = make_tournament(
@@ -45,7 +45,7 @@ def compete(config: PitConfig) -> None:
 
 
 def climb(config: PitConfig, run: Path) -> None:
-    """The ladder of a run."""
+    """Rates all generations of a run."""
     ladder = Ladder(run, config.contestants)
     game_name, loaded = load_game(config.game, tuple(ladder.texts.values()), DEFAULT_GAME)
     tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
@@ -58,12 +58,12 @@ def climb(config: PitConfig, run: Path) -> None:
 def play_and_rate(
     folder: Path, tournament: Tournament, loaded: LoadedGame, threads: int, config: PitConfig
 ) -> Standings:
-    """Plays what is missing; an interruption says how to go on."""
+    """Plays the games that are missing; after an interruption, says how to go on."""
     check_anchor(tournament, config.anchor)
     try:
         records = play_tournament(folder, tournament, loaded, threads, config.device)
     except KeyboardInterrupt:
-        print(f"\nthe games so far are in {folder}; the same command goes on from there", file=sys.stderr)
+        print(f"\nThe games so far are in {folder}; the same command goes on from there.", file=sys.stderr)
         raise
     return Standings(tournament, records, loaded.game, config.anchor)
 
@@ -77,9 +77,9 @@ def report(
         f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
         f"{command_line('pit', '--replay', folder / GAMES, 0)}\n"
         + (
-            "The same command again plays what has come since: the games of new generations."
+            "Run the same command again to add the generations that have come since."
             if config.ladder
-            else f"More --games, or more contestants with --folder {folder}, add to what has been played."
+            else f"Run it with more --games, or with more contestants and --folder {folder}, to add games."
         )
     )
     if config.json is not None:
@@ -87,15 +87,15 @@ def report(
 
 
 def _with_file(config: PitConfig) -> tuple[PitConfig, str]:
-    """The settings with those of the tournament's file, and that file's name without its ending."""
+    """The settings completed from the tournament's file, and the name of that file without its ending."""
     if config.tournament is None:
         return config, ""
     found, default = read_tournament(config.tournament), type(config)()
     for name in FILE_OPTIONS:
         if name in found and getattr(config, name) != getattr(default, name):
-            raise InvalidSetting(f"{config.tournament} says its {name} already: leave --{name} out")
+            raise InvalidSetting(f"{config.tournament} sets {name}: leave --{name} out, or remove it from the file")
     if config.game is None and "game" in found:
-        registry.load_named(found["game"], str(config.tournament))  # what a file names is not run
+        registry.load_named(found["game"], str(config.tournament))  # a file may not name code to run
     known = {name: found[name] for name in FILE_OPTIONS if name in found}
     asked = replace(
         config,

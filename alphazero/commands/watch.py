@@ -1,4 +1,4 @@
-"""A match of two contestants, shown while it goes on."""
+"""Shows matches while they are played, and games that were recorded."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ def play_alone(
     are_balanced: AreBalanced | None = None,
     opening_plies: int | None = None,
 ) -> MatchResult:
-    """A match with a progress bar, which ends when `test`, if there is one, has its verdict."""
+    """Plays a match with a progress bar; a match with a `test` ends at its verdict."""
     decided = (lambda result: test.verdict(result.pairs) is not None) if test else None
     return play_and_show(kernels_of(game), first, second, num_games, seed, opening_plies, decided, are_balanced)
 
 
 def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:
-    """Games one after the other from the start position; says how each ended. Who leaves keeps those that are over."""
+    """Plays games one after the other from the start position, and prints how each ended.
+
+    A human who leaves keeps the games that are over.
+    """
     so_far = MatchResult((), (), (), (0, 0), (0.0, 0.0))
 
     def show(result: MatchResult) -> None:
@@ -49,7 +52,7 @@ def play_with_human(game: Game, first: Player, second: Player, num_games: int, s
 
 
 def list_games(records: Sequence[GameRecord]) -> None:
-    """A line for each: its number, its result, who played, and its first moves."""
+    """Prints a line for each game: number, result, players and first moves."""
     print(f"{len(records)} games; step through one by adding its number")
     for i, record in enumerate(records):
         moves = " ".join((*record.opening, *record.moves))
@@ -57,7 +60,7 @@ def list_games(records: Sequence[GameRecord]) -> None:
 
 
 def step_through(record: GameRecord, game: Game) -> None:
-    """Position after position; asks before each where somebody is at the terminal. Raises IllegalAction."""
+    """Prints one position after the other; on a terminal it waits for Enter before each. Raises IllegalAction."""
     positions, words = record.positions(game), ("", *record.opening, *record.moves)
     asks, shown = sys.stdin.isatty(), 0
     while shown < len(positions):

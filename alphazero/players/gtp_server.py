@@ -28,20 +28,20 @@ from alphazero.players.player import Player
 from alphazero.search.analysis import Analysis, Line
 
 MOST_SIMULATIONS = 20_000
-"""Of one analysis; fewer in games of many actions, whose trees take more memory."""
+"""Most simulations of one analysis; fewer in games with many actions, whose trees take more memory."""
 MOST_EDGES = 1 << 22
-"""Edges of its tree: about 100 MB."""
+"""Most edges in the tree of an analysis: about 100 MB."""
 ANALYSES = ("kata-analyze", "kata-genmove_analyze", "lz-analyze", "lz-genmove_analyze")
 INTERVAL = 100
-"""Hundredths of a second between two reports of an analysis, unless it is told otherwise."""
+"""Hundredths of a second between two reports of an analysis, by default."""
 
 
 class Refused(Exception):
-    """What was asked cannot be done; `str(error)` goes behind the question mark."""
+    """A command cannot be carried out; `str(error)` is the answer after the question mark."""
 
 
 class Server:
-    """One player at one board. `handle` writes the answer to a line; false when that was `quit`."""
+    """One player at one board; `handle` answers one line of the protocol."""
 
     def __init__(self, loaded: LoadedGame, player: Player, out: TextIO):
         if player.one_at_a_time:
@@ -51,10 +51,10 @@ class Server:
         self._game, self._player, self._out = loaded.game, player, out
         self._words: GtpWords = loaded.gtp_words(loaded.game)
         self._positions = [loaded.game.start()]
-        """After every `play` and `genmove`; a pass that went without saying is part of what followed it."""
+        """The start position and the one after each `play` and `genmove`; a pass left out has no entry of its own."""
         self._number = 0
         self._analyses: dict[int, Analysis] = {}
-        """By their number of simulations."""
+        """Prepared searches by their number of simulations."""
         self._commands: dict[str, Callable[[list[str]], str]] = {
             "protocol_version": lambda words: "2",
             "name": lambda words: f"alphazero {player.name}",
@@ -76,11 +76,14 @@ class Server:
 
     @property
     def position(self) -> Position:
-        """What is on the board."""
+        """The position on the board."""
         return self._positions[-1]
 
     def handle(self, line: str, interrupted: Callable[[], bool] = lambda: True) -> bool:
-        """Lines without a command get no answer; an analysis goes on until `interrupted()`."""
+        """Writes the answer to a line; returns False after `quit`. A line without a command gets no answer.
+
+        An analysis goes on until `interrupted()` is true.
+        """
         line = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.partition("#")[0]).strip()
         match = re.fullmatch(r"(\d+\b)?\s*(\S*)\s*(.*)", line)
         assert match is not None
@@ -113,13 +116,13 @@ class Server:
         return self._clear_board(words)
 
     def _set_size(self, words: list[str], size: tuple[int, int]) -> str:
-        """`size` is what the board measures, in the order of the words; one word means a square."""
+        """`size` is (columns, rows); one word asks for a square board."""
         if words != [str(number) for number in size[: len(words)]] or self._words.columns != size[0] or not words:
             raise Refused("unacceptable size")
         return self._clear_board(words)
 
     def _set_komi(self, words: list[str]) -> str:
-        """Where a game knows no komi any is welcome: nothing follows from it."""
+        """Any komi is accepted in a game that has none, and changes nothing."""
         komi = _number(words, float, "komi is a number")
         if self._words.komi is not None and komi != self._words.komi:
             raise Refused(f"the komi of this game is {self._words.komi:g}")
@@ -148,7 +151,7 @@ class Server:
         return ""
 
     def _turn_of(self, word: str) -> Position:
-        """The position with that colour to move: this one, or after a pass, which need not be said."""
+        """The position with that colour to move: the one on the board, or the one after a pass that was left out."""
         player = _colour(word)
         if self.position.terminal:
             raise Refused("the game is over")
@@ -172,7 +175,7 @@ class Server:
     # --- analysis ---
 
     def _analyze(self, number: str, command: str, words: list[str], interrupted: Callable[[], bool]) -> None:
-        """Says what it has found every so often, until it is interrupted, or has thought enough if it is to move."""
+        """Reports at intervals, until it is interrupted or, if it is to move, until its search is done; then plays."""
         options = _analysis_options(words)
         position = self._turn_of(options.colour) if options.colour else self._turn_of(COLOURS[self.position.to_play])
         dialect, _, rest = command.partition("-")
@@ -206,7 +209,7 @@ class Server:
         self._say(" ".join(self._info(dialect, position, order, line) for order, line in enumerate(lines)) + "\n")
 
     def _info(self, dialect: str, position: Position, order: int, line: Line) -> str:
-        """One move in the words of `kata`, KataGo, or `lz`, Leela Zero; the winrate counts a draw as half a win."""
+        """One move in the format of `kata` (KataGo) or `lz` (Leela Zero); the winrate counts a draw as half a win."""
         vertices, place = [], position
         for action in line.moves:
             vertices.append(self._words.vertex(place, action))
@@ -228,7 +231,7 @@ class _AnalysisOptions:
 
 
 def _analysis_options(words: list[str]) -> _AnalysisOptions:
-    """`[colour] [hundredths of a second] [interval N] [maxmoves N]`, and pairs that KataGo knows and we pass over."""
+    """Reads `[colour] [hundredths of a second] [interval N] [maxmoves N]`; ignores other pairs of KataGo."""
     words = list(words)
     colour = words.pop(0) if words and not words[0].isdigit() and words[0].lower() in ("b", "w", *COLOURS) else ""
     interval, most_moves = float(INTERVAL), float(_AnalysisOptions.most_moves)

@@ -120,7 +120,7 @@ def page_of(run: Path) -> Page:
 
 def test_the_page_tells_of_the_whole_run(run, capsys):
     page = page_of(run)
-    assert capsys.readouterr().out == f"open {run / 'report.html'} in a browser\n"
+    assert capsys.readouterr().out == f"{run / 'report.html'} is written. Open it in a browser.\n"
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     best = max((line["generation"] for line in lines if line["promoted"]), default=0)
     games, positions = (sum(line[name] for line in lines) for name in ("games", "positions"))

@@ -307,7 +307,7 @@ def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[
         "of 28",
         "draw 0%",
         "players alternate",
-        "first of these games: ",
+        "first game: ",
         "nim keeps all laws.",
         "python main.py --game nim",
     ):
