@@ -29,7 +29,7 @@ _SAYINGS = (
     (r"Error parsing (\S+): no type matching (\S+) could be instantiated from \[(.*?)\]\..*", r"\1 takes \2, not \3"),
     (r"Missing value for argument '(\S+)'\..*", r"\1 needs a value"),
     (r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*?),?\)\.", r"\2 must be one of \3, not \1"),
-    (r"Missing from \S+ (.*)", r"missing: \1"),
+    (r"Missing from [^:]*: (.*)", r"missing: \1"),
 )
 
 

@@ -318,7 +318,7 @@ def test_a_folder_without_a_run_is_refused(name, tmp_path, monkeypatch, capsys):
 
 
 def test_the_run_must_be_named(capsys):
-    assert "missing: PATH Run folder" in fails(capsys)
+    assert "missing: PATH The run folder" in fails(capsys)
 
 
 def write(name: str, content: str | bytes) -> Callable[[Path], None]:

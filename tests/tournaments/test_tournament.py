@@ -278,8 +278,8 @@ def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
 
 WRONG = [
     ("random greedy random", "random is named twice"),
-    ("random greedy mcts:5 --sprt 0,20", "--sprt and --save-games are for two contestants"),
-    ("random greedy mcts:5 --save-games x", "--sprt and --save-games are for two contestants"),
+    ("random greedy mcts:5 --sprt 0,20", "--sprt and --save-games are for matches of two"),
+    ("random greedy mcts:5 --save-games x", "--sprt and --save-games are for matches of two"),
     ("random greedy mcts:5 --anchor minimax:2", "--anchor names 'minimax:2', who takes no part"),
     ("random greedy human", "leave human out"),
     ("random greedy gredy", "did you mean 'greedy'?"),
@@ -288,13 +288,13 @@ WRONG = [
     ("random greedy --folder x", "are for tournaments: name three contestants or more"),
     ("random greedy mcts:5 --folder a.toml", "cannot make the folder a.toml"),
     ("--tournament none.toml", "there is no file none.toml"),
-    ("--tournament a.toml random", "leave the others out"),
-    ("--tournament a.toml --gauntlet", "leave the others out"),
+    ("--tournament a.toml random", "leave names, --ladder and --gauntlet out"),
+    ("--tournament a.toml --gauntlet", "leave names, --ladder and --gauntlet out"),
     ("--tournament a.toml --openings balanced", "a.toml sets openings: leave --openings out"),
     ("--tournament a.toml --games 5", "a.toml sets games: leave --games out"),
     ("--ladder none", "none does not exist; name the folder of a run"),
     ("--ladder none --gauntlet", "leave --gauntlet and --adaptive out"),
-    ("--ladder none --tournament a.toml", "leave the others out"),
+    ("--ladder none --tournament a.toml", "leave names, --ladder and --gauntlet out"),
 ]
 
 
