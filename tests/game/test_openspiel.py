@@ -1,10 +1,8 @@
 """Our rules in step with OpenSpiel's, which were written by others: random games, and its recorded playthroughs."""
 
-import ast
+import json
 import random
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,43 +10,11 @@ import pytest
 
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels
+from tests.game.openspiel_games import GAMES
 from tests.game.perft import count_games
 
 
-@dataclass(frozen=True)
-class Theirs:
-    """OpenSpiel's game that is the same as one of ours."""
-
-    name: str
-    draws: bool | None = True
-    """Games end in draws; None: hardly ever, if both play at random."""
-    action: Callable[[Position, int, Any], int] = lambda position, action, state: action
-    """Our action in their numbers."""
-    marks: str = ".xo"
-    """An empty cell, the first player's and the second player's, where both draw the board alike; else nothing."""
-
-
-def breakthrough_action(position: Position, action: int, state: Any) -> int:
-    """Their first player starts at the top, ours at the bottom: a2xb3 is their a5b4*."""
-    text = re.sub(
-        r"\d", lambda rank: str(7 - int(rank[0])), position.format(action).translate({ord(c): None for c in "-x"})
-    )
-    (found,) = (other for other in state.legal_actions() if state.action_to_string(other).rstrip("*") == text)
-    return found
-
-
-GAMES = {
-    "connect4": Theirs("connect_four"),
-    "tictactoe": Theirs("tic_tac_toe"),
-    "othello": Theirs("othello", marks="-xo"),
-    "gomoku": Theirs("gomoku(size=9)", draws=None, marks=".bw"),
-    "gomoku15": Theirs("gomoku(size=15)", draws=None, marks=".bw"),
-    "hex": Theirs("hex(num_rows=7,num_cols=7)", draws=False),
-    "hex_swap": Theirs("hex(num_rows=7,num_cols=7,swap=true)", draws=False),
-    "breakthrough": Theirs("breakthrough(rows=6,columns=6)", draws=False, action=breakthrough_action, marks=""),
-    "dots_and_boxes": Theirs("dots_and_boxes(num_rows=3,num_cols=3)", draws=False, marks=""),
-    "nim": Theirs("nim(is_misere=false)", draws=False, marks=""),
-}
+FILE = Path(__file__).with_name("playthroughs.jsonl")
 each_game = pytest.mark.parametrize("name", GAMES)
 
 
@@ -112,9 +78,20 @@ PERFT_DEPTHS = {
 }  # fmt: skip
 
 
+PERFT = {
+    "connect4": 16807, "tictactoe": 15120, "othello": 8200, "gomoku": 511920, "gomoku15": 50400, "hex": 110544,
+    "hex_swap": 112896, "breakthrough": 4308, "dots_and_boxes": 255024, "nim": 17338,
+}  # fmt: skip
+"""How many sequences of so many plies there are, as OpenSpiel counts them."""
+
+
+@each_game
+def test_perft(name: str):
+    assert count_games(Kernels(registry.load(name).game), PERFT_DEPTHS[name]) == PERFT[name]
+
+
 @each_game
 def test_perft_as_openspiel_counts(name: str):
-    """How many sequences of so many plies there are."""
     pyspiel = pytest.importorskip("pyspiel")
 
     def count(state: Any, depth: int) -> int:
@@ -123,30 +100,18 @@ def test_perft_as_openspiel_counts(name: str):
 
     depth = PERFT_DEPTHS[name]
     start = pyspiel.load_game(GAMES[name].name).new_initial_state()
-    assert count_games(Kernels(registry.load(name).game), depth) == count(start, depth) > 2000
+    assert count(start, depth) == PERFT[name] > 2000
 
 
-def recorded_plies(path: Path) -> list[dict[str, Any]]:
-    """What a playthrough says of each position, as `LegalActions() = [0, 1]`; of some in the middle it says nothing."""
-    text = path.read_text(encoding="utf-8").split("# State 0", 1)[1]
-    plies = []
-    for part in re.split(r"^# State \d+$", text, flags=re.MULTILINE):
-        found = re.findall(r"^(\w+)\(\) = (.+)$", part, flags=re.MULTILINE)
-        plies.append({name: ast.literal_eval(value) for name, value in found})
-    return plies
+PLAYTHROUGHS = [json.loads(line) for line in FILE.read_text().splitlines()]
+"""As `python -m tests.game.record_playthroughs` wrote them, so that OpenSpiel need not be there."""
 
 
-@pytest.mark.parametrize("name", ["connect4", "tictactoe", "othello"])
-def test_recorded_playthroughs(shared_data: Path, name: str):
-    plies = recorded_plies(shared_data / "playthroughs" / f"{GAMES[name].name}.txt")
-    actions = plies[-1]["History"]
-    assert plies[-1]["IsTerminal"]
-    assert len(plies) == len(actions) + 1
-    position = registry.load(name).game.start()
-    for number, ply in enumerate(plies):
-        if ply:
-            assert position.actions == tuple(ply["History"])
-            check(position, ply.get("LegalActions", []), ply["IsTerminal"], ply["CurrentPlayer"], ply["Returns"])
-        if number < len(actions):
-            position = position.play(actions[number])
-    assert sum(bool(ply) for ply in plies) > 5
+@pytest.mark.parametrize("played", PLAYTHROUGHS, ids=lambda played: played["game"])
+def test_recorded_playthroughs(played: dict[str, Any]):
+    position, actions = registry.load(played["game"]).game.start(), played["actions"]
+    assert len(actions) == len(played["legal"]) == len(played["players"]) > 5
+    for action, legal, player in zip(actions, played["legal"], played["players"], strict=True):
+        check(position, legal, False, player, [0, 0])
+        position = position.play(action)
+    check(position, [], True, -1, played["returns"])
