@@ -13,7 +13,6 @@ from alphazero.game.kernels import Kernels
 from tests.game.openspiel_games import GAMES
 from tests.game.perft import count_games
 
-
 FILE = Path(__file__).with_name("playthroughs.jsonl")
 each_game = pytest.mark.parametrize("name", GAMES)
 
