@@ -1,0 +1,109 @@
+"""Makes the pictures of the README and the documents: `python -m benchmarks.pictures`.
+
+A board of every game in the middle of a game, a Connect Four position with a search's findings on it, and the chart of
+accuracy against minutes from the measurements in docs/data.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import alphazero as az
+from alphazero.commands.shared import parse, run_command
+from alphazero.errors import InvalidSetting
+from alphazero.pages import new_figure, save_figure
+from alphazero.storage.files import atomic_write
+
+ROOT = Path(__file__).resolve().parents[1]
+MEASUREMENTS = ROOT / "docs" / "data" / "connect4_accuracy.csv"
+SEARCHED = "444443256"
+"""The Connect Four position that is searched."""
+SIMULATIONS = 400
+POSITIONS = {
+    "breakthrough": "c2-c3 d5-d4 b2-b3 e5-e4 d2-d3 b5-b4 c3xb4 d4xe3 f2xe3 c5xb4",
+    "connect4": "44444 3 2 3 3 5 5 2 2 2",
+    "dots_and_boxes": "0 12 13 22 9 11 2 15 8 17 21 3 16",
+    "gomoku": "e5 f4 e4 e6 d5 f5 f6 d4 g7 c3 h8",
+    "gomoku15": "h8 i7 i9 g9 h10 h7 j8 g11 f10 g7 f7 g8 g10 i8",
+    "hex": "d4 e3 c5 e4 d5 e2 d2 d3 c3 b5 c4 e5",
+    "hex_swap": "b2",
+    "nim": "4-3 3-1 2-2",
+    "othello": "d3 e3 f4 g5 g4 c5 f3 e2 f5 c4 e6 f6 d6 g6 f7 d7 h4 e7 h5 g3 d8 h3",
+    "othello6": "c2 d2 e3 b4 c1 f3 e4 f4 b3 a3 d5 c5",
+    "tictactoe": "b2 a1 c1 a3 a2 c2",
+}
+"""The moves that lead to the positions shown."""
+
+
+@dataclass(frozen=True)
+class PicturesConfig:
+    """Makes the pictures of the README and the documents."""
+
+    folder: Path = ROOT / "docs" / "pictures"
+    """The folder to write them to."""
+
+
+def main(argv: list[str]) -> None:
+    config = parse(PicturesConfig, argv)
+    if not config.folder.parent.is_dir():
+        raise InvalidSetting(f"--folder takes a folder, or a new one in a folder, not {str(config.folder)!r:.200}")
+    config.folder.mkdir(exist_ok=True)
+    for name, svg in {**boards(), "connect4_search": search()}.items():
+        atomic_write(config.folder / f"{name}.svg", svg.encode())
+    draw_accuracy(config.folder / "connect4_accuracy.svg")
+    print(f"{config.folder} holds {len(POSITIONS) + 2} pictures.")
+
+
+def boards() -> dict[str, str]:
+    """A position of every game, by its name."""
+    return {name: az.load_game(name).position(moves).svg() for name, moves in POSITIONS.items()}
+
+
+def search() -> str:
+    """A Connect Four position with the visits and values of a search by the best network."""
+    game = az.load_game("connect4")
+    return az.search(game.position(SEARCHED), az.load_net("best", game), simulations=SIMULATIONS).svg()
+
+
+def draw_accuracy(path: Path) -> None:
+    """The accuracy of the network against minutes of training, one line for each preset."""
+    curves: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    with MEASUREMENTS.open(encoding="utf-8") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            curves[row["preset"]].append((float(row["seconds"]) / 60, 100 * float(row["accuracy"])))
+    from matplotlib import rc_context
+
+    with rc_context(LOOK):
+        figure = new_figure(8, 4)
+        axes = figure.add_subplot()
+        for (preset, points), color, marker in zip(curves.items(), ("#f5a623", "#4cc9f0"), "os", strict=True):
+            axes.plot(*zip(*points, strict=True), color=color, marker=marker, label=f"{preset} preset")
+            minutes, accuracy = points[-1]
+            axes.annotate(f"{accuracy:.1f}%", (minutes, accuracy), (0, 8), textcoords="offset points", ha="center")
+        axes.set(
+            title="Connect Four: right moves of the network alone, without a search",
+            xlabel="minutes of training on two cores", ylabel="accuracy, %", xlim=(0, 42), ylim=(78, 97),
+        )  # fmt: skip
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.2)
+        axes.legend(loc="lower right", frameon=False)
+        save_figure(figure, path)
+
+
+PANEL, TEXT = "#34435a", "#e8edf4"
+LOOK: dict[Any, object] = {
+    "axes.edgecolor": TEXT, "axes.facecolor": PANEL, "axes.labelcolor": TEXT, "axes.titlecolor": TEXT,
+    "figure.constrained_layout.h_pad": 0.15, "figure.constrained_layout.w_pad": 0.15, "figure.facecolor": PANEL,
+    "font.family": "sans-serif", "font.size": 12, "grid.color": TEXT, "legend.labelcolor": TEXT, "lines.linewidth": 2.5,
+    "savefig.facecolor": PANEL, "svg.fonttype": "none", "text.color": TEXT, "xtick.color": TEXT, "ytick.color": TEXT,
+}  # fmt: skip
+"""The colours of the boards, which can be read on light and dark pages."""
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

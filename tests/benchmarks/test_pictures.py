@@ -1,0 +1,40 @@
+"""The pictures of the README and the documents are those that the program draws."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from alphazero.game import registry
+from benchmarks import pictures
+
+FOLDER = pictures.ROOT / "docs" / "pictures"
+
+
+def test_every_game_has_a_picture_of_its_own():
+    assert sorted(pictures.POSITIONS) == sorted(registry.NAMES)
+
+
+@pytest.mark.parametrize("name", sorted(registry.NAMES))
+def test_the_pictures_of_boards_are_up_to_date(name: str):
+    moves = pictures.POSITIONS[name]
+    svg = registry.load(name).game.position(moves).svg()
+    assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == svg, "run python -m benchmarks.pictures"
+
+
+def test_the_picture_of_a_search_shows_the_searched_position():
+    game = registry.load("connect4").game
+    drawn = ElementTree.parse(FOLDER / "connect4_search.svg").getroot()
+    plain = ElementTree.fromstring(game.position(pictures.SEARCHED).svg())
+    tag = "{http://www.w3.org/2000/svg}title"
+    assert [title.text for title in drawn.iter(tag)] == [title.text for title in plain.iter(tag)]
+    numbers = [float(text.text) for text in drawn.iter("{http://www.w3.org/2000/svg}text") if text.text[0] in "+-"]
+    assert len(numbers) >= 3 and numbers[-1] == max(numbers) > 0.8, "the best move, drawn last, wins"
+
+
+def test_the_chart_has_a_line_for_each_preset(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    pictures.draw_accuracy(tmp_path / "chart.svg")
+    for path in (tmp_path / "chart.svg", FOLDER / "connect4_accuracy.svg"):
+        words = [element.text for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+        assert {"quick preset", "standard preset", "90.5%", "94.2%", "minutes of training on two cores"} <= set(words)
