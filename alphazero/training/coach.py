@@ -67,7 +67,7 @@ class Coach:
         self.metrics: Metrics
         self.benchmark: Any
         """Scores a player, `(player) -> {name: figure}`, or None if the game has no benchmark."""
-        self._trackers = (TensorBoard(folder.path), *trackers)
+        self._trackers = trackers
         self._said_share = False
 
     def prepare(self) -> None:
@@ -76,7 +76,7 @@ class Coach:
         Raises InputError about what does not fit, before anything of a run that goes on is changed.
         """
         self.state = prepare(self.plan, self.folder, self.stop)
-        self.metrics = Metrics(self.folder.metrics(), self._trackers)
+        self.metrics = Metrics(self.folder.metrics(), (TensorBoard(self.folder.path), *self._trackers))
         loaded = self.plan.loaded
         self.benchmark = loaded.make_benchmark(loaded.game) if loaded.make_benchmark else None
 

@@ -129,9 +129,8 @@ class Wandb:
             raise InvalidSetting(
                 f"wandb cannot begin ({reason}): log in by `wandb login`, or set WANDB_MODE=offline"
             ) from error
-        logger.info(
-            "wandb: project %s, run %s, %s", project, known["id"], self._run.url or f"offline, in {self._run.dir}"
-        )
+        where = f"offline, in {self._run.dir}" if self._run.offline else self._run.url
+        logger.info("wandb: project %s, run %s, %s", project, known["id"], where)
         for line in lines:
             if line["generation"] >= self._run.step:
                 self.add(line)

@@ -15,6 +15,7 @@ from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, lambda_returns, play_games
 from alphazero.training.selfplay.exploration import draw_actions, find_explored
 from alphazero.training.selfplay.value_targets import record
+from alphazero.training.selfplay.worker import LEAST_GAMES
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
 from tests.game.double_move_game import DoubleMove
@@ -364,3 +365,20 @@ def test_a_game_does_not_depend_on_those_beside_it():
     first_six = Samples.join([games[number] for number in range(6)])
     for name, array in alone.arrays().items():
         np.testing.assert_array_equal(array[: len(first_six)], first_six.arrays()[name])
+
+
+def test_a_worker_whose_time_is_up_finishes_a_few_games_and_goes_on_with_the_others():
+    """Two games are over after no time at all; every game of later calls is one that an unhurried worker plays."""
+
+    def games(samples):
+        starts = np.flatnonzero((samples.states == 0).all(axis=1))
+        return [piece.tobytes() for piece in np.split(samples.states, starts[1:])]
+
+    whole = games(make_worker(TicTacToe(), 6, seed=3).play(60))
+    hurried = make_worker(TicTacToe(), 6, seed=3)
+    first = hurried.play(30, seconds=0)
+    assert hurried.num_games == len(games(first)) == LEAST_GAMES == 2
+    assert hurried.play(1, seconds=0) is not None and hurried.num_games == 3
+    rest = hurried.play(10)
+    assert hurried.num_games >= 13
+    assert {*games(first), *games(rest)} <= set(whole)

@@ -1,0 +1,169 @@
+"""A training as one call: its result, stopping it, its value target, its time limit, its figures in wandb."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.training.coach import Coach
+from alphazero.training.run import train
+from alphazero.training.selfplay import Recordings, SelfPlayConfig
+from alphazero.training.workers import RunPlan
+from tests.training.test_coach import TINY, checksums
+
+SLOW = str(Path(__file__).with_name("slow_game.py"))
+CONFIG = replace(TINY, generations=2, evaluation=replace(TINY.evaluation, opponents=("random",)))
+
+
+def test_a_training_gives_its_figures_its_net_and_a_report(tmp_path):
+    run = train(registry.load("tictactoe"), CONFIG, tmp_path / "run", threads=2)
+    assert not run.stopped and run.generation == 2
+    assert [row["generation"] for row in run.metrics] == [1, 2] and run.metrics[0]["policy_loss"] > 0
+    priors, _ = run.net.evaluate(np.zeros((1, *run.loaded.game.observation_shape), np.float32), np.ones((1, 9), bool))
+    assert priors.sum() == pytest.approx(1, abs=1e-3)
+    (match,) = run.evaluation["matches"]
+    assert match["opponent"] == "random" and match["opening_plies"] >= 0
+    assert "policy loss" in run.report().read_text()
+
+
+def test_nothing_is_done_before_a_coach_is_prepared(tmp_path):
+    plan = RunPlan(registry.load("tictactoe"), CONFIG, ["cpu"], threads=1, seed=0, deterministic=False)
+    coach = Coach(plan, None)  # type: ignore[arg-type]
+    coach.close()
+    assert not hasattr(coach, "state")
+
+
+@pytest.mark.parametrize("how", ["event", "interrupt"])
+def test_a_stopped_training_is_saved_and_can_go_on(tmp_path, monkeypatch, how):
+    loaded, stop, learn = registry.load("tictactoe"), threading.Event(), Coach._learn
+
+    def learn_once(self, generation, num_new):
+        if generation == 2:
+            if how == "interrupt":
+                raise KeyboardInterrupt
+            stop.set()
+        return learn(self, generation, num_new)
+
+    monkeypatch.setattr(Coach, "_learn", learn_once)
+    run = train(loaded, CONFIG, tmp_path / "run", threads=2, stop=stop)
+    assert run.stopped and run.generation == 1 and not run.evaluation
+    assert len(run.metrics) == 1 and run.net.card["parameters"] > 0
+    monkeypatch.setattr(Coach, "_learn", learn)
+    assert train(loaded, CONFIG, tmp_path / "run", threads=2, resume=True).generation == 2
+    train(loaded, CONFIG, tmp_path / "whole", threads=2)
+    assert checksums(tmp_path / "run") == checksums(tmp_path / "whole")
+
+
+# --- another value target --------------------------------------------------------------------------------------------
+
+
+def outcome_alone(games: Recordings, settings: SelfPlayConfig) -> np.ndarray:
+    """The result of the game."""
+    return games.z
+
+
+@pytest.mark.parametrize("devices", [["cpu"], ["cpu", "cpu"]], ids=["threads", "a process too"])
+def test_the_outcome_as_value_target_equals_a_lambda_of_one_bit_for_bit(tmp_path, devices):
+    loaded, ones = registry.load("tictactoe"), replace(CONFIG, self_play=replace(TINY.self_play, td_lambda=1.0))
+    train(loaded, ones, tmp_path / "lambda", threads=2, devices=devices)
+    train(loaded, CONFIG, tmp_path / "target", threads=2, devices=devices, value_targets=outcome_alone)
+    assert checksums(tmp_path / "target") == checksums(tmp_path / "lambda")
+    train(loaded, CONFIG, tmp_path / "default", threads=2, devices=devices)
+    assert checksums(tmp_path / "target") != checksums(tmp_path / "default")
+
+
+def test_a_game_can_bring_its_own_value_target(tmp_path):
+    loaded, folders = registry.load("tictactoe"), (tmp_path / "own", tmp_path / "given")
+    train(replace(loaded, value_targets=outcome_alone), CONFIG, folders[0], threads=2)
+    train(loaded, CONFIG, folders[1], threads=2, value_targets=outcome_alone)
+    assert checksums(folders[0]) == checksums(folders[1])
+
+
+@pytest.mark.parametrize(
+    ("target", "devices", "words"),
+    [
+        (lambda games, settings: games.z[:, :-1], ["cpu"], "one target for each ply"),
+        (lambda games, settings: games.z * np.nan, ["cpu"], "between -1 and 1"),
+        (lambda games, settings: 2 * games.z, ["cpu"], "between -1 and 1"),
+        (lambda games, settings: games.z, ["cpu", "cpu"], "top level of a module"),
+    ],
+)
+def test_a_value_target_that_cannot_be_is_refused_in_a_sentence(tmp_path, target, devices, words):
+    with pytest.raises(InvalidSetting, match=words):
+        train(registry.load("tictactoe"), CONFIG, tmp_path, threads=2, devices=devices, value_targets=target)
+
+
+# --- a time limit ----------------------------------------------------------------------------------------------------
+
+
+def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog):
+    """A whole generation of 64 games would take a minute, the gate and each match some seconds; all of it has six."""
+    caplog.set_level("INFO")
+    loaded = registry.load(SLOW)
+    config = replace(loaded.presets()["quick"], minutes=0.1)
+    run = train(loaded, config, tmp_path, game_name=SLOW, threads=1)
+    assert any("on top of --minutes, about 0:00:01 at most" in line for line in caplog.messages)
+    for row in run.metrics:
+        assert 2 <= row["games"] < 32 and row["gate_games"] <= 4
+    ends = [0.0, *(row["seconds"] for row in run.metrics)]
+    assert len(run.metrics) >= 2 and ends[-2] < 6  # no generation is begun after that
+    assert max(end - begin for begin, end in itertools.pairwise(ends)) < 20
+    assert [match["games"] for match in run.evaluation["matches"]] == [2, 2]
+
+
+def test_time_limits_and_determinism_exclude_each_other(tmp_path):
+    with pytest.raises(InvalidSetting, match="depends on the clock"):
+        train(registry.load("tictactoe"), replace(CONFIG, minutes=1.0), tmp_path, deterministic=True)
+
+
+# --- wandb -----------------------------------------------------------------------------------------------------------
+
+
+def recorded(path: Path) -> bytes:
+    """The records of a .wandb file: a header of seven bytes, then records in blocks as in LevelDB's log."""
+    end = time.monotonic() + 60
+    while path.stat().st_size < 1000 and time.monotonic() < end:  # wandb writes it in a process of its own
+        time.sleep(0.1)
+    raw, found, at = path.read_bytes(), b"", 7
+    while at + 7 <= len(raw):
+        left = 32768 - at % 32768
+        if left < 7:
+            at += left
+            continue
+        size = int.from_bytes(raw[at + 4 : at + 6], "little")
+        found += raw[at + 7 : at + 7 + size]
+        at += 7 + size
+    return found
+
+
+def test_wandb_gets_the_figures_offline_and_goes_on_with_the_same_run(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    loaded, folder = registry.load("tictactoe"), tmp_path / "run"
+    train(loaded, replace(CONFIG, generations=1), folder, threads=2, wandb="boards")
+    known = json.loads((folder / "wandb.json").read_text())
+    run = train(loaded, CONFIG, folder, threads=2, resume=True)
+    assert json.loads((folder / "wandb.json").read_text()) == known and known["project"] == "boards"
+    first, second = sorted((folder / "wandb").glob(f"offline-run-*/run-{known['id']}.wandb"))
+    for file, rows in ((first, run.metrics[:1]), (second, run.metrics)):
+        found = recorded(file)
+        for name, value in itertools.chain(*(row.items() for row in rows)):
+            if isinstance(value, float) and not value.is_integer():  # 8.0 is written as 8
+                assert json.dumps(value).encode() in found and name.encode() in found, (file, name)
+    assert json.dumps(run.metrics[1]["policy_loss"]).encode() not in recorded(first)
+
+
+def test_without_wandb_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InvalidSetting, match="pip install wandb"):
+        train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards")
+    assert not (tmp_path / "run").exists()
