@@ -1,0 +1,114 @@
+"""Parts of the site that are made from the code: facts of games, boards, settings and the commands' own help.
+
+A page asks for a part by a comment on a line of its own:
+
+    <!-- facts: connect4 -->          the table of a game's sizes
+    <!-- board: connect4 4453 -->     a picture of a position
+    <!-- settings -->                 every setting of a run, with the values of Connect Four's presets
+    <!-- help: train -->              what `alphazero train --help` says
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import griffe
+
+from alphazero.game import registry
+from alphazero.training.config import RunConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replaces the comments of a page by what they ask for."""
+    return re.sub(r"^<!-- (\w+)(?:: (.+?))? -->$", _part, markdown, flags=re.MULTILINE)
+
+
+def _part(match: re.Match[str]) -> str:
+    maker = PARTS.get(match[1])
+    return maker(*(match[2] or "").split()) if maker else match[0]
+
+
+def facts(name: str) -> str:
+    """A table of a game's sizes."""
+    game = registry.load(name).game
+    planes, rows, columns = game.observation_shape
+    symmetries = len(game.symmetries[1])
+    merged = "merged by `transform`" if game.rules.transform is not None and symmetries > 1 else "not merged"
+    lines = [
+        ("name", f"`--game {name}`"),
+        ("actions", f"{game.num_actions:,}"),
+        ("observation", f"{planes} planes of {rows} x {columns}"),
+        ("state", f"{game.state_words} words of 64 bits"),
+        ("longest game", f"{game.max_plies:,} plies"),
+        ("symmetries", f"{symmetries}, {merged}" if symmetries > 1 else "none but the identity"),
+        ("players", "may move twice in a row" if game.rules.to_play is not None else "alternate"),
+    ]
+    return "\n".join(["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in lines)])
+
+
+def board(name: str, *moves: str) -> str:
+    """The picture of a position after moves in the game's notation."""
+    position = registry.load(name).game.position(" ".join(moves))
+    return f'<div class="board">{position.svg()}</div>'
+
+
+def settings() -> str:
+    """Every setting of a run: flag, meaning, default, and the presets' values where they differ from it."""
+    presets = {name: dict(_flat(config)) for name, config in registry.load("connect4").presets().items()}
+    head = ["setting", "meaning", "default", *(f"`{name}`" for name in presets)]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    meanings = dict(_meanings(RunConfig))
+    for name, default in _flat(RunConfig()):
+        values = [_show(default), *(_show(flat[name]) if flat[name] != default else "" for flat in presets.values())]
+        flag = "`--" + name.replace("_", "-") + "`"
+        lines.append(f"| {flag} | {meanings[name]} | " + " | ".join(values) + " |")
+    return "\n".join(lines)
+
+
+def _flat(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _flat(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, value
+
+
+def _meanings(config_class: type, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The documentation under each field."""
+    found = griffe.load(config_class.__module__, search_paths=[ROOT])[config_class.__name__]
+    types = get_type_hints(config_class)
+    for field in dataclasses.fields(config_class):
+        if dataclasses.is_dataclass(types[field.name]):
+            yield from _meanings(types[field.name], f"{prefix}{field.name}.")
+        else:
+            docstring = found[field.name].docstring
+            yield prefix + field.name, " ".join(docstring.value.split()).replace("|", "\\|") if docstring else ""
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item}`" for item in value)
+    return f"`{value}`" if value != "" else "empty"
+
+
+def help_of(*command: str) -> str:
+    """What a command says with --help."""
+    environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "alphazero", *command, "--help"],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return f"```text\n{done.stdout.rstrip()}\n```"
+
+
+PARTS: dict[str, Callable[..., str]] = {"facts": facts, "board": board, "settings": settings, "help": help_of}
