@@ -11,7 +11,7 @@ from alphazero.commands import train as main_module
 from alphazero.commands.shared import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
-TUTORIAL = (ROOT / "docs" / "new_game.md").read_text(encoding="utf-8")
+TUTORIAL = (ROOT / "docs" / "guides" / "writing_rules.md").read_text(encoding="utf-8")
 
 
 QUICKLY = [
