@@ -1,4 +1,4 @@
-.PHONY: check test test-slow format
+.PHONY: check test test-slow format docs
 
 check:  ## format, lint and types, as CI does
 	ruff format --check
@@ -14,3 +14,6 @@ test-slow:  ## the long ones, without those that need a GPU
 format:  ## mend what can be mended
 	ruff check --fix
 	ruff format
+
+docs:  ## the site in build/site, strictly: a broken link or reference is an error
+	PYTHONPATH=. mkdocs build --strict --quiet

@@ -35,8 +35,11 @@ setup(
     extras_require={
         "test": [
             "choix>=0.3.5",
+            "ipykernel>=6.29",
             "matplotlib>=3.9",
             "mypy>=1.15",
+            "nbclient>=0.10",
+            "nbformat>=5.10",
             "open_spiel>=1.6",
             "pytest>=8",
             "pytest-xdist>=3.6",
@@ -44,6 +47,7 @@ setup(
             "setuptools>=77",
             "wandb>=0.19",
         ],
+        "docs": ["griffe>=1.7", "mkdocs-jupyter>=0.25", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.29"],
         "plot": ["matplotlib>=3.9"],
         "openspiel": ["open_spiel>=1.6"],
         "cuda": ["numba-cuda[cu13]>=0.30"],

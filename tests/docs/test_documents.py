@@ -1,0 +1,69 @@
+"""README and the site: sizes, links, pictures, and programs that run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "pretrained" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+SMALLER = {"minutes=3": "minutes=0.02", "games=100": "games=4", "games=20": "games=4", "simulations=400": "simulations=8"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def anchors(path: Path) -> set[str]:
+    """As the site and GitHub make them of headings."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_readme_is_short_and_has_pictures():
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    assert [line for line in lines if len(line) > 120 and "](" not in line] == []
+    pictures = re.findall(r"src=\"([^\"]+)\"", README.read_text(encoding="utf-8"))
+    assert len(pictures) >= 2
+    for picture in pictures:
+        assert (ROOT / picture).is_file(), picture
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = [a or b for a, b in LINK.findall(text)]
+    for target in targets:
+        if re.match(r"https?:|mailto:|data:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), target
+        if anchor:
+            assert anchor in anchors(found), target
+
+
+def programs(page: Path) -> list[str]:
+    """The Python blocks of a page that are whole programs: those that import the library."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if block.startswith("import alphazero") or "\nimport alphazero" in block]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if programs(page)], ids=name_of)
+def test_the_programs_of_a_page_run(page: Path, tmp_path: Path):
+    """Each in a process of its own in an empty folder, with smaller numbers."""
+    for program in programs(page):
+        for large, small in SMALLER.items():
+            program = program.replace(large, small)
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program],
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{program}\n{done.stderr}"
+

@@ -1,0 +1,27 @@
+"""The tutorials run from their first cell to their last, in an empty folder."""
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
+
+
+def test_there_are_three():
+    assert [path.stem for path in TUTORIALS] == ["first_net", "research", "your_own_game"]
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("ALPHAZERO_TUTORIAL_MINUTES", "0.1")
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    last = [cell for cell in notebook.cells if cell.cell_type == "code"][-1]
+    assert last.outputs, "the last cell shows a result"
+    assert os.listdir(tmp_path), "a tutorial trains, so its run is here"
