@@ -12,7 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "pretrained" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
-SMALLER = {"minutes=3": "minutes=0.02", "games=100": "games=4", "games=20": "games=4", "simulations=400": "simulations=8"}
+SMALLER = {
+    "minutes=3": "minutes=0.02",
+    "games=100": "games=4",
+    "games=20": "games=4",
+    "simulations=400": "simulations=8",
+}
 
 
 def name_of(path: Path) -> str:
@@ -66,4 +71,3 @@ def test_the_programs_of_a_page_run(page: Path, tmp_path: Path):
             cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, f"{program}\n{done.stderr}"
-
