@@ -16,4 +16,4 @@ format:  ## mend what can be mended
 	ruff format
 
 docs:  ## the site in build/site, strictly: a broken link or reference is an error
-	PYTHONPATH=. mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. mkdocs build --strict --quiet

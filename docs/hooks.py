@@ -24,6 +24,7 @@ import griffe
 from alphazero.game import registry
 from alphazero.training.config import RunConfig
 
+HEAD = "", "| setting | default; presets | meaning |", "|---|---|---|"
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -52,7 +53,7 @@ def facts(name: str) -> str:
         ("symmetries", f"{symmetries}, {merged}" if symmetries > 1 else "none but the identity"),
         ("players", "may move twice in a row" if game.rules.to_play is not None else "alternate"),
     ]
-    return "\n".join(["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in lines)])
+    return "\n".join(["| size | |", "|---|---|", *(f"| {what} | {value} |" for what, value in lines)])
 
 
 def board(name: str, *moves: str) -> str:
@@ -62,15 +63,17 @@ def board(name: str, *moves: str) -> str:
 
 
 def settings() -> str:
-    """Every setting of a run: flag, meaning, default, and the presets' values where they differ from it."""
+    """Every setting of a run in its group: flag, default, the presets' values where they differ from it, meaning."""
     presets = {name: dict(_flat(config)) for name, config in registry.load("connect4").presets().items()}
-    head = ["setting", "meaning", "default", *(f"`{name}`" for name in presets)]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    meanings = dict(_meanings(RunConfig))
+    meanings, lines, group = dict(_meanings(RunConfig)), ["## The run", *HEAD], ""
     for name, default in _flat(RunConfig()):
-        values = [_show(default), *(_show(flat[name]) if flat[name] != default else "" for flat in presets.values())]
-        flag = "`--" + name.replace("_", "-") + "`"
-        lines.append(f"| {flag} | {meanings[name]} | " + " | ".join(values) + " |")
+        found = name.rpartition(".")[0]
+        if found != group:
+            group = found
+            lines += ["", f"## {group.replace('_', '-')}", *HEAD]
+        values = [_show(default)]
+        values += [f"{preset} {_show(flat[name])}" for preset, flat in presets.items() if flat[name] != default]
+        lines.append(f"| `--{name.replace('_', '-')}` | {', '.join(values)} | {meanings[name]} |")
     return "\n".join(lines)
 
 
