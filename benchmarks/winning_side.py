@@ -33,7 +33,9 @@ class WinningSide:
     """A net, always on the winning side, from the start position."""
 
     net: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NET")]
-    """A checkpoint or run folder."""
+    """A checkpoint, a run folder, or the name of a shipped net together with --game."""
+    game: str = ""
+    """The game; empty = the one on the net's card."""
     side: str = "first"
     """The net's: first or second."""
     opponent: str = "solver"
@@ -63,9 +65,11 @@ class WinningSide:
 def main(argv: list[str]) -> None:
     config = parse(WinningSide, argv)
     name = game_of(config.net)
-    if name is None:
-        raise InvalidSetting(f"{config.net!r:.200} is not a net: give a checkpoint or a run folder")
-    loaded = registry.load_named(name, config.net)
+    if name is None and not config.game:
+        raise InvalidSetting(
+            f"{config.net!r:.200} is not a net: give a checkpoint, a run folder, or a shipped net with --game"
+        )
+    loaded = registry.load(config.game) if config.game else registry.load_named(str(name), config.net)
     settings = f"simulations={config.simulations},temperature={config.temperature},temperature_plies={config.plies}"
     net, opponent, at_random = (
         open_contestant(text, loaded, seed=config.seed, threads=config.threads)
