@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from alphazero.game import Position, registry
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player, open_contestant
+from alphazero.players.player import Player
 from alphazero.progress import count_cores
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
+from alphazero.training.config import EvaluationConfig, GateConfig
+from alphazero.training.run import train
 from alphazero.training.workers import RunPlan
 
 
@@ -80,3 +84,60 @@ def test_tictactoe_never_loses_to_the_exact_player(tmp_path, seed):
     ]
     print(f"seed {seed}: trained in {seconds:.0f} s, {len(lost)} of {len(cases)} games below their opening's worth")
     assert not lost
+
+
+def decisive_positions() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All tic-tac-toe positions that are not over and have better and worse actions.
+
+    States `uint64[n, K]`, exact results of the actions for the mover `int64[n, 9]` (-2 where illegal), and plies.
+    """
+    known: dict[bytes, int] = {}
+    waiting, seen, found = [registry.load("tictactoe").game.start()], set[bytes](), []
+    while waiting:
+        position = waiting.pop()
+        if position.terminal or position.state.tobytes() in seen:
+            continue
+        seen.add(position.state.tobytes())
+        children = {action: position.play(action) for action in position.legal_actions}
+        waiting += children.values()
+        worth = np.full(9, -2)
+        for action, child in children.items():
+            worth[action] = exact_value(child, known) * (1 if position.to_play == 0 else -1)
+        if len({int(value) for value in worth[worth > -2]}) > 1:
+            found.append((position.state, worth, position.ply))
+    states, worths, plies = (np.array(column) for column in zip(*found, strict=True))
+    return states, worths, plies
+
+
+def errors_of(player: Player) -> tuple[float, float]:
+    """The policy's mass on actions that are not best, and the mean distance of the values from the exact results."""
+    states, worths, plies = decisive_positions()
+    said = player.assess(states, np.arange(len(states)), plies)
+    assert said.policy is not None and said.values is not None
+    best = worths.max(axis=1)
+    mass = (said.policy * (worths == best[:, None])).sum(axis=1)
+    return float(1 - mass.mean()), float(np.abs(said.values - best).mean())
+
+
+def test_a_short_run_learns_tictactoe(tmp_path):
+    """In less than a minute: the error of the policy falls to a third, and without a search it hardly ever loses."""
+    loaded = registry.load("tictactoe")
+    config = replace(
+        loaded.presets()["quick"],
+        generations=7,
+        gate=GateConfig(enabled=False),
+        evaluation=EvaluationConfig(opponents=()),
+    )
+    run = train(loaded, config, tmp_path / "run", seed=1, threads=2, deterministic=True)
+    fresh = make_player(str(tmp_path / "run:0"), loaded, simulations=0)
+    learned = make_player(run.net, loaded, simulations=0)
+    before, after = errors_of(fresh), errors_of(learned)
+    assert after[0] < before[0] / 3 and after[1] < before[1] / 2
+    cases = list(itertools.product(openings(2), (0, 1)))
+    seats = np.array([seat for _, seat in cases])
+    random = make_player("random", loaded, seed=1)
+    lost = {}
+    for name, player in (("fresh", fresh), ("learned", learned)):
+        outcomes = play_out([position for position, _ in cases], (player, random), seats)
+        lost[name] = int((np.array(outcomes) * np.where(seats == 0, 1, -1) < 0).sum())
+    assert lost["learned"] <= 8 and lost["fresh"] > 3 * lost["learned"]
