@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from alphazero.errors import IllegalAction
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import kernels_of
+from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players import contestants
 from alphazero.search.evaluator import Evaluator
 
 
-def load_net(name: str, game: Game | type[Game] | str, device: str = "auto") -> NeuralNet:
+MakeNet = Callable[[Game], Any]
+"""From the game to a NeuralNet, or to a torch module `forward(observations) -> (policy_logits, value)`."""
+
+
+def load_net(
+    name: str | Path, game: Game | type[Game] | str, net: MakeNet | None = None, device: str = "auto"
+) -> NeuralNet:
     """The net called `name` for that game.
 
     `name` is a net that comes with the game (`best`), a run folder (its best net), `folder:GENERATION`, or a
-    `.safetensors` file with its card beside it. `device` is `auto` (a GPU if there is one), `cpu` or `cuda`.
-    Raises CheckpointError.
+    `.safetensors` file with its card beside it. `net` is the function that `train` was given, if it was given one.
+    `device` is `auto` (a GPU if there is one), `cpu` or `cuda`. Raises CheckpointError.
 
     >>> import alphazero as az
     >>> net = az.load_net("best", "connect4")
     >>> net.card["parameters"]
     ...
     """
-    return contestants.load_net(str(name), registry.of(game), device)
+    loaded = registry.of(game)
+    return contestants.load_net(str(name), loaded if net is None else with_net(loaded, net), device)
+
+
+def with_net(loaded: LoadedGame, make: MakeNet) -> LoadedGame:
+    """The game with networks made by `make(game)`."""
+    return replace(loaded, make_net=NetMaker(make))
+
+
+@dataclass(frozen=True)
+class NetMaker:
+    """A game's `make_net` of a user's function; it can be sent to another process if the function can."""
+
+    make: MakeNet
+
+    def __call__(self, game: Game, settings: Mapping[str, Any]) -> NeuralNet:
+        made = self.make(game)
+        if isinstance(made, NeuralNet):
+            return made
+        from alphazero.nets.torch_net import TorchNet
+
+        return TorchNet(game, made, dict(settings))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,118 @@
+"""Trainings: beginning a run, going on with it, and reading what it has written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from alphazero.errors import UnknownName
+from alphazero.game import Game, registry
+from alphazero.library.nets import MakeNet, with_net
+from alphazero.nets.devices import choose_devices
+from alphazero.progress import showing
+from alphazero.settings import config_from_dict
+from alphazero.storage.checkpoint import read_card
+from alphazero.storage.run_folder import choose_folder, resolve_checkpoint
+from alphazero.training import run
+from alphazero.training.config import RunConfig
+from alphazero.training.run import TrainedRun
+from alphazero.training.selfplay import ValueTargets
+
+def train(
+    game: Game | type[Game] | str,
+    preset: str | RunConfig = "quick",
+    *,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    net: MakeNet | Mapping[str, Any] | None = None,
+    value_targets: ValueTargets | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    device: str = "auto",
+    deterministic: bool = False,
+    stop: threading.Event | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> TrainedRun:
+    """Trains a network by self-play, and returns the run: its `metrics`, its best `net`, its `report()`.
+
+    `preset` names one of the game's presets (`quick`, `standard`, `strong`) or is a RunConfig. Every field of RunConfig
+    is a keyword: `minutes=3`, `generations=5`, and by name within a group, `search={"num_simulations": 64}`.
+    `folder`: None makes a new one under runs/. `resume` goes on with the run in `folder`, by default the newest under
+    runs/, with its own settings but for those given.
+    `net`: sizes of the game's own network as `{"blocks": 4}`, or a function from the game to a NeuralNet or to any
+    torch module that returns a policy and a value. `value_targets`: a function that gives the network's value targets
+    in place of the lambda-return. `threads`: None takes every core. `device`: `auto` (every GPU), `cpu`, `cuda`.
+    `deterministic`: the same seed gives the same run.
+
+    KeyboardInterrupt (Ctrl-C, or the stop button of a notebook) and `stop`, set from any thread, end the training
+    early: all finished generations are saved, and the run is returned with `stopped` set. `progress`: None shows bars
+    on a terminal and in a notebook.
+
+    >>> import alphazero as az
+    >>> run = az.train(
+    ...     "tictactoe", generations=1, net={"blocks": 1, "channels": 8}, search={"num_simulations": 4},
+    ...     self_play={"games_per_generation": 16}, gate={"enabled": False}, evaluation={"opponents": ()},
+    ... )
+    >>> [row["games"] >= 16 for row in run.metrics]
+    [True]
+    >>> run.report().name
+    'report.html'
+    """
+    loaded, sizes = registry.of(game), net if isinstance(net, Mapping) else None
+    if callable(net):
+        loaded = with_net(loaded, net)
+    folder = choose_folder(loaded.game.name, resume) if folder is None else Path(folder)
+    if resume:
+        saved = run.read_saved(folder, loaded.game.name)
+        config = config_from_dict(RunConfig, saved["settings"], str(folder))
+        seed, threads = saved["seed"], saved["threads"] if threads is None else threads
+    elif isinstance(preset, RunConfig):
+        config = preset
+    else:
+        presets = loaded.presets()
+        if preset not in presets:
+            raise UnknownName("preset", preset, presets)
+        config = presets[preset]
+    config = override(config, settings | ({} if sizes is None else {"net": sizes}), "az.train")
+    with showing(progress):
+        return run.train(
+            loaded, config, folder, game_name=game if isinstance(game, str) else "", seed=seed, threads=threads, devices=choose_devices(device),
+            deterministic=deterministic, resume=resume, value_targets=value_targets, stop=stop,
+        )  # fmt: skip
+
+
+def load_run(
+    folder: str | Path, game: Game | type[Game] | str | None = None, net: MakeNet | None = None
+) -> TrainedRun:
+    """The run in a folder, whoever trained it and whether it goes on or not.
+
+    `game` may be left out if it comes with alphazero. `net` is the function that `train` was given, if it was given one.
+
+    >>> import alphazero as az
+    >>> run = az.load_run("runs/tictactoe-1")
+    >>> [row["generation"] for row in run.metrics]
+    [1]
+    """
+    if game is None:
+        loaded = registry.load_named(read_card(resolve_checkpoint(str(folder)))["game"], str(folder))
+    else:
+        loaded = registry.of(game)
+    return TrainedRun(loaded if net is None else with_net(loaded, net), Path(folder))
+
+
+def override(config: Any, settings: Mapping[str, Any], where: str) -> Any:
+    """The dataclass with some of its fields replaced; a mapping replaces fields within a group. Raises InputError."""
+    known = [field.name for field in fields(config)]
+    values = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise UnknownName(f"setting of {where}", name, known)
+        group = getattr(config, name)
+        if is_dataclass(group) and isinstance(value, Mapping):
+            value = override(group, value, f"{where}, {name}")
+        values[name] = asdict(value) if is_dataclass(value) else value
+    return config_from_dict(type(config), asdict(config) | values, where)
