@@ -25,16 +25,21 @@ if TYPE_CHECKING:
     from alphazero.library.games import check_game, load_game
     from alphazero.library.matches import Match, match
     from alphazero.library.nets import Evaluation, evaluate, load_net
-    from alphazero.nets.neural_net import NeuralNet
+    from alphazero.library.runs import load_run, train
+    from alphazero.nets.neural_net import Batch, NeuralNet, Trainer
+    from alphazero.nets.resnet import NetConfig
     from alphazero.nets.torch_net import TorchNet
     from alphazero.players.player import Player
     from alphazero.search.analysis import Found
     from alphazero.search.analysis import search_position as search
     from alphazero.search.mcts import Search, SearchConfig
+    from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
     from alphazero.training.coach import Coach
     from alphazero.training.config import RunConfig
+    from alphazero.training.run import TrainedRun
 
 _HOMES = {
+    "Batch": "nets.neural_net",
     "Coach": "training.coach",
     "Evaluation": "library.nets",
     "Found": "search.analysis",
@@ -42,6 +47,7 @@ _HOMES = {
     "GameRecord": "game.record",
     "Kernels": "game.kernels",
     "Match": "library.matches",
+    "NetConfig": "nets.resnet",
     "NeuralNet": "nets.neural_net",
     "Player": "players.player",
     "Position": "game.game",
@@ -50,15 +56,22 @@ _HOMES = {
     "Search": "search.mcts",
     "SearchConfig": "search.mcts",
     "TorchNet": "nets.torch_net",
+    "TrainedRun": "training.run",
+    "Trainer": "nets.neural_net",
     "check_game": "library.games",
     "evaluate": "library.nets",
+    "load_checkpoint": "storage.checkpoint",
     "load_game": "library.games",
     "load_net": "library.nets",
+    "load_run": "library.runs",
     "match": "library.matches",
+    "save_checkpoint": "storage.checkpoint",
+    "train": "library.runs",
 }
 """The module of each name."""
 
 __all__ = [
+    "Batch",
     "Coach",
     "Evaluation",
     "Found",
@@ -66,6 +79,7 @@ __all__ = [
     "GameRecord",
     "Kernels",
     "Match",
+    "NetConfig",
     "NeuralNet",
     "Player",
     "Position",
@@ -74,13 +88,19 @@ __all__ = [
     "Search",
     "SearchConfig",
     "TorchNet",
+    "TrainedRun",
+    "Trainer",
     "check_game",
     "errors",
     "evaluate",
+    "load_checkpoint",
     "load_game",
     "load_net",
+    "load_run",
     "match",
+    "save_checkpoint",
     "search",
+    "train",
 ]
 
 

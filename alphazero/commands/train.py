@@ -20,13 +20,14 @@ from typing import Annotated
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
+from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices
 from alphazero.progress import count_cores
 from alphazero.settings import config_from_dict
+from alphazero.storage.run_folder import choose_folder
 from alphazero.training import run as training
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
@@ -80,7 +81,7 @@ def main(argv: list[str]) -> None:
     presets = loaded.presets()
     if given.preset not in presets:
         raise UnknownName("preset", given.preset, presets)
-    folder = _choose_folder(given.run, given.resume, loaded.game.name)
+    folder = Path(given.run) if given.run else choose_folder(loaded.game.name, given.resume)
     defaults = _defaults(given, loaded)
     if given.resume:
         saved = training.read_saved(folder, given.game)
@@ -107,17 +108,6 @@ def _defaults(given: argparse.Namespace, loaded: LoadedGame) -> Options:
     if given.initial_net:
         config = replace(config, net=read_net_sizes(given.initial_net, loaded))
     return Options(config=config)
-
-
-def _choose_folder(run: str, resume: bool, game_name: str) -> Path:
-    if run:
-        return Path(run)
-    game_name = re.sub(r"[^\w.]+", "-", game_name).strip("-") or "game"  # as of openspiel:hex(board_size=5)
-    found = [re.fullmatch(re.escape(game_name) + r"-(\d+)", path.name) for path in Path("runs").glob("*")]
-    newest = max((int(match[1]) for match in found if match), default=0)
-    if resume and not newest:
-        raise RunFolderError(f"there is no run of {game_name} under runs/ to resume: name its folder by --run")
-    return Path("runs") / f"{game_name}-{newest + (not resume)}"
 
 
 def train(options: Options, loaded: LoadedGame, folder: Path) -> None:

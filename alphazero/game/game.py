@@ -42,6 +42,18 @@ class Game:
     - `terminal_value` is -1, 0 or +1 for the player to move in the terminal position;
     - `step` depends on the state and the action alone, and other states stay as they are;
     - a symmetry of the observation permutes the legal actions and keeps who has won.
+
+    >>> import alphazero as az
+    >>> from dataclasses import replace
+    >>> tictactoe = az.load_game("tictactoe")
+    >>> value_of_three = tictactoe.rules.terminal_value
+    >>> def value(state):
+    ...     return -value_of_three(state)
+    >>> class ThreeLoses(type(tictactoe)):
+    ...     name = "three_loses"
+    ...     rules = replace(tictactoe.rules, terminal_value=value)  # `Rules` shows how to write all of them
+    >>> ThreeLoses().position("a1 b1 a2 b2 a3").outcome, tictactoe.position("a1 b1 a2 b2 a3").outcome
+    (-1, 1)
     """
 
     name: ClassVar[str]
@@ -152,7 +164,21 @@ class Game:
 
 
 class Position:
-    """One position of a game: immutable, with its history and every rule checked."""
+    """One position of a game: immutable, with its history and every rule checked.
+
+    >>> import alphazero as az
+    >>> position = az.load_game("connect4").position("4453")
+    >>> position.ply, position.to_play, position.terminal, position.legal_actions
+    (4, 0, False, [0, 1, 2, 3, 4, 5, 6])
+    >>> print(position.play(position.parse("4")))
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . X . . .
+    . . . O . . .
+    . . O X X . .
+    1 2 3 4 5 6 7
+    """
 
     def __init__(self, game: Game, state: np.ndarray, to_play: int, actions: tuple[int, ...]):
         self.game = game
@@ -270,6 +296,24 @@ class Rules:
 
     They are compiled for CPU threads and CUDA alike, so they may use numbers, tuples, module constants
     and other such functions, and nothing else. Words stay `np.uint64`.
+
+    The rules of a race to 100, each player adding 1 to 10 to the sum; who reaches 100 wins:
+
+    >>> import alphazero as az
+    >>> def init(state):
+    ...     state[0] = 0
+    >>> def legal(state, legal_mask):
+    ...     for action in range(10):
+    ...         legal_mask[action] = state[0] + action + 1 <= 100
+    >>> def step(state, action):
+    ...     state[0] += action + 1
+    >>> def is_terminal(state):
+    ...     return state[0] == 100
+    >>> def terminal_value(state):
+    ...     return -1.0  # the other player has just reached 100
+    >>> def observe(state, planes):
+    ...     planes[0, 0, state[0]] = 1.0
+    >>> rules = az.Rules(init, legal, step, is_terminal, terminal_value, observe)
     """
 
     init: Callable[..., None]

@@ -169,7 +169,14 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 class Kernels:
-    """The batch kernels of one game; every one is compiled, or found on disk, when it is first called."""
+    """The batch kernels of one game; every one is compiled, or found on disk, when it is first called.
+
+    >>> import alphazero as az
+    >>> kernels = az.Kernels(az.load_game("tictactoe"))
+    >>> legal_masks, terminal, values = kernels.describe_all(kernels.start_states(3))
+    >>> legal_masks.shape, terminal.any()
+    ((3, 9), np.False_)
+    """
 
     def __init__(self, game: Game):
         self.game = game

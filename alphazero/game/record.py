@@ -16,7 +16,15 @@ MAX_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class GameRecord:
-    """One game of a match."""
+    """One game of a match.
+
+    >>> import alphazero as az
+    >>> record = az.match("random", "greedy", "tictactoe", games=2).games[0]
+    >>> record.contestants
+    ('random', 'greedy')
+    >>> record.positions(az.load_game("tictactoe"))[-1].terminal
+    True
+    """
 
     game: str
     """What was played: the name by which it is loaded."""

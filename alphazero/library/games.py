@@ -17,6 +17,10 @@ def load_game(name: str) -> Game:
     >>> game.num_actions, game.observation_shape
     (9, (2, 3, 3))
     >>> print(game.position("b2 a1"))
+    1 O . .
+    2 . X .
+    3 . . .
+      a b c
     """
     return registry.of(name).game
 

@@ -25,7 +25,8 @@ class Match:
     >>> result = az.match("minimax:9", "random", "tictactoe", games=20, openings="none")
     >>> result.wins + result.draws, result.losses, result.score > 0.75
     (20, 0, True)
-    >>> print(result.games[0].positions(az.load_game("tictactoe"))[1])
+    >>> [position.ply for position in result.games[0].positions(az.load_game("tictactoe"))][:3]
+    [0, 1, 2]
     """
 
     contestants: tuple[str, str]

@@ -17,7 +17,6 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.players import contestants
 from alphazero.search.evaluator import Evaluator
 
-
 MakeNet = Callable[[Game], Any]
 """From the game to a NeuralNet, or to a torch module `forward(observations) -> (policy_logits, value)`."""
 
@@ -33,8 +32,8 @@ def load_net(
 
     >>> import alphazero as az
     >>> net = az.load_net("best", "connect4")
-    >>> net.card["parameters"]
-    ...
+    >>> net.card["game"], net.card["parameters"] > 10_000
+    ('connect4', True)
     """
     loaded = registry.of(game)
     return contestants.load_net(str(name), loaded if net is None else with_net(loaded, net), device)
@@ -62,7 +61,14 @@ class NetMaker:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A net's own opinion of one position, without a search."""
+    """A net's own opinion of one position, without a search.
+
+    >>> import alphazero as az
+    >>> game = az.load_game("connect4")
+    >>> opinion = az.evaluate(game.position("4453"), az.load_net("best", game))
+    >>> opinion.policy.argmax(), -1 <= opinion.value <= 1
+    (np.int64(3), True)
+    """
 
     policy: np.ndarray
     """`float32[A]`: the probability of each action, 0 on illegal ones."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from alphazero.training import run
 from alphazero.training.config import RunConfig
 from alphazero.training.run import TrainedRun
 from alphazero.training.selfplay import ValueTargets
+
 
 def train(
     game: Game | type[Game] | str,
@@ -65,9 +66,10 @@ def train(
     loaded, sizes = registry.of(game), net if isinstance(net, Mapping) else None
     if callable(net):
         loaded = with_net(loaded, net)
+    game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
     folder = choose_folder(loaded.game.name, resume) if folder is None else Path(folder)
     if resume:
-        saved = run.read_saved(folder, loaded.game.name)
+        saved = run.read_saved(folder, game_name)
         config = config_from_dict(RunConfig, saved["settings"], str(folder))
         seed, threads = saved["seed"], saved["threads"] if threads is None else threads
     elif isinstance(preset, RunConfig):
@@ -80,17 +82,16 @@ def train(
     config = override(config, settings | ({} if sizes is None else {"net": sizes}), "az.train")
     with showing(progress):
         return run.train(
-            loaded, config, folder, game_name=game if isinstance(game, str) else "", seed=seed, threads=threads, devices=choose_devices(device),
-            deterministic=deterministic, resume=resume, value_targets=value_targets, stop=stop,
+            loaded, config, folder, game_name=game_name, seed=seed, threads=threads,
+            devices=choose_devices(device), deterministic=deterministic, resume=resume, value_targets=value_targets,
+            stop=stop,
         )  # fmt: skip
 
 
-def load_run(
-    folder: str | Path, game: Game | type[Game] | str | None = None, net: MakeNet | None = None
-) -> TrainedRun:
+def load_run(folder: str | Path, game: Game | type[Game] | str | None = None, net: MakeNet | None = None) -> TrainedRun:
     """The run in a folder, whoever trained it and whether it goes on or not.
 
-    `game` may be left out if it comes with alphazero. `net` is the function that `train` was given, if it was given one.
+    `game` may be left out if it comes with alphazero. `net` is the function that `train` was given, if any.
 
     >>> import alphazero as az
     >>> run = az.load_run("runs/tictactoe-1")
@@ -114,5 +115,5 @@ def override(config: Any, settings: Mapping[str, Any], where: str) -> Any:
         group = getattr(config, name)
         if is_dataclass(group) and isinstance(value, Mapping):
             value = override(group, value, f"{where}, {name}")
-        values[name] = asdict(value) if is_dataclass(value) else value
+        values[name] = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     return config_from_dict(type(config), asdict(config) | values, where)

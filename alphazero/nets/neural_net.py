@@ -18,7 +18,12 @@ from alphazero.errors import InvalidSetting
 
 @dataclass(frozen=True)
 class Batch:
-    """n samples to learn from: numpy arrays, or torch tensors on the trainer's GPU."""
+    """n samples to learn from: numpy arrays, or torch tensors on the trainer's GPU.
+
+    >>> import alphazero as az, numpy as np
+    >>> masks = np.ones((2, 9), bool)
+    >>> batch = az.Batch(np.zeros((2, 2, 3, 3), np.float32), masks, (masks / 9).astype(np.float32), np.float32([1, -1]))
+    """
 
     observations: Any
     """`float32[n, P, H, W]`."""
@@ -31,7 +36,22 @@ class Batch:
 
 
 class NeuralNet(ABC):
-    """A policy and value network for one game, as players use it."""
+    """A policy and value network for one game, as players use it.
+
+    >>> import alphazero as az, numpy as np
+    >>> class Uniform(az.NeuralNet):
+    ...     def evaluate(self, observations, legal_masks):
+    ...         priors = legal_masks / legal_masks.sum(axis=1, keepdims=True)
+    ...         return priors.astype(np.float32), np.zeros(len(priors), np.float32)
+    ...     def save(self, path, card):
+    ...         return az.save_checkpoint(path, {"weights": np.zeros(1, np.float32)}, {**self.card, **card})
+    ...     def load(self, path):
+    ...         arrays, card = az.load_checkpoint(path)
+    ...         return card
+    >>> position = az.load_game("tictactoe").position("a1 b2 a2 c3")
+    >>> position.format(az.search(position, Uniform(), simulations=50).best)
+    'a3'
+    """
 
     card: Mapping[str, Any] = {}
     """Facts for the checkpoint's card, as `parameters` and `flops_per_position`. A run adds `game` and `net`."""
@@ -88,7 +108,18 @@ class NeuralNet(ABC):
 
 
 class Trainer(ABC):
-    """Teaches one network. The network plays by what was learned once `finish` is called."""
+    """Teaches one network. The network plays by what was learned once `finish` is called.
+
+    >>> import alphazero as az, numpy as np
+    >>> game = az.load_game("connect4")
+    >>> trainer = az.load_net("best", game, device="cpu").trainer()
+    >>> planes, masks = np.zeros((2, *game.observation_shape), np.float32), np.ones((2, 7), bool)
+    >>> batch = az.Batch(planes, masks, (masks / 7).astype(np.float32), np.float32([1, -1]))
+    >>> losses = trainer.train_step(batch, learning_rate=0.001)
+    >>> sorted(losses)
+    ['policy_loss', 'value_loss']
+    >>> trainer.finish()
+    """
 
     device: str = "cpu"
     """The torch device for batches; `cpu` stands for numpy arrays."""

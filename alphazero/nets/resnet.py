@@ -16,7 +16,11 @@ from alphazero.nets.torch_net import TorchNet
 
 @dataclass(frozen=True)
 class NetConfig:
-    """Sizes of the network."""
+    """Sizes of the network.
+
+    >>> import alphazero as az
+    >>> config = az.RunConfig(net=az.NetConfig(blocks=2, channels=16))
+    """
 
     blocks: int = 4
     """Residual blocks of two 3x3 convolutions each."""

@@ -36,15 +36,32 @@ class TorchNet(NeuralNet):
 
     Weights are float32; where the hardware multiplies bf16, the frozen copy is bf16. It has its batch norms folded into
     the convolutions; its error against float32 is bounded in tests/nets/test_torch_net.py.
+
+    >>> import alphazero as az, torch
+    >>> class Perceptron(torch.nn.Module):
+    ...     def __init__(self, game):
+    ...         super().__init__()
+    ...         planes, height, width = game.observation_shape
+    ...         self.body = torch.nn.Sequential(
+    ...             torch.nn.Flatten(), torch.nn.Linear(planes * height * width, 64), torch.nn.ReLU()
+    ...         )
+    ...         self.policy, self.value = torch.nn.Linear(64, game.num_actions), torch.nn.Linear(64, 1)
+    ...     def forward(self, observations):
+    ...         features = self.body(observations)
+    ...         return self.policy(features), torch.tanh(self.value(features)).squeeze(1)
+    >>> game = az.load_game("tictactoe")
+    >>> net = az.TorchNet(game, Perceptron(game))
+    >>> az.evaluate(game.start(), net).policy.shape
+    (9,)
     """
 
-    def __init__(self, game: Game, module: nn.Module, settings: Mapping[str, Any]):
+    def __init__(self, game: Game, module: nn.Module, settings: Mapping[str, Any] | None = None):
         self.device = torch.device("cpu")
         self.module = channels_last(module)
         """The weights that play, in float32."""
         self.card = {
             "game": game.name,
-            "net": dict(settings),
+            "net": dict(settings or {}),
             "parameters": sum(p.numel() for p in module.parameters()),
             "flops_per_position": count_flops(module, game.observation_shape),
         }

@@ -30,7 +30,20 @@ class Assessment:
 
 
 class Player(ABC):
-    """Chooses an action for every position of a batch."""
+    """Chooses an action for every position of a batch.
+
+    >>> import alphazero as az
+    >>> class FirstLegal(az.Player):
+    ...     name = "first"
+    ...     def __init__(self, game):
+    ...         self.kernels = az.Kernels(game)
+    ...     def select_actions(self, states, games, plies):
+    ...         legal_masks, _, _ = self.kernels.describe_all(states)
+    ...         return legal_masks.argmax(axis=1)
+    >>> game = az.load_game("tictactoe")
+    >>> az.match(FirstLegal(game), "minimax:4", game, games=20).score < 0.5
+    True
+    """
 
     name: str
     one_at_a_time: bool = False

@@ -23,7 +23,15 @@ QUIET = SearchConfig(noise_fraction=0.0)
 
 @dataclass(frozen=True)
 class Found:
-    """The result of searching one position."""
+    """The result of searching one position.
+
+    >>> import alphazero as az
+    >>> game = az.load_game("connect4")
+    >>> found = az.search(game.position("4453"), az.load_net("best", game), simulations=100)
+    >>> int(found.visits.sum()), found.best == found.line[0] == found.visits.argmax()
+    (100, True)
+    >>> picture = found.svg()  # a notebook shows it by itself
+    """
 
     position: Position
     best: int
@@ -75,6 +83,13 @@ def search_position(
     `simulations` replaces the number in `config`; `seed` matters only to a config with noise. The search runs on the
     canonical mirror image of the position (`Kernels.canonical`), so mirrored positions get mirrored results.
     Raises IllegalAction if the game is over at `position`.
+
+    >>> import alphazero as az
+    >>> game = az.load_game("connect4")
+    >>> net = az.load_net("best", game)
+    >>> found = az.search(game.position("121314"), net, simulations=400)  # three on top of each other
+    >>> found.best, found.value, found.proven
+    (0, 1.0, True)
     """
     if position.terminal:
         raise IllegalAction("the game is over at this position, so there is nothing to search: take back a move")

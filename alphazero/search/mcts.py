@@ -22,7 +22,14 @@ Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How a search spends its simulations; each part can be turned off."""
+    """How a search spends its simulations; each part can be turned off.
+
+    >>> import alphazero as az
+    >>> game = az.load_game("connect4")
+    >>> config = az.SearchConfig(num_simulations=64, c_puct=2.0, noise_fraction=0.0)
+    >>> az.search(game.position("4453"), az.load_net("best", game), config=config).visits.sum()
+    np.int64(64)
+    """
 
     num_simulations: int = 200
     """Simulations per ply."""
@@ -126,6 +133,15 @@ class Search:
     """`num_trees` trees and the steps that grow them. One object belongs to one thread.
 
     Results depend on the position, the evaluations and (seed, game, ply) alone, never on the other trees.
+
+    >>> import alphazero as az, numpy as np
+    >>> kernels = az.Kernels(az.load_game("tictactoe"))
+    >>> def uniform(states, legal_masks):
+    ...     return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
+    >>> search = az.Search(kernels, az.SearchConfig(num_simulations=20), uniform, num_trees=3)
+    >>> result = search.run(kernels.start_states(3), games=np.arange(3), plies=np.zeros(3, np.int64))
+    >>> result.visit_counts.sum(axis=1)
+    array([20, 20, 20])
     """
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):

@@ -41,6 +41,11 @@ def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Ma
 
     `path` ends in `.safetensors`. Raises CheckpointError for NaN, infinity and types that are not allowed, and writes
     nothing then.
+
+    >>> import alphazero as az, numpy as np
+    >>> card = az.save_checkpoint("mine.safetensors", {"weights": np.ones(3, np.float32)}, {"game": "tictactoe"})
+    >>> sorted(card)
+    ['card_sha256', 'format', 'game', 'weights']
     """
     weights_path, card_path = _pair(path)
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # safetensors takes no gaps
@@ -57,6 +62,12 @@ def load_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
     """Weights and card of a checkpoint, both verified; `path` is either of the two files.
 
     bfloat16 tensors come as float32, which holds all their values. Raises CheckpointError.
+
+    >>> import alphazero as az, numpy as np
+    >>> card = az.save_checkpoint("ours.safetensors", {"weights": np.ones(3, np.float32)}, {"game": "tictactoe"})
+    >>> arrays, card = az.load_checkpoint("ours.safetensors")
+    >>> arrays["weights"], card["game"]
+    (array([1., 1., 1.], dtype=float32), 'tictactoe')
     """
     weights_path, _ = _pair(path)
     card = read_card(path)

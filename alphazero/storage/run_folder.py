@@ -226,6 +226,16 @@ def _metrics_bytes(folder: Path) -> bytes:
     return read_bytes(path, MAX_METRICS_BYTES) if path.exists() else b""
 
 
+def choose_folder(game_name: str, resume: bool) -> Path:
+    """A new folder for a run under runs/, or to resume the newest one there; raises RunFolderError if there is none."""
+    game_name = re.sub(r"[^\w.]+", "-", game_name).strip("-") or "game"  # as of openspiel:hex(board_size=5)
+    found = [re.fullmatch(re.escape(game_name) + r"-(\d+)", path.name) for path in Path("runs").glob("*")]
+    newest = max((int(match[1]) for match in found if match), default=0)
+    if resume and not newest:
+        raise RunFolderError(f"there is no run of {game_name} under runs/ to resume: name its folder by --run")
+    return Path("runs") / f"{game_name}-{newest + (not resume)}"
+
+
 def resolve_checkpoint(text: str) -> Path:
     """The weights that a name means: a `.safetensors` file, a run folder (its best net), or `folder:12`."""
     path = Path(text)

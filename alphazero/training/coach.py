@@ -49,10 +49,15 @@ class _TooSlow(Exception):
 class Coach:
     """One run: `prepare` gets it ready, `run` goes on from the newest generation in the folder to the end.
 
-    Use it in a `with` statement, which prepares the run and ends its processes:
+    Use it in a `with` statement, which prepares the run and ends its processes. `az.train` does all of this:
 
-        with RunFolder.create("runs/mine", {}) as folder, Coach(RunPlan(...), folder) as coach:
-            coach.run()
+    >>> import alphazero as az
+    >>> from alphazero.storage.run_folder import RunFolder
+    >>> from alphazero.training.workers import RunPlan
+    >>> loaded, config = az.load_game("tictactoe").loaded, az.load_run("runs/tictactoe-1").config
+    >>> plan = RunPlan(loaded, config, devices=["cpu"], threads=1, seed=0, deterministic=True)
+    >>> with RunFolder.create("runs/by-hand", {}) as folder, az.Coach(plan, folder) as coach:
+    ...     coach.run()
     """
 
     def __init__(

@@ -53,7 +53,13 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All settings of a run; a preset is one of these."""
+    """All settings of a run; a preset is one of these.
+
+    >>> import alphazero as az
+    >>> config = az.RunConfig(generations=5, search=az.SearchConfig(num_simulations=32))
+    >>> config.minutes, config.search.num_simulations
+    (0.0, 32)
+    """
 
     generations: int = 20
     """Generations after which the run is over."""

@@ -16,7 +16,7 @@ from alphazero.errors import RunFolderError, Stopped
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.devices import name_devices, see_only
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestants import open_opponents
+from alphazero.players.contestants import load_net, open_opponents
 from alphazero.progress import count_cores
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_card
@@ -35,7 +35,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A run after training, finished or stopped. Everything is read from its folder."""
+    """A run after training, finished or stopped. Everything is read from its folder.
+
+    >>> import alphazero as az
+    >>> run = az.load_run("runs/tictactoe-1")
+    >>> run.generation, [row["games"] >= 16 for row in run.metrics]
+    (1, [True])
+    >>> az.match(run.net, "random", "tictactoe", games=10, simulations=20)
+    <Match of net against random: ... wins, ... draws, ... losses, score ...>
+    """
 
     loaded: LoadedGame
     folder: Path
@@ -44,6 +52,15 @@ class TrainedRun:
     evaluation: Mapping[str, Any] = field(default_factory=dict)
     """The `matches` of the best net at the end and its `benchmark` figures; empty if the training was stopped."""
 
+    def __repr__(self) -> str:
+        return f"<TrainedRun {self.folder}: generation {self.generation}{', stopped' * self.stopped}>"
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run."""
+        path = self.folder / "config.json"
+        return config_from_dict(RunConfig, read_json(path)["settings"], str(path))
+
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The figures of each generation: the rows of `metrics.jsonl`."""
@@ -51,11 +68,8 @@ class TrainedRun:
 
     @functools.cached_property
     def net(self) -> NeuralNet:
-        """The best net, on the processor."""
-        path = resolve_checkpoint(str(self.folder))
-        net = self.loaded.make_net(self.loaded.game, read_card(path)["net"])
-        net.load(path)
-        return net
+        """The best net, on a GPU if there is one."""
+        return load_net(str(self.folder), self.loaded)
 
     @property
     def generation(self) -> int:

@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from alphazero.commands.shared import parse, run_command
-from alphazero.commands.train import Options, _choose_folder, _defaults, _first_look, main
+from alphazero.commands.train import Options, _defaults, _first_look, main
 from alphazero.game import registry
 from alphazero.storage.checkpoint import load_checkpoint, read_card
+from alphazero.storage.run_folder import choose_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
@@ -253,9 +254,8 @@ def test_a_new_folder_is_numbered_after_those_of_the_same_game_alone(tmp_path, m
     monkeypatch.chdir(tmp_path)
     for name in ("openspiel-hex-1", "openspiel-hex-board_size-5-3", "hex-7", "hex_swap-9", "hex-x"):
         (tmp_path / "runs" / name).mkdir(parents=True)
-    choose = _choose_folder
-    assert choose("", True, "openspiel:hex") == Path("runs/openspiel-hex-1")
-    assert choose("", False, "openspiel:hex") == Path("runs/openspiel-hex-2")
-    assert choose("", True, "openspiel:hex(board_size=5)") == Path("runs/openspiel-hex-board_size-5-3")
-    assert choose("", False, "hex") == Path("runs/hex-8")
-    assert choose("", False, ":::") == Path("runs/game-1")
+    assert choose_folder("openspiel:hex", True) == Path("runs/openspiel-hex-1")
+    assert choose_folder("openspiel:hex", False) == Path("runs/openspiel-hex-2")
+    assert choose_folder("openspiel:hex(board_size=5)", True) == Path("runs/openspiel-hex-board_size-5-3")
+    assert choose_folder("hex", False) == Path("runs/hex-8")
+    assert choose_folder(":::", False) == Path("runs/game-1")

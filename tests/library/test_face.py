@@ -35,7 +35,9 @@ def test_all_is_sorted_and_complete():
     assert list(az.__all__) == sorted(set(az.__all__))
     assert set(az.__all__) <= set(dir(az))
     (block,) = (node for node in ast.parse(SOURCE.read_text()).body if isinstance(node, ast.If))
-    typed = {alias.asname or alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    typed = {
+        alias.asname or alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
     assert typed == set(az.__all__), "type checkers see other names than the ones that there are"
 
 
@@ -63,14 +65,29 @@ import alphazero.search.mcts
 assert az.search is first and callable(az.search) and alphazero.search.mcts.SearchConfig is az.SearchConfig
 from alphazero import search
 assert search is first
-game = az.load_game("tictactoe")
-print(az.search(game.position("a1 b2 a2"), lambda s, m: (m.astype("f4"), 0 * s[:, 0].astype("f4")), simulations=50).best)
+def uniform(states, legal_masks):
+    return legal_masks.astype("float32"), legal_masks[:, 0] * 0.0
+position = az.load_game("tictactoe").position("a1 b2 a2 c3")
+print(position.format(az.search(position, uniform, simulations=50).best))
 """
-    assert run_python("-c", code, cwd=own_folder) == "2\n"
+    assert run_python("-c", code, cwd=own_folder) == "a3\n"
+
+
+@pytest.fixture(scope="module")
+def folder_with_a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Holds `runs/tictactoe-1`, a run of one small generation, which examples read."""
+    folder = tmp_path_factory.mktemp("examples")
+    az.train(
+        "tictactoe", folder=folder / "runs" / "tictactoe-1", generations=1, net={"blocks": 1, "channels": 8},
+        search={"num_simulations": 4}, self_play={"games_per_generation": 16, "num_slots": 8},
+        gate={"enabled": False}, evaluation={"opponents": ()}, progress=False,
+    )  # fmt: skip
+    return folder
 
 
 @pytest.mark.parametrize("name", [name for name in az.__all__ if name != "errors"])
-def test_the_example_of_every_name_runs(name: str):
+def test_the_example_of_every_name_runs(name: str, folder_with_a_run: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(folder_with_a_run)
     found = getattr(az, name)
     if name == "search":
         found = sys.modules["alphazero.search.analysis"].search_position
@@ -83,7 +100,7 @@ def test_the_example_of_every_name_runs(name: str):
     assert runner.failures == 0, "".join(said)
 
 
-SCRIPT = '''
+SCRIPT = """
 import numpy as np
 import alphazero as az
 
@@ -103,7 +120,7 @@ def last(position: az.Position) -> int:
 result: az.Match = az.match(last, "mcts:400", game, games=100)
 low, high = result.interval
 score: float = result.score + low + high
-run: az.Run = az.train(game, preset="quick", minutes=3)
+run: az.TrainedRun = az.train(game, preset="quick", minutes=3)
 losses = [row["policy_loss"] for row in run.metrics]
 best_net: az.NeuralNet = run.net
 config = az.SearchConfig(num_simulations=10)
@@ -111,7 +128,7 @@ try:
     position.play(7)
 except az.errors.IllegalAction as error:
     print(error)
-'''
+"""
 
 
 def test_a_script_passes_strict_type_checks(own_folder):
