@@ -1,7 +1,12 @@
-"""The rules of a game as scalar functions of one position, and what can be done with them without numba.
+"""Compiled functions made anew with other functions inside: how one loop serves every game.
 
-A game author writes plain functions (or numba ones); `plain` gives the version that Python runs, and
-`fingerprint` a name for what the functions compute, by which compiled code is kept on disk.
+A kernel is written once, as a template that calls the rules by name (`step`, `legal`). Three steps make it one game's:
+
+1. `bound` copies the template and points its global names to the game's own functions.
+2. `rebuilt` copies every function that the result calls, and what these call in turn. It hands each copy to a
+   compiler: numba's for the processor, numba's for CUDA, or none, which gives plain Python (`plain`).
+3. `fingerprint` names the result by its code, the code of all that it calls, and all constants. Compiled code is kept
+   on disk under that name.
 """
 
 from __future__ import annotations
@@ -20,20 +25,27 @@ if TYPE_CHECKING:
     from alphazero.game.game import Rules
 
 
-def _compiled(function: types.FunctionType) -> Callable[..., Any]:
-    """A function that kernels call.
-
-    Code that is loaded from disk is linked by name, so that the name must say all that went into the code: two games
-    made by one factory, compiled by two programs, would else call each other's rules.
-    """
-    function.__qualname__ = f"{function.__name__}_{fingerprint(function)}"
-    return njit(nogil=True)(function)
-
-
 def bound(template: Callable[..., Any], names: dict[str, Any]) -> types.FunctionType:
     """A copy of the template whose global names lead to one game's functions."""
     scope = template.__globals__ | names  # type: ignore[attr-defined]
     return types.FunctionType(template.__code__, scope, template.__name__)
+
+
+def with_callees(
+    kernel: types.FunctionType, compiled: Callable[[types.FunctionType], Any], made: dict[Callable[..., Any], Any]
+) -> Any:
+    """The kernel, itself not compiled, in which `compiled` has made all that it calls; `made` as in `rebuilt`."""
+    return rebuilt(kernel, lambda part: part if part.__code__ is kernel.__code__ else compiled(part), made)
+
+
+def for_processor(function: types.FunctionType) -> Callable[..., Any]:
+    """The function compiled for kernels to call.
+
+    Code that is loaded from disk is linked by name, so the name must say all that went into the code: else two games
+    made by one factory, compiled by two programs, would call each other's rules.
+    """
+    function.__qualname__ = f"{function.__name__}_{fingerprint(function)}"
+    return njit(nogil=True)(function)
 
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from alphazero.game.functions import _compiled, bound, fingerprint, plain, rebuilt, rule_functions
+from alphazero.game.functions import bound, fingerprint, for_processor, plain, rule_functions, with_callees
 from alphazero.game.game import Game
 
 logger = logging.getLogger(__name__)
@@ -195,9 +195,7 @@ class Kernels:
         function = bound(template, scope)
         if not self.game.compiled:
             return Kernel(self.game.name, function)
-        made = rebuilt(
-            function, lambda part: part if part.__code__ is function.__code__ else _compiled(part), self._made
-        )
+        made = with_callees(function, for_processor, self._made)
         # numba keeps compiled code under the function's name: make it say all that went into it
         made.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
         return Kernel(self.game.name, njit(nogil=True, cache=True)(made))

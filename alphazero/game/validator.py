@@ -6,23 +6,17 @@ compiled, and compared with it.
 
 from __future__ import annotations
 
-import _thread
-import signal
-import threading
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from alphazero.errors import GameError, LawBroken
-from alphazero.game import Game
+from alphazero.errors import LawBroken
+from alphazero.game.game import Game
 from alphazero.game.kernels import Kernels
+from alphazero.game.laws import Laws
 
 SLOW = 300.0
 """Plies a second by plain Python below which a game is called slow: then even a small search takes seconds."""
@@ -30,8 +24,6 @@ CHECKED_WITH_SYMMETRIES = 200
 """Positions that are compared with all their images, at most."""
 SECONDS = 30.0
 """No more games are begun after so long."""
-STUCK = 20.0
-"""Seconds after which a rule that has not come back is taken for an endless loop."""
 FOLLOWED = 5
 """Games that are played again in each of their mirror images."""
 
@@ -92,206 +84,13 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     return findings
 
 
-class _Check:
-    """The laws of one game, by plain Python."""
+class _Check(Laws):
+    """Whole games, and what their symmetries make of them."""
 
     def __init__(self, game: Game):
-        self.game, self.rules = game, game.plain_rules
-        self.busy = 0.0
-        """Seconds spent in the rules."""
+        super().__init__(game)
         self.deadline = time.monotonic() + SECONDS
         """What takes long and can be left out is left out from then on."""
-        self.line: list[int] = []
-        """The actions that led to the position that is being checked."""
-        self._asked: float | None = None
-        """Since when a rule has been at work; None between rules."""
-        self._stuck = False
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Interrupts a rule that does not come back, so that an endless loop gets its sentence, too."""
-        done = threading.Event()
-
-        def watch() -> None:
-            while not done.wait(0.5):
-                since = self._asked
-                if since is not None and time.perf_counter() - since > STUCK:
-                    self._stuck = True
-                    _thread.interrupt_main()
-                    return
-
-        if threading.current_thread() is not threading.main_thread():  # only the main thread can be interrupted
-            yield
-            return
-        # a program in the background may ignore interrupts
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        threading.Thread(target=watch, daemon=True).start()
-        try:
-            yield
-        finally:
-            done.set()
-            signal.signal(signal.SIGINT, before)
-
-    def fail(self, law: str, state: np.ndarray | None = None, player: int = 0, note: str = "") -> LawBroken:
-        """The error that says which law is broken, and where."""
-        drawing = "" if state is None else self._draw(state, player)
-        name = getattr(self.game, "name", type(self.game).__name__)
-        return LawBroken(f"{name}: {law}{f' ({note})' if note else ''}", drawing)
-
-    def _draw(self, state: np.ndarray, player: int) -> str:
-        try:
-            drawn = self.game.render(state.copy(), player)
-        except Exception:  # the drawing may be what is wrong; the words are not
-            drawn = " ".join(f"{int(word):x}" for word in state)
-        played = f"after {self.write(self.line)}\n" if self.line else ""
-        return f"{played}player {player + 1} to move:\n{drawn}"
-
-    def write(self, line: list[int]) -> str:
-        """The actions from the start position on, in the game's notation as far as that works."""
-        words, state = [], np.zeros(self.game.state_words, np.uint64)
-        try:
-            with np.errstate(all="ignore"):
-                self.rules.init(state)
-                for action in line:
-                    words.append(str(self.game.format_action(action, state.copy())))
-                    self.rules.step(state, action)
-        except Exception:  # the notation, or the rules, may be what is wrong; the numbers are not
-            return " ".join(str(action) for action in line)
-        return " ".join(words)
-
-    def ask(self, name: str, state: np.ndarray, player: int, *arguments: Any) -> Any:
-        """Calls a rule on `state`, which it must leave alone unless it is `step`, `init` or `transform`."""
-        before = state.copy()
-        begin = self._asked = time.perf_counter()
-        try:
-            with np.errstate(all="ignore"):
-                value = getattr(self.rules, name)(state, *arguments)
-        except GameError as error:  # a wrapped game says itself what is wrong
-            raise LawBroken(str(error), self._draw(before, player)) from error
-        except KeyboardInterrupt:
-            if not self._stuck:  # it was the user
-                raise
-            law = f"`{name}` has not come back for {STUCK:.0f} s: does a loop in it end?"
-            raise self.fail(law, before, player) from None
-        except Exception as error:
-            raise self.fail(_raised(name, error, self.game), before, player) from error
-        finally:
-            self._asked = None
-        self.busy += time.perf_counter() - begin
-        if name in WRITERS and value is not None:
-            law = f"`{name}` must write into the array that it is given and return nothing"
-            raise self.fail(law, before, player, f"it returned {value!r:.60}")
-        if name not in ("step", "init", "transform") and not np.array_equal(before, state):
-            raise self.fail(f"`{name}` must leave the state alone, but changed it", before, player)
-        return value
-
-    def declaration(self) -> None:
-        """The sizes that the class declares."""
-        game = self.game
-        shape = getattr(game, "observation_shape", None)
-        sizes = [getattr(game, name, None) for name in ("num_actions", "state_words", "max_plies")]
-        if not isinstance(getattr(game, "name", None), str) or not game.name:
-            raise self.fail('the class must have a `name`, the word for it on the command line, as name = "my_game"')
-        if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
-            raise self.fail(
-                "`num_actions`, `state_words` and `max_plies` must be whole numbers above 0", note=str(sizes)
-            )
-        if not (isinstance(shape, tuple) and len(shape) == 3 and all(int(size) > 0 for size in shape)):
-            raise self.fail("`observation_shape` must be three whole numbers: planes, rows, columns", note=str(shape))
-
-    def start(self) -> tuple[np.ndarray, int]:
-        """The start position, the same whatever was in memory before."""
-        states = [np.full(self.game.state_words, filling, np.uint64) for filling in (0, 0x5A5A5A5A)]
-        for state in states:
-            self.ask("init", state, 0)
-        if not np.array_equal(states[0], states[1]):
-            raise self.fail("`init` must write every word of the state", states[0])
-        return states[0], self.mover(states[0], 0)
-
-    def mover(self, state: np.ndarray, alternating: int) -> int:
-        if self.rules.to_play is None:
-            return alternating
-        player = self.ask("to_play", state, alternating)
-        if player not in (0, 1):
-            raise self.fail(f"`to_play` must give 0 or 1, not {player!r}", state, alternating)
-        return int(player)
-
-    def legal(self, state: np.ndarray, player: int) -> np.ndarray:
-        """`bool[A]`, the same whatever was in it before."""
-        masks = [np.full(self.game.num_actions, filling) for filling in (False, True)]
-        for mask in masks:
-            self.ask("legal", state, player, mask)
-        if not np.array_equal(masks[0], masks[1]):
-            action = int(np.flatnonzero(masks[0] != masks[1])[0])
-            raise self.fail(f"`legal` must write every entry of the mask, but left entry {action} alone", state, player)
-        if not masks[0].any():
-            law = "a position that is not over must have a legal action"
-            raise self.fail(law, state, player, "end the game there, or make passing an action")
-        return masks[0]
-
-    def observation(self, state: np.ndarray, player: int) -> np.ndarray:
-        planes = np.zeros(self.game.observation_shape, np.float32)
-        self.ask("observe", state, player, planes)
-        if not np.isfinite(planes).all():
-            plane, row, column = (int(i) for i in np.argwhere(~np.isfinite(planes))[0])
-            law = f"`observe` must write finite numbers; plane {plane}, row {row}, column {column} is none"
-            raise self.fail(law, state, player)
-        return planes
-
-    def value(self, state: np.ndarray, player: int) -> float:
-        value = self.ask("terminal_value", state, player)
-        if value not in (-1, 0, 1):
-            raise self.fail(
-                f"`terminal_value` must give -1, 0 or 1 for the player to move, not {value!r}", state, player
-            )
-        return float(value)
-
-    def is_terminal(self, state: np.ndarray, player: int) -> bool:
-        terminal = [bool(self.ask("is_terminal", state, player)) for _ in range(2)]
-        if terminal[0] != terminal[1]:
-            raise self.fail("`is_terminal` must say the same each time of the same position", state, player)
-        return terminal[0]
-
-    def step(self, state: np.ndarray, player: int, action: int) -> np.ndarray:
-        """The state after an action, the same each time."""
-        children = [state.copy() for _ in range(2)]
-        for child in children:
-            self.ask("step", child, player, action)
-        if not np.array_equal(children[0], children[1]):
-            raise self.fail(
-                f"`step` must do the same each time; action {self.format(action, state)} did not", state, player
-            )
-        if np.array_equal(children[0], state) and self.mover(children[0], 1 - player) == player:
-            raise self.fail(
-                f"`legal` allows {self.format(action, state)}, but `step` leaves the position as it is", state, player
-            )
-        return children[0]
-
-    def format(self, action: int, state: np.ndarray) -> str:
-        try:
-            return f"{self.game.format_action(action, state.copy())} ({action})"
-        except Exception:  # as in `fail`
-            return str(action)
-
-    def notation(self, state: np.ndarray, player: int, mask: np.ndarray) -> None:
-        """Every legal action can be drawn, written and read."""
-        texts: dict[str, int] = {}
-        try:
-            self.game.render(state.copy(), player)
-        except Exception as error:
-            raise self.fail(f"`render` raised {type(error).__name__}: {error}", state, player) from error
-        for action in (int(action) for action in np.flatnonzero(mask)):
-            try:
-                text = self.game.format_action(action, state.copy())
-                read = self.game.parse_action(text, state.copy())
-            except Exception as error:
-                law = f"`format_action` and `parse_action` must understand each other; action {action} raised"
-                raise self.fail(f"{law} {type(error).__name__}: {error}", state, player) from error
-            if read != action or text in texts:
-                other = texts.get(text, read)
-                law = f"`format_action` and `parse_action` must understand each other; {text!r} is {action} and {other}"
-                raise self.fail(law, state, player)
-            texts[text] = action
 
     def play_one(self, rng: np.random.Generator, findings: Findings, seen: np.ndarray) -> list[tuple[np.ndarray, int]]:
         """One random game; returns its positions with their movers, and marks in `seen bool[A]` what was legal."""
@@ -433,25 +232,6 @@ class _Check:
         if over:
             return self.value(image, player) == self.value(state, player)
         return np.array_equal(self.legal(image, player), self.legal(state, player)[actions])
-
-
-WRITERS = ("init", "legal", "step", "observe", "transform")
-"""The rules that write into an array."""
-
-
-def _raised(name: str, error: Exception, game: Game) -> str:
-    """The law that a rule has broken which raised `error`, with the line where, and what often is the reason."""
-    if isinstance(error, IndexError):
-        sizes = {
-            "legal": f"`num_actions` is {game.num_actions}",
-            "observe": f"`observation_shape` is {game.observation_shape}",
-        }
-        return f"`{name}` reaches beyond an array: {error} ({sizes.get(name, f'`state_words` is {game.state_words}')})"
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" in line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if len(frames) > 1 else ""
-    reason = " ".join(f"{type(error).__name__}: {error}".split())
-    hint = " (a word has 64 bits: a larger board takes several words)" if isinstance(error, OverflowError) else ""
-    return f"`{name}` raised {reason}{where}{hint}"
 
 
 def _advise(findings: Findings) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda
 
-from alphazero.game.functions import bound, rebuilt
+from alphazero.game.functions import bound, with_callees
 from alphazero.game.kernels import Kernels, _keep, _to_canonical, _wins_by
 from alphazero.search.backup import expand, finish_walk
 from alphazero.search.cuda_memory import SIMULATED
@@ -242,8 +242,7 @@ class CudaKernels:
         scope["take_answer"] = bound(_take_answer, scope)
 
         def kernel(template: Callable[..., Any]) -> Callable[..., None]:
-            source = bound(template, scope)
-            compiled = cuda.jit(rebuilt(source, lambda part: _on_device(part, source), made))
+            compiled = cuda.jit(with_callees(bound(template, scope), _for_device, made))
 
             def launch(threads: int, stream: Any, tree: Tree, work: SearchBuffers, *settings: Any) -> None:
                 compiled[max(1, -(-threads // BLOCK)), BLOCK, stream](tree, work, *settings)
@@ -260,9 +259,9 @@ class CudaKernels:
         self.read_roots = kernel(_read_roots)
 
 
-def _on_device(function: types.FunctionType, kernel: types.FunctionType) -> Any:
-    """The functions that a kernel calls are compiled for the device, each on its own; the simulator runs Python's."""
-    return function if SIMULATED or function.__code__ is kernel.__code__ else cuda.jit(device=True)(function)
+def _for_device(function: types.FunctionType) -> Any:
+    """A function that a kernel calls, compiled for the device on its own; the simulator runs Python's."""
+    return function if SIMULATED else cuda.jit(device=True)(function)
 
 
 def _rounded_product() -> Any:

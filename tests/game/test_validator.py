@@ -12,7 +12,7 @@ import pytest
 from alphazero.commands.check import main
 from alphazero.commands.shared import run_command
 from alphazero.errors import LawBroken
-from alphazero.game import Game, Rules, registry, validator
+from alphazero.game import Game, Rules, laws, registry
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
 
@@ -140,7 +140,7 @@ def faulty(changes: dict[str, Callable[..., Any]]) -> Game:
 
 @pytest.mark.parametrize(("changes", "words"), FAULTY.values(), ids=FAULTY)
 def test_a_faulty_game_is_caught_with_its_law_and_the_position(changes: dict[str, Any], words: list[str], monkeypatch):
-    monkeypatch.setattr(validator, "STUCK", 1.0)
+    monkeypatch.setattr(laws, "STUCK", 1.0)
     with pytest.raises(LawBroken) as caught:
         validate(faulty(changes), num_games=50)
     sentence = str(caught.value)
@@ -343,7 +343,7 @@ def test_wrong_input_gets_one_sentence(argv: list[str], capsys: pytest.CaptureFi
 
 def test_an_endless_loop_is_found_in_the_background_too(monkeypatch):
     """A shell starts programs in the background with interrupts ignored."""
-    monkeypatch.setattr(validator, "STUCK", 1.0)
+    monkeypatch.setattr(laws, "STUCK", 1.0)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with pytest.raises(LawBroken, match="`step` has not come back"):
