@@ -42,6 +42,14 @@ from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
 from benchmarks.search import random_states
 
 NETS = {"5x64": (5, 64), "10x128": (10, 128)}
+SIMULATIONS = 16, 64, 200, 800
+USUAL = 64
+"""Simulations of self-play, and of the only search that `--quick` measures."""
+BATCHES = 256, 1024, 4096, 16384
+USUAL_BATCH = 4096
+UPDATE_SIZES = 512, 4096
+UPDATES = 20
+"""Updates that are timed together."""
 REPEATS = 5
 
 
@@ -129,7 +137,7 @@ def network(options: GpuBenchmark) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name in list(NETS)[: 1 if options.quick else 2]:
         kernels, net = open_net(options, name)
-        for batch in (4096,) if options.quick else (256, 1024, 4096, 16384):
+        for batch in (USUAL_BATCH,) if options.quick else BATCHES:
             rate = rate_on_device(kernels, on_device(net), batch)
             figures[f"evaluations_per_s_{name}_{batch}"] = rate
             figures[f"network_flops_per_s_{name}_{batch}"] = rate * net.card["flops_per_position"]
@@ -150,7 +158,7 @@ def search(options: GpuBenchmark) -> dict[str, Any]:
     states = np.tile(states, (-(-options.batch // len(states)), 1))[: options.batch]
     raw = rate_on_device(kernels, on_device(net), options.batch)
     figures: dict[str, Any] = {"trees_on_gpu": runs_on_device(kernels, net), "search_batch": options.batch}
-    for simulations in (64,) if options.quick else (16, 64, 200, 800):
+    for simulations in (USUAL,) if options.quick else SIMULATIONS:
         config = SearchConfig(num_simulations=simulations)
         if figures["trees_on_gpu"]:
             figures |= figures_of_trees_on_gpu(kernels, net, config, states, raw)
@@ -199,7 +207,7 @@ def self_play(options: GpuBenchmark) -> dict[str, Any]:
     """Positions a second of whole games, as a run plays them."""
     kernels, net = open_net(options, "5x64")
     evaluators = make_evaluators(kernels, net, 2, 1 << 20)
-    config = SearchConfig(num_simulations=64)
+    config = SearchConfig(num_simulations=USUAL)
     slots = max(1, options.batch // len(evaluators))
     workers = [
         SelfPlay(kernels, SelfPlayConfig(), config, evaluate, slots, 0, i, len(evaluators))
@@ -208,7 +216,7 @@ def self_play(options: GpuBenchmark) -> dict[str, Any]:
     begin = time.perf_counter()
     play_games(workers, max(1, options.batch // (4 if options.quick else 1)), threading.Event(), net.use_threads)
     positions = sum(worker.num_positions for worker in workers)
-    return {"self_play_positions_per_s_64": positions / (time.perf_counter() - begin)}
+    return {f"self_play_positions_per_s_{USUAL}": positions / (time.perf_counter() - begin)}
 
 
 def learner(options: GpuBenchmark) -> dict[str, Any]:
@@ -219,13 +227,13 @@ def learner(options: GpuBenchmark) -> dict[str, Any]:
     policies = np.full((len(states), kernels.game.num_actions), 1 / kernels.game.num_actions, np.float32)
     window = TrainingSet(kernels, states, policies, rng.uniform(-1, 1, len(states)).astype(np.float32))
     for where, source in (("gpu", place(window, "cuda")), ("processor", window)):
-        for size in (512, 4096):
+        for size in UPDATE_SIZES:
 
             def update(source: Any = source, size: int = size) -> None:
-                for batch in source.batches(size, 20, rng):
+                for batch in source.batches(size, UPDATES, rng):
                     trainer.train_step(batch, 1e-3)
 
-            figures[f"learner_samples_per_s_{size}_window_on_{where}"] = 20 * size / seconds(update)
+            figures[f"learner_samples_per_s_{size}_window_on_{where}"] = UPDATES * size / seconds(update)
     return figures
 
 

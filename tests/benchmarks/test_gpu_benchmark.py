@@ -1,6 +1,5 @@
 """`python -m benchmarks.gpu` where there is no GPU."""
 
-import json
 import os
 import subprocess
 import sys
@@ -21,19 +20,10 @@ def test_without_a_gpu_it_says_so_in_one_sentence(argv: list[str], capsys: pytes
     assert said.startswith("error: ") and said.count("\n") == 1
 
 
-def test_its_parts_run_in_the_simulator(tmp_path: Path):
-    check, file = Path(__file__).parent / "gpu_benchmark_check.py", tmp_path / "gpu.json"
+def test_every_figure_is_the_work_done_over_the_seconds_it_took():
+    check = Path(__file__).parent / "gpu_benchmark_check.py"
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(check.parents[2])}
-    command = [sys.executable, "-W", "ignore::RuntimeWarning", str(check), str(file)]
+    command = [sys.executable, "-W", "ignore::RuntimeWarning", str(check)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr
-    figures = json.loads(file.read_text())
-    assert figures.pop("trees_on_gpu") is True
-    for name, figure in figures.items():
-        assert figure > 0 or name.startswith("share_of_gaps"), name
-    for name in (
-        "evaluations_per_s_5x64_4096", "simulations_per_s_4", "simulations_over_raw_4", "share_of_kernels_4",
-        "self_play_positions_per_s_64", "learner_samples_per_s_512_window_on_gpu",
-    ):  # fmt: skip
-        assert name in figures
-    assert any(name.endswith("trees_on_processor") for name in figures)
+    assert result.stdout.endswith("all equal\n")
