@@ -14,16 +14,26 @@ from alphazero.storage.files import to_json
 Config = TypeVar("Config")
 
 
-def check_ranges(settings: Any, what: str, **limits: tuple[float, float]) -> None:
+def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -> None:
     """Raises InvalidSetting if a field of `settings` is outside its limits `(lowest, highest)`, both allowed.
 
-    `what` opens the sentence, as in "self-play setting"; `math.inf` is no limit.
+    `what` opens the sentence, as in "self-play setting"; without it a field is named as its flag, `--random-plies`.
+    Every element of a tuple is checked; None is not. `math.inf` is no limit.
     """
     for name, (lowest, highest) in limits.items():
-        value = getattr(settings, name)
-        if not lowest <= value <= highest:  # also where it is nan
-            allowed = f"lie between {lowest:,} and {highest:,}" if highest < math.inf else f"be {lowest:,} or more"
-            raise InvalidSetting(f"{what} {name} must {allowed}, not {value}")
+        given = getattr(settings, name)
+        for value in given if isinstance(given, tuple) else () if given is None else (given,):
+            if not lowest <= value <= highest:  # also where it is nan
+                known = highest < math.inf
+                allowed = (
+                    f"lie between {_show(lowest)} and {_show(highest)}" if known else f"be {_show(lowest)} or more"
+                )
+                field = f"{what} {name}" if what else f"--{name.replace('_', '-')}"
+                raise InvalidSetting(f"{field} must {allowed}, not {value}")
+
+
+def _show(limit: float) -> str:
+    return f"{limit:,.0f}" if limit == round(limit) else f"{limit:g}"
 
 
 def config_from_dict(config_class: type[Config], values: Any, where: str) -> Config:

@@ -8,6 +8,7 @@ they can be compared.
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from alphazero.progress import count_cores
 from alphazero.search.cuda_search import CudaSearch, make_evaluators, make_search, runs_on_device
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig
+from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 from alphazero.training.calibration import rate_on_device
 from alphazero.training.cuda_replay import place
@@ -71,8 +73,7 @@ class GpuBenchmark:
     def __post_init__(self) -> None:
         if self.json is not None:
             check_output_file("--json", self.json)
-        if self.batch < 1 or not 0 < self.minutes <= 1e5:
-            raise InvalidSetting("--batch takes 1 or more, --minutes more than 0")
+        check_ranges(self, batch=(1, math.inf), minutes=(1e-3, 1e5))
 
 
 class Free(CudaEvaluator):

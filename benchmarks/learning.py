@@ -31,6 +31,7 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.pages import check_picture_file, new_figure, save_figure
 from alphazero.progress import Progress
+from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,8 +71,7 @@ class LearningBenchmark:
     """Draw the figure against time into this file (.png, .svg or .pdf)."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.seeds <= 1000 or not 0 < self.minutes <= 1e5:
-            raise InvalidSetting("--seeds takes 1 to 1,000 runs and --minutes more than 0")
+        check_ranges(self, seeds=(1, 1000), minutes=(1e-3, 1e5))
         for name, path in (("--json", self.json), ("--plot", self.plot)):
             if path is not None:
                 check_output_file(name, path)

@@ -6,6 +6,7 @@ each is the median of `--repeats`.
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 import subprocess
@@ -29,6 +30,7 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
+from alphazero.settings import check_ranges
 from alphazero.storage.files import write_json
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
 
@@ -70,8 +72,10 @@ class SearchBenchmark:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\d{1,3}x\d{1,4}", self.net):
             raise InvalidSetting(f"--net takes blocks x channels, such as 5x64, not {self.net!r}")
-        if min(self.batch, self.simulations, self.threads, self.repeats) < 1 or self.games < 0:
-            raise InvalidSetting("--batch, --simulations, --threads, --repeats take 1 or more, --games 0 or more")
+        check_ranges(
+            self, batch=(1, math.inf), simulations=(1, math.inf), threads=(1, math.inf), repeats=(1, math.inf),
+            games=(0, math.inf),
+        )  # fmt: skip
 
 
 def main(argv: list[str]) -> None:

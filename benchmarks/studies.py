@@ -19,9 +19,10 @@ from typing import Any
 
 from alphazero.commands import pit
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError, InvalidSetting, UnknownName
+from alphazero.errors import InputError, UnknownName
 from alphazero.matches.intervals import elo_difference
 from alphazero.progress import count_cores
+from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write
 from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.report import RESULTS
@@ -47,8 +48,7 @@ class StudiesConfig:
     def __post_init__(self) -> None:
         if self.only is not None and self.only not in STUDIES:
             raise UnknownName("study", self.only, STUDIES)
-        if not 2 <= self.games <= 100_000 or not 1 <= self.threads <= 1024:
-            raise InvalidSetting("--games must lie between 2 and 100,000, --threads between 1 and 1,024")
+        check_ranges(self, games=(2, 100_000), threads=(1, 1024))
 
 
 def main(argv: list[str]) -> None:

@@ -8,6 +8,7 @@ opponent picks at random among equally good moves.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from alphazero.matches.intervals import score_interval
 from alphazero.players.contestants import game_of, open_contestant
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
+from alphazero.settings import check_ranges
 
 SIDES = ("first", "second")
 
@@ -58,8 +60,7 @@ class WinningSide:
     def __post_init__(self) -> None:
         if self.side not in SIDES:
             raise UnknownName("side", self.side, SIDES)
-        if not 1 <= self.games <= 100_000 or min(self.plies, self.random_plies) < 0:
-            raise InvalidSetting("--games must lie between 1 and 100,000, --plies and --random-plies be 0 or more")
+        check_ranges(self, games=(1, 100_000), plies=(0, math.inf), random_plies=(0, math.inf))
 
 
 def main(argv: list[str]) -> None:

@@ -18,6 +18,7 @@ from alphazero.matches.judge import open_players, title_of
 from alphazero.nets.devices import DEVICES
 from alphazero.players.contestants import load_game
 from alphazero.progress import count_cores
+from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 
 
@@ -46,10 +47,9 @@ class BenchmarkConfig:
     def __post_init__(self) -> None:
         if self.device not in DEVICES:
             raise UnknownName("device", self.device, DEVICES)
-        if not 1 <= self.threads <= 4096 or not 0 <= self.seed < 1 << 63:
-            raise InvalidSetting("--threads must lie between 1 and 4,096, and --seed from 0 up")
-        if not self.simulations or not all(0 <= number <= 1_000_000 for number in self.simulations):
-            raise InvalidSetting("--simulations takes one or several numbers between 0 and 1,000,000")
+        check_ranges(self, threads=(1, 4096), seed=(0, (1 << 63) - 1), simulations=(0, 1_000_000))
+        if not self.simulations:
+            raise InvalidSetting("--simulations takes one or several numbers")
         if self.json is not None:
             check_output_file("--json", self.json)
 

@@ -14,10 +14,11 @@ import numpy as np
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting, LawBroken
+from alphazero.errors import LawBroken
 from alphazero.game import Game, registry
 from alphazero.game.validator import Findings, validate
 from alphazero.invocation import command_line
+from alphazero.settings import check_ranges
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class CheckConfig:
     """Seed of the random games."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.games <= 1_000_000 or not 0 <= self.seed < 1 << 63:
-            raise InvalidSetting("--games must lie between 1 and 1,000,000, and --seed from 0 up")
+        check_ranges(self, games=(1, 1_000_000), seed=(0, (1 << 63) - 1))
 
 
 def main(argv: list[str]) -> None:

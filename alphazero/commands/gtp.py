@@ -17,10 +17,10 @@ from typing import Annotated, TextIO
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting
 from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.gtp_server import Server
 from alphazero.progress import count_cores
+from alphazero.settings import check_ranges
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,7 @@ class GtpConfig:
     """Processor cores to use."""
 
     def __post_init__(self) -> None:
-        for name, value, low, high in (
-            ("--simulations", self.simulations, 0, 1_000_000),
-            ("--seed", self.seed, 0, 2**63 - 1),
-            ("--threads", self.threads, 1, 4096),
-        ):
-            if value is not None and not low <= value <= high:
-                raise InvalidSetting(f"{name} must lie between {low:,} and {high:,}, not {value:,}")
+        check_ranges(self, simulations=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 4096))
 
 
 def main(argv: list[str]) -> None:

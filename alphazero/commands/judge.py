@@ -15,6 +15,7 @@ from alphazero.matches.judge import Judge, Judgement, open_players
 from alphazero.pages import check_picture_file
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
+from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file
 
 Item = TypeVar("Item")
@@ -38,8 +39,7 @@ class JudgeConfig:
     """Processor threads."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 63:
-            raise InvalidSetting("--threads must lie between 1 and 1,024, and --seed from 0 up")
+        check_ranges(self, threads=(1, 1024), seed=(0, (1 << 63) - 1))
         for name, path in (("--json", self.json), ("--plot", self.plot)):
             if path is not None:
                 check_output_file(name, path)

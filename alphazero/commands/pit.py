@@ -24,6 +24,7 @@ from alphazero.nets.devices import DEVICES
 from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.human import HumanPlayer
 from alphazero.progress import count_cores
+from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 
 
@@ -88,14 +89,7 @@ class PitConfig:
         for kind, given, known in (("device", self.device, DEVICES), ("kind of openings", self.openings, OPENINGS)):
             if given not in known:
                 raise UnknownName(kind, given, known)
-        for name, value, low, high in (
-            ("--games", self.games, 1, 1_000_000),
-            ("--simulations", self.simulations, 0, 1_000_000),
-            ("--seed", self.seed, 0, 2**63 - 1),
-            ("--threads", self.threads, 1, 4096),
-        ):
-            if value is not None and not low <= value <= high:
-                raise InvalidSetting(f"{name} must lie between {low:,} and {high:,}, not {value:,}")
+        check_ranges(self, games=(1, 1_000_000), simulations=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 4096))
         for option, path in (("--json", self.json), ("--save-games", self.save_games)):
             if path is not None:
                 check_output_file(option, path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import platform
 import shlex
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ from alphazero.matches.intervals import elo_difference
 from alphazero.players.contestants import open_contestant, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
-from alphazero.settings import config_from_dict, flat_settings, settings_changed
+from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import check_output_file, read_json
 from alphazero.storage.run_folder import read_metrics, resolve_checkpoint
@@ -69,8 +70,9 @@ class PublishConfig:
         if self.output.suffix != ".safetensors":
             raise InvalidSetting(f"the net must go into a .safetensors file, not {str(self.output)!r:.200}")
         check_output_file("OUTPUT", self.output)
-        if self.games < 2 or self.threads < 1 or self.match_simulations < 0 or min(self.simulations, default=0) < 0:
-            raise InvalidSetting("--games takes 2 or more, --threads 1 or more, simulations 0 or more")
+        check_ranges(
+            self, games=(2, math.inf), threads=(1, math.inf), match_simulations=(0, math.inf), simulations=(0, math.inf)
+        )
 
 
 def main(argv: list[str]) -> None:

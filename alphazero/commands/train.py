@@ -26,7 +26,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices
 from alphazero.progress import count_cores
-from alphazero.settings import config_from_dict
+from alphazero.settings import check_ranges, config_from_dict
 from alphazero.storage.run_folder import choose_folder
 from alphazero.training import run as training
 from alphazero.training.coach import Coach
@@ -64,11 +64,7 @@ class Options:
 
     def __post_init__(self) -> None:
         devices = choose_devices(self.device)
-        if not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 31:
-            raise InvalidSetting(
-                "--threads must lie between 1 and 1,024 and --seed between 0 and 2,147,483,647, "
-                f"not {self.threads} and {self.seed}"
-            )
+        check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
         if self.deterministic and self.config.minutes:
             raise InvalidSetting("--deterministic and --minutes exclude each other: a time limit depends on the clock")
         if self.deterministic and len(devices) > 1:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
 from alphazero.nets.torch_net import TorchNet
+from alphazero.settings import check_ranges
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,8 @@ class NetConfig:
     """Squares of those lines."""
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            low = 0 if name in ("bottleneck", "lines") else 1
-            if not low <= value <= 4096:
-                raise InvalidSetting(f"net setting {name} must lie between {low} and 4096, not {value}")
+        lowest = {"bottleneck": 0, "lines": 0}
+        check_ranges(self, "net setting", **{name: (lowest.get(name, 1), 4096) for name in asdict(self)})
 
 
 def convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:

@@ -6,6 +6,7 @@ same seed is the same match, whatever else is in the batch.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from alphazero.errors import InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.randomness import MOVE, TIE, make_key, uniform
+from alphazero.settings import check_ranges
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,7 @@ class Temperature:
     final_temperature: float = 0.0
 
     def __post_init__(self) -> None:
-        for value in (self.temperature, self.final_temperature):
-            if not 0.0 <= value <= 100.0:
-                raise InvalidSetting(f"the temperature must lie between 0 and 100, not {value}")
-        if self.temperature_plies < 0:
-            raise InvalidSetting(f"temperature_plies must be 0 or more, not {self.temperature_plies}")
+        check_ranges(self, "the", temperature=(0, 100), final_temperature=(0, 100), temperature_plies=(0, math.inf))
 
     def at(self, plies: np.ndarray) -> np.ndarray:
         """T, `float64[n]`, after so many plies, `int64[n]`."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels as tree_kernels
 from alphazero.search.tree import PENDING, make_tree
+from alphazero.settings import check_ranges
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -63,22 +63,12 @@ class SearchConfig:
     """Leaves of one tree in flight at once, kept apart by virtual loss; above 1 only where few trees must be fast."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("num_simulations", 1, 1_000_000),
-            ("c_puct", 0.0, 1000.0),
-            ("fpu_reduction", -2.0, 2.0),
-            ("prior_temperature", 0.1, 10.0),
-            ("noise_fraction", 0.0, 1.0),
-            ("noise_total", 1e-3, 1e6),
-            ("root_temperature", 0.1, 10.0),
-            ("gumbel_actions", 0, 100_000),
-            ("gumbel_visit_offset", 0.0, 1e6),
-            ("gumbel_value_scale", 0.0, 1e3),
-            ("leaves_per_step", 1, 4096),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise InvalidSetting(f"search setting {name} must lie between {low:g} and {high:g}, not {value}")
+        check_ranges(
+            self, "search setting",
+            num_simulations=(1, 1_000_000), c_puct=(0, 1000), fpu_reduction=(-2, 2), prior_temperature=(0.1, 10),
+            noise_fraction=(0, 1), noise_total=(1e-3, 1e6), root_temperature=(0.1, 10), gumbel_actions=(0, 100_000),
+            gumbel_visit_offset=(0, 1e6), gumbel_value_scale=(0, 1e3), leaves_per_step=(1, 4096),
+        )  # fmt: skip
 
     @property
     def keeps_subtree(self) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
-from alphazero.errors import InvalidSetting
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
+from alphazero.settings import check_ranges
 from alphazero.training.learner import LearnerConfig
 from alphazero.training.replay_buffer import ReplayConfig
 from alphazero.training.selfplay import SelfPlayConfig
@@ -26,11 +27,7 @@ class GateConfig:
     """Simulations per ply."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.threshold <= 1.0 or self.games < 2 or self.simulations < 1:
-            raise InvalidSetting(
-                "the gate takes a threshold between 0 and 1, 2 games or more and 1 simulation or more, "
-                f"not {self.threshold}, {self.games}, {self.simulations}"
-            )
+        check_ranges(self, "gate setting", threshold=(0, 1), games=(2, math.inf), simulations=(1, math.inf))
 
 
 @dataclass(frozen=True)
@@ -45,10 +42,7 @@ class EvaluationConfig:
     """Simulations per ply."""
 
     def __post_init__(self) -> None:
-        if self.games < 1 or self.simulations < 1:
-            raise InvalidSetting(
-                f"evaluation takes 1 game and 1 simulation or more, not {self.games}, {self.simulations}"
-            )
+        check_ranges(self, "evaluation setting", games=(1, math.inf), simulations=(1, math.inf))
 
 
 @dataclass(frozen=True)
@@ -79,8 +73,4 @@ class RunConfig:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
-        if self.generations < 1 or not 0 <= self.minutes < 1e9 or not 0 <= self.cache_size <= 1 << 26:
-            raise InvalidSetting(
-                "a run takes 1 generation or more, 0 or more minutes and a cache of 0 to 67,108,864 entries, "
-                f"not {self.generations}, {self.minutes} and {self.cache_size}"
-            )
+        check_ranges(self, generations=(1, math.inf), minutes=(0, 1e9), cache_size=(0, 1 << 26))

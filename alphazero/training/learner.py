@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting, TrainingError
+from alphazero.errors import TrainingError
 from alphazero.nets.neural_net import NeuralNet
+from alphazero.settings import check_ranges
 from alphazero.training.cuda_replay import place
 from alphazero.training.replay_buffer import TrainingSet
 
@@ -45,19 +46,12 @@ class LearnerConfig:
     """Samples drawn for each new one; where equal positions are merged, fewer samples share the draws."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("batch_size", 2, 1 << 20),
-            ("learning_rate", 1e-8, 10.0),
-            ("final_learning_rate", 0.0, 10.0),
-            ("warmup_updates", 0, 1 << 20),
-            ("weight_decay", 0.0, 10.0),
-            ("max_gradient_norm", 1e-6, 1e6),
-            ("ema_decay", 0.0, 0.999999),
-            ("sample_reuse", 1e-3, 1e3),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise InvalidSetting(f"learner setting {name} must lie between {low:g} and {high:g}, not {value}")
+        check_ranges(
+            self, "learner setting",
+            batch_size=(2, 1 << 20), learning_rate=(1e-8, 10), final_learning_rate=(0, 10),
+            warmup_updates=(0, 1 << 20), weight_decay=(0, 10), max_gradient_norm=(1e-6, 1e6), ema_decay=(0, 0.999999),
+            sample_reuse=(1e-3, 1e3),
+        )  # fmt: skip
 
 
 class Learner:

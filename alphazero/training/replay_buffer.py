@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import Batch
+from alphazero.settings import check_ranges
 from alphazero.storage.files import read_npz
 
 MAX_BYTES = 1 << 34
@@ -65,11 +66,10 @@ class ReplayConfig:
     """Average the targets of equal positions (mirror images count as equal) and keep one sample of them."""
 
     def __post_init__(self) -> None:
-        if self.window_start < 1 or self.window_max < self.window_start or self.window_growth < 0:
-            raise InvalidSetting(
-                "the replay window must hold at least 1 generation at the start, not shrink, and end no smaller, "
-                f"not start {self.window_start}, growth {self.window_growth}, max {self.window_max}"
-            )
+        check_ranges(
+            self, "replay setting",
+            window_start=(1, math.inf), window_growth=(0, math.inf), window_max=(self.window_start, math.inf),
+        )  # fmt: skip
 
 
 class ReplayBuffer:

@@ -52,7 +52,7 @@ class RunPlan:
     """Takes the place of the game's own value target."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, "setting", threads=(1, 1024), seed=(0, (1 << 31) - 1))
+        check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
         if self.config.learner.batch_size < 2 * len(self.devices):
             raise InvalidSetting(
                 f"--learner.batch-size must be {2 * len(self.devices)} or more, since {len(self.devices)} devices "

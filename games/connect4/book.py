@@ -28,8 +28,9 @@ import numpy as np
 from numba import njit
 
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError, InvalidSetting, UnknownName
+from alphazero.errors import InputError, UnknownName
 from alphazero.progress import Progress, count_cores
+from alphazero.settings import check_ranges
 from alphazero.storage.files import read_npz, write_npz
 from games.connect4.game import has_four
 from games.connect4.solver import BOOK_FILE, Solver, read_book
@@ -76,8 +77,7 @@ class BookConfig:
     """Processor threads."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.check <= 1_000_000 or not 1 <= self.threads <= 1024:
-            raise InvalidSetting("--check takes 0 to 1,000,000 positions and --threads 1 to 1,024")
+        check_ranges(self, check=(0, 1_000_000), threads=(1, 1024))
         if self.scores_from not in ("solver", "bitbully"):
             raise UnknownName("source of scores", self.scores_from, ("solver", "bitbully"))
 

@@ -21,11 +21,12 @@ import numpy as np
 
 from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.matches.judge import canonical_keys
 from alphazero.progress import count_cores
+from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, read_npz, write_npz
 from games.connect4.notation import GAME, check_score, format_moves, parse_moves, parse_scored_line, read_lines
 from games.connect4.solver import NO_SCORE, Solver
@@ -176,10 +177,7 @@ class LabelledConfig:
     """Processor threads."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.positions <= NUM_POSITIONS or not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 63:
-            raise InvalidSetting(
-                f"--positions must lie between 1 and {NUM_POSITIONS:,}, --threads between 1 and 1,024, --seed from 0 up"
-            )
+        check_ranges(self, positions=(1, NUM_POSITIONS), threads=(1, 1024), seed=(0, (1 << 63) - 1))
         check_output_file("--output", self.output)
 
 

@@ -13,6 +13,7 @@ from alphazero.commands.shared import parse
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position
 from alphazero.progress import Progress, count_cores
+from alphazero.settings import check_ranges
 from games.connect4.notation import parse_moves, parse_scored_line, read_lines
 from games.connect4.solver import Solver, describe
 
@@ -34,8 +35,7 @@ class SolverConfig:
     """Processor threads."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.threads <= 1024:
-            raise InvalidSetting(f"--threads must lie between 1 and 1,024, not {self.threads}")
+        check_ranges(self, threads=(1, 1024))
         if self.file is not None and self.moves:
             raise InvalidSetting("MOVES and --file exclude each other: give one of them")
 

@@ -21,12 +21,13 @@ import numpy as np
 
 from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches.judge import canonical_keys
 from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
 from alphazero.progress import count_cores
+from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, read_bytes, read_npz, write_npz
 from games.othello.game import Othello
 from games.othello.solver import NO_SCORE, Solver
@@ -139,10 +140,7 @@ class LabelledConfig:
     """Processor threads."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.positions <= 100_000 or not 1 <= self.threads <= 1024 or not 0 <= self.seed < 1 << 63:
-            raise InvalidSetting(
-                "--positions must lie between 1 and 100,000, --threads between 1 and 1,024, --seed from 0 up"
-            )
+        check_ranges(self, positions=(1, 100_000), threads=(1, 1024), seed=(0, (1 << 63) - 1))
         check_output_file("--folder", self.folder / "endgames_8.npz")
 
 

@@ -97,7 +97,7 @@ def test_a_whole_small_benchmark(tmp_path, capsys):
 
 def test_a_run_that_fails_says_why(tmp_path, capsys):
     assert run_command(main, ["--seeds", "1", "--flags=--net.blocks 0"]) == 2
-    assert "net setting blocks must lie between 1 and 4096" in capsys.readouterr().err
+    assert "net setting blocks must lie between 1 and 4,096" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

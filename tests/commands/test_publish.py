@@ -138,7 +138,7 @@ def expect_the_same_settings(game, flags):
         (["{tmp}/nowhere", "{tmp}/net.safetensors"], "does not exist"),
         (["{run}", "{tmp}/net.pt"], ".safetensors"),
         (["{run}", "{tmp}/no/net.safetensors"], "folder that exists"),
-        (["{run}", "{tmp}/net.safetensors", "--games", "0"], "--games takes 2 or more"),
+        (["{run}", "{tmp}/net.safetensors", "--games", "0"], "--games must be 2 or more"),
         (["{run}", "{tmp}/net.safetensors", "--opponents", "nobody"], "unknown contestant"),
         (["{run}", "{tmp}/net.safetensors", "--opponents", "human"], "human cannot be one of --opponents"),
         (["{run}"], "missing"),

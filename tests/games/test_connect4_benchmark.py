@@ -444,7 +444,7 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
         (["random", "--positions", "."], "cannot read .: "),
         (["random", "--positions", "wrong.txt"], "wrong.txt, line 1, column 6: the score is -2, not 3"),
         (["random", "--threads", "0"], "--threads must lie between 1 and 1,024"),
-        (["random", "--seed", "-1"], "--seed from 0 up"),
+        (["random", "--seed", "-1"], "--seed must lie between 0 and"),
         (["random", "--simulation", "5"], "did you mean --simulations"),
         (["missing.safetensors"], "does not exist"),
         (["random", "--plot", "a" * 300 + ".png"], ""),

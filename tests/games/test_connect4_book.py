@@ -369,10 +369,10 @@ def test_a_missing_or_damaged_book_is_said_so(small_book, capsys):
     [
         (["--scores-from", "nobody"], "unknown source of scores 'nobody' (allowed: bitbully, solver)"),
         (["--scores-from", "solvr"], "did you mean 'solver'?"),
-        (["--check", "-1"], "--check takes 0 to 1,000,000 positions"),
-        (["--check", "1000001"], "--check takes 0 to 1,000,000 positions"),
-        (["--threads", "0"], "--threads 1 to 1,024"),
-        (["--threads", "1025"], "--threads 1 to 1,024"),
+        (["--check", "-1"], "--check must lie between 0 and 1,000,000"),
+        (["--check", "1000001"], "--check must lie between 0 and 1,000,000"),
+        (["--threads", "0"], "--threads must lie between 1 and 1,024"),
+        (["--threads", "1025"], "--threads must lie between 1 and 1,024"),
     ],
 )
 def test_a_wrong_command_line_is_refused(arguments, words, small_book, capsys):

@@ -210,8 +210,8 @@ def test_the_frozen_set_can_be_made_anew(tmp_path):
         (["--positions", "0"], "between 1 and 7,000"),
         (["--positions", "7001"], "between 1 and 7,000"),
         (["--positions", "many"], "--positions takes a whole number, not 'many'"),
-        (["--threads", "0"], "--threads between 1 and 1,024"),
-        (["--seed", "-1"], "--seed from 0 up"),
+        (["--threads", "0"], "--threads must lie between 1 and 1,024"),
+        (["--seed", "-1"], "--seed must lie between 0 and"),
         (["--position", "5"], "did you mean --positions"),
         (
             ["--positions", "1", "--output", "missing/a.npz"],

@@ -233,7 +233,7 @@ def test_only_checkpoints_know_a_game(text):
         ("mcts:9@c_punct=1", UnknownName, "did you mean 'c_puct'"),
         ("mcts:9@reuse_subtree=true", UnknownName, "allowed"),
         ("mcts:9@c_puct=high", InvalidSetting, "takes a number, not 'high'"),
-        ("mcts:9@c_puct=nan", InvalidSetting, "between 0 and 1000"),
+        ("mcts:9@c_puct=nan", InvalidSetting, "between 0 and 1,000"),
         ("mcts:9@leaves_per_step=1.5", InvalidSetting, "takes a whole number"),
         ("mcts:9@prove=1", InvalidSetting, "takes true or false"),
         ("mcts:9@c_puct=1,prove", InvalidSetting, "setting=value"),

@@ -1,0 +1,42 @@
+"""Range checks of settings: one sentence that names the setting, its limits and its value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from alphazero.errors import InvalidSetting
+from alphazero.settings import check_ranges
+
+
+@dataclass
+class Settings:
+    random_plies: int = 3
+    rate: float | None = 0.5
+    counts: tuple[int, ...] = (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "what", "sentence"),
+    [
+        (Settings(random_plies=-1), "", "--random-plies must lie between 0 and 65,536, not -1"),
+        (
+            Settings(random_plies=-1),
+            "self-play setting",
+            "self-play setting random_plies must lie between 0 and 65,536",
+        ),
+        (Settings(rate=1e-9), "learner setting", "learner setting rate must be 1e-08 or more, not 1e-09"),
+        (Settings(rate=math.nan), "", "--rate must be 1e-08 or more, not nan"),
+        (Settings(counts=(1, 0)), "", "--counts must be 1 or more, not 0"),
+    ],
+)
+def test_a_value_outside_its_limits_is_refused(settings, what, sentence):
+    with pytest.raises(InvalidSetting, match=sentence):
+        check_ranges(settings, what, random_plies=(0, 1 << 16), rate=(1e-8, math.inf), counts=(1, math.inf))
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(0, None, ()), Settings(1 << 16, 1e-8, (1,))])
+def test_both_limits_are_allowed_and_none_is_no_value(settings):
+    check_ranges(settings, random_plies=(0, 1 << 16), rate=(1e-8, math.inf), counts=(1, math.inf))
