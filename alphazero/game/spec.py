@@ -148,7 +148,8 @@ def resolve(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
     if not isinstance(part, str):
         return part
     module_name, _, attribute = part.partition(":")
-    with naming(f'{words}="{part}" in the SPEC of {holder.__file__}', GameError):
+    where = getattr(holder, "__file__", None) or holder.__name__  # a notebook has no file
+    with naming(f'{words}="{part}" in the SPEC of {where}', GameError):
         module = importlib.import_module(module_name, holder.__package__)
         found = getattr(module, attribute, None)
         if not callable(found):

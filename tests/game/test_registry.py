@@ -545,3 +545,13 @@ def test_compiled_code_of_a_file_serves_every_way_to_import_it(tmp_path: Path):
         command = [sys.executable, "-c", LOAD_AND_RUN, name, str(tmp_path)]
         result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
         assert result.stdout == "True\n", result.stderr
+
+
+def test_a_game_typed_at_the_prompt_has_the_frameworks_presets(tmp_path: Path):
+    """As in a notebook, whose module has no file."""
+    code = source() + "\nfrom alphazero.game import registry\nprint(sorted(registry.of(TwoPlies).presets()))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout == "['quick', 'standard', 'strong']\n", done.stderr
