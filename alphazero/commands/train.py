@@ -1,4 +1,4 @@
-"""Train a network by self-play: `alphazero train --game connect4`."""
+"""Trains a network by self-play: `alphazero train --game connect4`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -40,33 +40,35 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Options:
-    """Teaches a network a game by self-play. The preset sets the defaults of all settings below."""
+    """Trains a network by self-play. The preset sets the defaults of all settings below."""
 
     game: str = "connect4"
-    """Name of a game, path of a Python file that holds one, or dotted module name."""
+    """The game: a name, a Python file or a module."""
     preset: str = "quick"
     """Settings to start from: quick (minutes on a laptop), standard or strong."""
     run: str = ""
-    """Run folder; empty = a new one under runs/, or with --resume the newest one there."""
+    """The run folder. Empty: a new one under runs/, or with --resume the newest one there."""
     resume: bool = False
-    """Go on with the run in the folder."""
+    """Go on with a run that was stopped or is over, with its own settings."""
     device: str = "auto"
-    """Where the network computes: auto (every GPU there is), cpu, cuda, or several as in cuda:0,cuda:1."""
+    """The device that the network runs on: auto (all GPUs, else the CPU), cpu, cuda, or several as in cuda:0,cuda:1."""
     threads: int = field(default_factory=count_cores)
-    """Processor threads."""
+    """Processor cores to use."""
     seed: int = 0
-    """The same seed and number of threads give the same run."""
+    """Random seed. With --deterministic, the same seed and threads give the same run."""
     deterministic: bool = False
-    """Nothing depends on the clock or the order of sums: a resumed run equals an uninterrupted one bit for bit."""
+    """Make the run repeatable: self-play waits for learning, and a resumed run equals a whole one bit for bit."""
     wandb: str = ""
-    """Show the figures in this project of Weights & Biases too; WANDB_MODE=offline needs no account."""
+    """Also send the figures to this project of Weights & Biases; WANDB_MODE=offline needs no account."""
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
         devices = choose_devices(self.device)
         check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
         if self.deterministic and self.config.minutes:
-            raise InvalidSetting("--deterministic and --minutes exclude each other: a time limit depends on the clock")
+            raise InvalidSetting(
+                "--deterministic and --minutes exclude each other: a run with a time limit depends on the clock"
+            )
         if self.deterministic and len(devices) > 1:
             raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")
 
@@ -88,7 +90,7 @@ def main(argv: list[str]) -> None:
 
 
 def _first_look(argv: list[str]) -> argparse.Namespace:
-    """The flags that decide the defaults of all others; what is wrong with them is said later, by `parse`."""
+    """The flags that decide the defaults of all others; `parse` complains about wrong ones later."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name, default in (("--game", "connect4"), ("--preset", "quick"), ("--run", ""), ("--initial-net", "")):
         parser.add_argument(name, default=default, nargs="?", const=default)
@@ -108,8 +110,8 @@ def _defaults(given: argparse.Namespace, loaded: LoadedGame) -> Options:
 
 def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
     """Trains to the end, or to an interruption, and says how strong the net is and what to do next."""
-    preset = "settings of the run" if options.resume else f"preset {options.preset}"
-    logger.info("%s, %s, with %d threads, in %s", loaded.game.name, preset, options.threads, folder)
+    for line in describe_plan(options, loaded.game.name, folder):
+        logger.info("%s", line)
     received: list[int] = []
     with contextlib.ExitStack() as stack:
 
@@ -124,9 +126,28 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
     flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
     command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
     if run.stopped:
-        print(f"\nstopped; all up to generation {run.generation} is saved. Go on with:\n  {command}", file=sys.stderr)
+        print(
+            f"\nstopped; everything up to generation {run.generation} is saved. Go on with:\n  {command}",
+            file=sys.stderr,
+        )
         raise SystemExit(128 + (received or [signal.SIGINT])[0])
     _conclude(run, options, command)
+
+
+def describe_plan(options: Options, game_name: str, folder: Path) -> list[str]:
+    """The first lines of a run: the work to come, when it ends, and how to stop it."""
+    config = options.config
+    settings = "the settings of the run" if options.resume else f"preset {options.preset}"
+    gate = ", and lets the new net meet the best one" if config.gate.enabled else ""
+    threads = f"{options.threads} thread{'s' * (options.threads > 1)}"
+    end = f"after generation {config.generations}"
+    if config.minutes:
+        end += f" or {config.minutes:g} {'minute' if config.minutes == 1 else 'minutes'}, whichever comes first"
+    return [
+        f"training a network for {game_name} with {settings} and {threads}, in {folder}",
+        f"each generation plays games against itself, learns from them{gate}; the run ends {end}",
+        "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
+    ]
 
 
 @contextlib.contextmanager
@@ -148,6 +169,7 @@ def _stopping_in_order(stop: threading.Event, received: list[int]) -> Iterator[N
 
 
 def _conclude(run: TrainedRun, options: Options, command: str) -> None:
+    """Prints how strong the best net is, and what can be done next."""
     evaluation, config = run.evaluation, options.config
     simulations = config.evaluation.simulations
     best = f"The best net is that of generation {run.best_generation}"
@@ -162,7 +184,7 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
         )
     if evaluation["benchmark"]:
         print(f"Without a search: {show_figures(evaluation['benchmark'])}.")
-    print(f"Everything lies in {run.folder}. Next:")
+    print(f"{describe_beginning(evaluation['matches'])}Everything is in {run.folder}. Next:")
     chosen = [] if options.game in registry.NAMES else ["--game", options.game]
     rival = "best" if "best" in run.loaded.nets else "mcts:400"
     more = ["--generations", str(2 * config.generations)]
@@ -174,3 +196,16 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
         ("see how it went, in a browser", command_line("report", run.folder)),
     ):
         print(f"  {words:<60}  # {what}")
+
+
+def describe_beginning(matches: Sequence[Mapping[str, Any]]) -> str:
+    """A line about the openings of the last matches, without which the scores mislead; empty if nothing was played."""
+    plies = max((match["opening_plies"] for match in matches), default=None)
+    if plies is None:
+        return ""
+    if plies == 0:
+        return "These games begin at the start position.\n"
+    return (
+        f"These games begin with {plies} random {'ply' if plies == 1 else 'plies'}, and each opening is played once by "
+        "either side: a perfect player loses some of them too.\n"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 import torch
 
 from alphazero.commands.shared import parse, run_command
-from alphazero.commands.train import Options, _defaults, _first_look, main
+from alphazero.commands.train import Options, _defaults, _first_look, describe_beginning, main
 from alphazero.game import registry
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.run_folder import choose_folder
@@ -220,6 +221,41 @@ def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["tictactoe-1", "tictactoe-2"]
     out = capsys.readouterr().out
     assert "against random" in out and "pit.py runs/tictactoe-2" in out and "--resume" in out
+
+
+def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(tmp_path, caplog, capsys):
+    flags = ["--generations", "2", "--minutes", "0.5", "--evaluation.opponents", "random", "minimax:9"]
+    with caplog.at_level("INFO"):
+        assert run_command(main, [*TINY, *flags, "--run", str(tmp_path / "run")]) == 0
+    first = caplog.messages[:3]
+    assert first == [
+        f"training a network for tictactoe with preset quick and 1 thread, in {tmp_path / 'run'}",
+        "each generation plays games against itself, learns from them, and lets the new net meet the best one; "
+        "the run ends after generation 2 or 0.5 minutes, whichever comes first",
+        "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
+    ]
+    on_top = [line for line in caplog.messages if "on top of --minutes" in line]
+    assert on_top and "random, minimax:9" in on_top[0]
+    assert caplog.messages.index(on_top[0]) < next(i for i, x in enumerate(caplog.messages) if "generation 1" in x)
+    last = capsys.readouterr().out.splitlines()
+    (line,) = [line for line in last if line.startswith("These games begin")]
+    assert re.match(r"These games begin with \d random pl(y|ies), and each opening is played once by either side", line)
+    assert last.index(line) > next(i for i, x in enumerate(last) if "against minimax:9" in x)
+
+
+def test_games_from_the_start_are_said_to_be_so():
+    assert describe_beginning([{"opening_plies": 0}]) == "These games begin at the start position.\n"
+    assert describe_beginning([{"opening_plies": 2}, {"opening_plies": 3}]).startswith(
+        "These games begin with 3 random"
+    )
+    assert describe_beginning([]) == ""
+
+
+def test_a_cut_of_long_games_is_said_before_the_run_begins(tmp_path, caplog):
+    pytest.importorskip("pyspiel")
+    with caplog.at_level("INFO"), pytest.raises(SystemExit):
+        main(["--game", "openspiel:go(board_size=19)", "--help"])
+    assert "games longer than 512 plies end there as draws" in caplog.text
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "terminate"])
