@@ -8,6 +8,7 @@
     |  `- CheckpointError      a checkpoint is missing, damaged, hostile or of another game
     `- RunFolderError          a run folder is in use, or holds what would be overwritten
     GameError                  a game breaks a law of the `Game` contract
+    NetError                   a network breaks a law of the `NeuralNet` contract
     EvaluationError            a network gave an output that is not a number
     TrainingError              learning broke down (three batches in a row without a finite loss)
     DeviceMemoryError          a GPU has too little memory
@@ -68,6 +69,10 @@ class LawBroken(GameError):
     def __init__(self, sentence: str, drawing: str = ""):
         super().__init__(sentence)
         self.drawing = drawing
+
+
+class NetError(InputError):
+    """A network breaks a law of the `NeuralNet` contract; the message says what it must give or write."""
 
 
 class EvaluationError(InputError):

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval
-from torch.utils.flop_counter import FlopCounterMode
 
 from alphazero.errors import CheckpointError
 from alphazero.game import Game
+from alphazero.nets.any_module import check_module, choose_layout, count_flops, fold, forward, lay_out, works
 from alphazero.nets.devices import bf16_pays
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
@@ -34,8 +33,11 @@ MASKED = -1e9
 class TorchNet(NeuralNet):
     """Plays by a frozen copy of a module.
 
-    Weights are float32; where the hardware multiplies bf16, the frozen copy is bf16. It has its batch norms folded into
-    the convolutions; its error against float32 is bounded in tests/nets/test_torch_net.py.
+    The module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observations `float[n, P, H, W]`. Values
+    are cut to [-1, 1]. Raises NetError if the module gives something else for the game's start position.
+
+    Weights are float32; where the hardware multiplies bf16 and the module can, the frozen copy is bf16. It has its
+    batch norms folded into the convolutions; its error against float32 is bounded in tests/nets/test_torch_net.py.
 
     >>> import alphazero as az, torch
     >>> class Perceptron(torch.nn.Module):
@@ -56,24 +58,32 @@ class TorchNet(NeuralNet):
     """
 
     def __init__(self, game: Game, module: nn.Module, settings: Mapping[str, Any] | None = None):
+        """`settings` are those from which `make_net` makes such a module; the card keeps them under `net`."""
         self.device = torch.device("cpu")
-        self.module = channels_last(module)
+        self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
+        check_module(module, self._example, game.num_actions)
+        self.layout = choose_layout(module.float(), self._example)
+        """The memory layout of filters and observations."""
+        self.module = lay_out(module, self.layout)
         """The weights that play, in float32."""
         self.card = {
             "game": game.name,
             "net": dict(settings or {}),
             "parameters": sum(p.numel() for p in module.parameters()),
-            "flops_per_position": count_flops(module, game.observation_shape),
+            "flops_per_position": count_flops(module, self._example),
         }
         self.frozen: Any = None
         self.freeze()
 
     def freeze(self) -> None:
         """Makes `evaluate` answer by the module's weights of now."""
-        self.dtype = torch.bfloat16 if bf16_pays(self.device) else torch.float32
-        frozen = channels_last(fold(copy.deepcopy(self.module).eval())).to(self.dtype)
+        frozen = lay_out(fold(copy.deepcopy(self.module).eval()), self.layout)
         if self.frozen is None:
-            self.frozen = frozen
+            short = copy.deepcopy(frozen).to(torch.bfloat16) if bf16_pays(self.device) else None
+            example = self._example.to(self.device, torch.bfloat16).contiguous(memory_format=self.layout)
+            self.frozen, self.dtype = frozen, torch.float32
+            if short is not None and works(short, example):
+                self.frozen, self.dtype = short, torch.bfloat16
             return
         # in place, since graphs that were captured know the weights by their addresses; no search may be reading them
         if self.device.type == "cuda":
@@ -89,12 +99,12 @@ class TorchNet(NeuralNet):
         size = -(-count // (parts * GRAIN)) * GRAIN  # equal parts, since a small last one is slow for its size
         padded = parts * size
         planes = torch.zeros(padded, *observations.shape[1:], dtype=self.dtype, device=self.device)
-        planes = planes.contiguous(memory_format=torch.channels_last)
-        planes[:count] = torch.from_numpy(observations).to(self.device)
-        outputs = [self.frozen(part) for part in planes.split(size)]
+        planes = planes.contiguous(memory_format=self.layout)
+        planes[:count] = _tensor(observations).to(self.device)
+        outputs = [forward(self.frozen, part) for part in planes.split(size)]
         logits = torch.cat([policy for policy, _ in outputs])[:count].float()
-        values = torch.cat([value for _, value in outputs])[:count].float()
-        mask = torch.from_numpy(legal_masks).to(self.device)
+        values = torch.cat([value for _, value in outputs])[:count].float().clamp(-1, 1)
+        mask = _tensor(legal_masks).to(self.device)
         priors = torch.softmax(logits.masked_fill(~mask, MASKED), dim=1) * mask
         return priors.cpu().numpy(), values.cpu().numpy()
 
@@ -157,35 +167,15 @@ class TorchCudaEvaluator(CudaEvaluator):
             self._arrays = arrays
             self._tensors = [torch.as_tensor(array, device=self._net.device) for array in arrays]  # the same memory
         observations, masks, weights, results = self._tensors
-        logits, value = self._net.frozen(observations.to(self._net.dtype, memory_format=torch.channels_last))
+        net = self._net
+        logits, value = forward(net.frozen, observations.to(net.dtype, memory_format=net.layout))
         weights.copy_(torch.softmax(logits.float().masked_fill(~masks, MASKED), dim=1) * masks)
-        results.copy_(value)
+        results.copy_(value).clamp_(-1, 1)
 
 
-def channels_last(module: nn.Module) -> nn.Module:
-    """Lays the filters out in memory as the fastest convolutions want them, in place."""
-    for parameter in module.parameters():
-        if parameter.ndim == 4:
-            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
-    return module
-
-
-def fold(module: nn.Module) -> nn.Module:
-    """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place."""
-    for child in module.modules():
-        if isinstance(child, nn.Sequential):
-            for i in range(len(child) - 1):
-                layer, following = child[i], child[i + 1]
-                if isinstance(layer, nn.Conv2d) and isinstance(following, nn.BatchNorm2d):
-                    child[i], child[i + 1] = fuse_conv_bn_eval(layer, following), nn.Identity()
-    return module
-
-
-def count_flops(module: nn.Module, observation_shape: tuple[int, int, int]) -> int:
-    """Floating-point operations (a multiply-add is two) of the convolutions and linear layers for one position."""
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        copy.deepcopy(module).eval()(torch.zeros(1, *observation_shape))
-    return int(counter.get_total_flops())
+def _tensor(array: np.ndarray) -> Tensor:
+    """The same memory, or a copy of an array that is read-only, which torch warns of."""
+    return torch.from_numpy(np.require(array, requirements=("C", "W")))
 
 
 def shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

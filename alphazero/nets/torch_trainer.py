@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from alphazero.errors import TrainingError, is_out_of_memory
+from alphazero.errors import NetError, TrainingError, is_out_of_memory
+from alphazero.nets.any_module import forward
 from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
@@ -45,8 +46,13 @@ class TorchTrainer(Trainer):
         self.net, self.device = net, str(net.device)
         self.module = copy.deepcopy(net.module)
         """The weights that learn."""
+        self.parameters = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+        if not self.parameters:
+            raise NetError(f"{type(self.module).__name__} has no parameters that can learn: requires_grad is off")
         self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
+        self._tried = False
+        """One batch has been learned from in this precision."""
         self.num_updates = 0
         self.rank, self.processes = 0, 1
         self._on_gpu = net.device.type == "cuda"
@@ -58,10 +64,10 @@ class TorchTrainer(Trainer):
     @functools.cached_property
     def optimizers(self) -> tuple[Muon, torch.optim.AdamW]:
         """Muon for matrices and filters, AdamW for all else; made when first needed, which takes torch a second."""
-        self.matrices = [parameter for parameter in self.module.parameters() if _is_matrix(parameter)]
-        others = [parameter for parameter in self.module.parameters() if not _is_matrix(parameter)]
+        self.matrices = [parameter for parameter in self.parameters if _is_matrix(parameter)]
+        others = [parameter for parameter in self.parameters if not _is_matrix(parameter)]
         # Muon takes matrices only: it gets the filters as such, in the same memory
-        flat = [_as_matrix(parameter.detach()) for parameter in self.matrices]
+        flat = [_as_matrix(parameter.detach(), parameter) for parameter in self.matrices]
         assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, flat, strict=True))
         # decay pulls weights to zero, which is meant for matrices, not for offsets and scales
         return Muon(flat, self.weight_decay, self.dtype), torch.optim.AdamW(others, weight_decay=0.0, fused=True)
@@ -71,12 +77,12 @@ class TorchTrainer(Trainer):
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
         found = self._gradients_of_all(batch)
         losses = [torch.stack(parts).sum() for parts in zip(*(losses for losses, _ in found), strict=True)]
-        for parameter, *gradients in zip(self.module.parameters(), *(part for _, part in found), strict=True):
+        for parameter, *gradients in zip(self.parameters, *(part for _, part in found), strict=True):
             parameter.grad = functools.reduce(torch.add, gradients)
         buffers = self._new_buffers(len(found))
-        gradients_and_losses = [*(p.grad for p in self.module.parameters() if p.grad is not None), *losses]
+        gradients_and_losses = [*(p.grad for p in self.parameters if p.grad is not None), *losses]
         self._add_up([*gradients_and_losses, *(new for new in buffers if new.dtype.is_floating_point)])
-        norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.max_gradient_norm)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.max_gradient_norm)
         finite = torch.isfinite(losses[0] + losses[1] + norm)
         # whether a batch on the GPU is good is not waited for: a bad one costs a step of decay and momentum
         if self._on_gpu or finite:
@@ -100,10 +106,15 @@ class TorchTrainer(Trainer):
             pieces = [slice(first + count * i // parts, first + count * (i + 1) // parts) for i in range(parts)]
             work = self.replicas[:parts], [batch] * parts, pieces
             try:
-                return list((map if self._on_gpu else self.pool.map)(self._gradients, *work))
+                found = list((map if self._on_gpu else self.pool.map)(self._gradients, *work))
+                self._tried = True
+                return found
             except Exception as error:
                 if not is_out_of_memory(error):
-                    raise
+                    if self._tried or self.dtype == torch.float32:
+                        raise
+                    self.dtype = torch.float32  # not every module computes in bf16
+                    continue
                 if parts > count // 4:
                     raise TrainingError(
                         "the GPU's memory does not hold the learning of four positions: choose a smaller net "
@@ -125,19 +136,19 @@ class TorchTrainer(Trainer):
         )
         replica.train()
         with torch.autocast(self.net.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
-            logits, value = replica(observations.contiguous(memory_format=torch.channels_last))
+            logits, value = forward(replica, observations.contiguous(memory_format=self.net.layout))
         share = len(values) / len(batch.value_targets)
         found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]
-        gradients = torch.autograd.grad(found[0] + found[1], list(replica.parameters()))
+        gradients = torch.autograd.grad(found[0] + found[1], self.parameters, allow_unused=True, materialize_grads=True)
         return tuple(loss.detach() for loss in found), gradients
 
     def _step(self, learning_rate: float, finite: Tensor) -> None:
         """Moves the weights by their gradients; where those are not `finite bool[]`, by decay and momentum alone."""
-        for parameter in self.module.parameters():
+        for parameter in self.parameters:
             assert parameter.grad is not None
             parameter.grad = torch.where(finite, parameter.grad, 0.0)
         muon, adam = self.optimizers
-        gradients = [_as_matrix(parameter.grad) for parameter in self.matrices if parameter.grad is not None]
+        gradients = [_as_matrix(each.grad, each) for each in self.matrices if each.grad is not None]
         muon.step(gradients, MUON_RATE * learning_rate)
         for group in adam.param_groups:
             group["lr"] = learning_rate
@@ -251,9 +262,11 @@ def _is_matrix(parameter: Tensor) -> bool:
     return parameter.ndim > 1 and len(parameter) > 1
 
 
-def _as_matrix(tensor: Tensor) -> Tensor:
-    """One row for each output; filters keep the order that they have in memory, so that no copy is made of them."""
-    return (tensor.permute(0, 2, 3, 1) if tensor.ndim == 4 else tensor).reshape(len(tensor), -1)
+def _as_matrix(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """The parameter or its gradient with one row for each output, in the parameter's own order in memory."""
+    if parameter.ndim == 4 and parameter.is_contiguous(memory_format=torch.channels_last):
+        tensor = tensor.permute(0, 2, 3, 1)
+    return tensor.reshape(len(tensor), -1)
 
 
 def _share(module: nn.Module) -> nn.Module:

@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from alphazero.errors import CheckpointError
+from alphazero.nets.any_module import fold
 from alphazero.nets.resnet import NetConfig, ResNet, make_net
-from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet, fold
+from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
 from tests.nets.batches import random_batch

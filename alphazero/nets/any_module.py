@@ -1,0 +1,115 @@
+"""Any torch module as a policy and value network: its outputs checked once, its memory layout chosen.
+
+A module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observations `float[n, P, H, W]`.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+from torch.utils.flop_counter import FlopCounterMode
+
+from alphazero.errors import NetError, is_out_of_memory
+
+CONVOLUTIONS = nn.Conv2d, nn.ConvTranspose2d
+
+
+def forward(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
+    """The module's logits `[n, A]` and values `[n]`."""
+    logits, values = module(observations)
+    return logits, values.reshape(-1)
+
+
+def check_module(module: Any, observations: Tensor, num_actions: int) -> None:
+    """Raises NetError, in one sentence, unless the module works as a policy and value network for `observations`."""
+    name = type(module).__name__
+    if not isinstance(module, nn.Module):
+        raise NetError(f"TorchNet takes a torch.nn.Module, not {name}")
+    given = _shape(observations)
+    wanted = f"policy logits of shape {[len(observations), num_actions]} and values of shape {[len(observations)]}"
+    try:
+        with torch.no_grad():
+            outputs = copy.deepcopy(module).float().eval()(observations)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise NetError(
+            f"{name} fails on observations of shape {given}, for which it must give {wanted}: "
+            f"{type(error).__name__}: {reason:.300}"
+        ) from error
+    if not isinstance(outputs, tuple | list):
+        outputs = (outputs,)
+    found = " and ".join(_shape(x) if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs) or "nothing"
+    right = len(outputs) == 2 and all(isinstance(x, Tensor) for x in outputs)
+    if right:
+        logits, values = outputs
+        right = logits.shape == (len(observations), num_actions) and values.shape in (
+            (len(observations),), (len(observations), 1)
+        )  # fmt: skip
+    if not right:
+        raise NetError(f"{name} must give {wanted} for observations of shape {given}; it gives {found}")
+    if not all(x.is_floating_point() for x in outputs):
+        kinds = " and ".join(str(x.dtype).removeprefix("torch.") for x in outputs)
+        raise NetError(f"{name} must give policy logits and values as floating-point numbers; it gives {kinds}")
+    if not all(torch.isfinite(x).all() for x in outputs):
+        raise NetError(f"{name} answers the start position with numbers that are not finite: check its initial weights")
+
+
+def _shape(tensor: Tensor) -> str:
+    return str(list(tensor.shape))
+
+
+def works(module: nn.Module, observations: Tensor) -> bool:
+    """The module computes finite numbers from these observations, in their type and memory layout."""
+    try:
+        with torch.inference_mode():
+            return all(bool(torch.isfinite(x).all()) for x in forward(module, observations))
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        return False
+
+
+def choose_layout(module: nn.Module, observations: Tensor) -> torch.memory_format:
+    """The memory layout that is fastest for the module, of those that it works with.
+
+    Convolutions are fastest with channels last; `view` after a convolution needs the other layout.
+    """
+    if any(isinstance(layer, CONVOLUTIONS) for layer in module.modules()):
+        layout = torch.channels_last
+        if works(lay_out(copy.deepcopy(module).eval(), layout), observations.contiguous(memory_format=layout)):
+            return layout
+    return torch.contiguous_format
+
+
+def lay_out(module: nn.Module, layout: torch.memory_format) -> nn.Module:
+    """Gives filters this memory layout, and all other parameters the usual one, in place."""
+    filters = {id(layer.weight) for layer in module.modules() if isinstance(layer, CONVOLUTIONS)}
+    for parameter in module.parameters():
+        wanted = layout if id(parameter) in filters else torch.contiguous_format
+        parameter.data = parameter.data.contiguous(memory_format=wanted)
+    return module
+
+
+def fold(module: nn.Module) -> nn.Module:
+    """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place."""
+    for child in module.modules():
+        if isinstance(child, nn.Sequential):
+            for i in range(len(child) - 1):
+                layer, following = child[i], child[i + 1]
+                norm = following if isinstance(following, nn.BatchNorm2d) else None
+                if isinstance(layer, nn.Conv2d) and norm is not None and norm.running_mean is not None:
+                    child[i], child[i + 1] = fuse_conv_bn_eval(layer, norm), nn.Identity()
+    return module
+
+
+def count_flops(module: nn.Module, observations: Tensor) -> int:
+    """Floating-point operations (a multiply-add is two) of the convolutions and matrix products for one position."""
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        copy.deepcopy(module).eval()(observations[:1])
+    return int(counter.get_total_flops())
