@@ -1,7 +1,7 @@
 """Makes the pictures of the README and the documents: `python -m benchmarks.pictures`.
 
-A board of every game in the middle of a game, a Connect Four position with a search's findings on it, and the chart of
-accuracy against minutes from the measurements in docs/data.
+There is one position of every game, one Connect Four position with the visits and values of a search, and a chart of
+accuracy against minutes, drawn from the measurements in docs/data.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ POSITIONS = {
     "othello6": "c2 d2 e3 b4 c1 f3 e4 f4 b3 a3 d5 c5",
     "tictactoe": "b2 a1 c1 a3 a2 c2",
 }
-"""The moves that lead to the positions shown."""
+"""The moves that lead to each position."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ LOOK: dict[Any, object] = {
     "font.family": "sans-serif", "font.size": 12, "grid.color": TEXT, "legend.labelcolor": TEXT, "lines.linewidth": 2.5,
     "savefig.facecolor": PANEL, "svg.fonttype": "none", "text.color": TEXT, "xtick.color": TEXT, "ytick.color": TEXT,
 }  # fmt: skip
-"""The colours of the boards, which can be read on light and dark pages."""
+"""The chart has the colours of the boards, so it suits light and dark pages."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The board of a game as data: its cells, the pieces on them, and the clicks that play its actions.
+"""Describes boards as data: the cells, the pieces on them, and the clicks that play each action.
 
-`Board` is the fixed part and belongs to a game; `View` is one position. Pictures and pages are made from these two
-alone, and both turn into JSON by `dataclasses.asdict`. Lengths are in cells; x grows to the right, y downwards.
+A `Board` is the fixed part of a game's board, a `View` shows one position. Pictures and web pages need nothing else,
+and `dataclasses.asdict` turns both into JSON. Lengths are in cells; x grows to the right, y downwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Point = tuple[float, float]
 Clicks = Mapping[tuple[int, ...], int]
-"""From the cells clicked, one after another, to the action."""
+"""Maps the cells clicked, one after another, to the action that they play."""
 
 
 @dataclass(frozen=True)
@@ -27,30 +27,30 @@ class Cell:
     """One place of a board."""
 
     name: str
-    """Its name in the notation of the game; screen readers say it."""
+    """The name in the notation of the game. Screen readers say it."""
     outline: tuple[Point, ...]
-    """The corners of a polygon; a click inside is a click on the cell."""
+    """The corners of a polygon. A click inside is a click on the cell."""
     look: str = "plain"
     """`plain`, `shaded` (the second colour of a chessboard), `hole` (a round hole), or `open` (nothing is drawn)."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One thing that stands on a cell."""
+    """A piece on a cell."""
 
     cell: int
     player: int | None
-    """0 or 1, the owner; None if it belongs to nobody."""
+    """The owner, 0 or 1; None if it has no owner."""
     shape: str = ""
-    """`stone`, `cross`, `ring`, `pawn`, `fill` (colours the cell) or `line` (fills a thin cell); empty: the
-    player's own shape, as the board says."""
+    """`stone`, `cross`, `ring`, `pawn`, `fill` (colours the cell) or `line` (fills a thin cell). Empty: the shape that
+    the board has for this player."""
     text: str = ""
-    """A letter or number on it."""
+    """A letter or number on the piece."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """A text beside the cells, such as a coordinate."""
+    """A text next to the cells, such as a coordinate."""
 
     at: Point
     text: str
@@ -58,36 +58,36 @@ class Label:
 
 @dataclass(frozen=True)
 class Stroke:
-    """A line drawn on the board: a grid, a goal, a dot (two equal points)."""
+    """A line on the board, such as a grid line or a goal line; two equal points make a dot."""
 
     points: tuple[Point, ...]
     width: float = 0.04
     color: str = "line"
-    """A field of `Colors`."""
+    """The name of a field of `Colors`."""
 
 
 @dataclass(frozen=True)
 class Colors:
-    """The colours of a board. It has a background of its own, so that it can be read on light and dark pages."""
+    """The colours of a board, as `#rrggbb`. The board has its own background, so it suits light and dark pages."""
 
     panel: str = "#34435a"
-    """Behind and around the cells."""
+    """The background behind and around the cells."""
     text: str = "#e8edf4"
-    """Labels on the panel."""
+    """Labels, and all text on the panel."""
     cell: str = "#dde4ec"
     shaded: str = "#c3cedb"
     line: str = "#8fa0b5"
     first: str = "#d64550"
     second: str = "#2f7fc1"
     neutral: str = "#1c2430"
-    """Pieces that belong to nobody."""
+    """Pieces without an owner."""
     mark: str = "#f5a623"
-    """Shading, hints, and the last move."""
+    """Shading, hints, and the mark of the last move."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """The fixed part of a game's board. Without cells, a picture shows the text that `Game.render` gives."""
+    """The fixed part of a game's board. If there are no cells, pictures show the text of `Game.render`."""
 
     cells: tuple[Cell, ...] = ()
     labels: tuple[Label, ...] = ()
@@ -105,29 +105,29 @@ class Click:
     name: str
     """The action in the notation of the game."""
     cells: tuple[int, ...]
-    """The cells to click, one after another; empty: a button with the action's name."""
+    """The cells to click, one after another. Empty: a button with the name of the action plays it."""
 
 
 @dataclass(frozen=True)
 class View:
-    """One position of a game as people see it."""
+    """One position as people see it."""
 
     to_play: int
     outcome: int | None
     """+1 if the first player has won, -1 if the second, 0 for a draw; None if the game goes on."""
     pieces: tuple[Piece, ...]
     clicks: tuple[Click, ...]
-    """Every legal action has one at least; marks are drawn where the first one points. No click begins another."""
+    """Every legal action has at least one, and pictures mark it at the first. No click is the beginning of another."""
     last: tuple[int, ...]
-    """The cells of the last action; empty if it had none, or if the position does not know its history."""
+    """The cells of the last action. Empty if a button played it, or if the position does not know its history."""
     winning: tuple[int, ...]
-    """The cells that decided the game, if the game names them."""
+    """The cells that decided the game. Empty if the game does not name them."""
     text: str
-    """The position as `Game.render` gives it."""
+    """The text of `Game.render`."""
 
 
 def view_of(position: Position) -> View:
-    """The view of a position; raises GameError if the game's description of it is not consistent."""
+    """The view of a position. Raises GameError if the clicks that the game describes are wrong."""
     game = position.game
     last: tuple[int, ...] = ()
     if position.actions:
@@ -145,6 +145,7 @@ def view_of(position: Position) -> View:
 
 
 def _checked_clicks(position: Position) -> tuple[Click, ...]:
+    """The clicks and buttons of all legal actions."""
     game, legal = position.game, position.legal_actions
     num_cells = len(game.board.cells)
     found = {} if position.terminal else game.clicks(position)
@@ -170,7 +171,7 @@ def square(row: int, column: int, size: float = 1) -> tuple[Point, ...]:
 
 
 def grid_cells(rows: int, columns: int, names: Sequence[str], look: str = "plain") -> tuple[Cell, ...]:
-    """Squares row by row from the top; `look` may also be `checkered`, of which the bottom left square is shaded."""
+    """Squares, row by row from the top. With the look `checkered` they alternate; the bottom left one is shaded."""
 
     def look_at(row: int, column: int) -> str:
         return look if look != "checkered" else "plain" if (rows - 1 - row + column) % 2 else "shaded"
@@ -180,14 +181,14 @@ def grid_cells(rows: int, columns: int, names: Sequence[str], look: str = "plain
 
 
 def edge_labels(rows: Sequence[str], columns: Sequence[str]) -> tuple[Label, ...]:
-    """Coordinates left of each row and below each column of a grid; an empty text is no label."""
+    """Coordinates to the left of the rows and below the columns of a grid. An empty text makes no label."""
     labels = [Label((-0.3, row + 0.5), text) for row, text in enumerate(rows)]
     labels += [Label((column + 0.5, len(rows) + 0.3), text) for column, text in enumerate(columns)]
     return tuple(label for label in labels if label.text)
 
 
 def grid_board(game: Game) -> Board:
-    """The board of a game on the squares of its observation; one without cells if it has fewer than two rows."""
+    """The squares of the observation as a board. It has no cells if there is only one plane, row or column."""
     planes, rows, columns = game.observation_shape
     if planes < 2 or rows < 2 or columns < 2:
         return Board()
@@ -203,7 +204,7 @@ def grid_board(game: Game) -> Board:
 
 
 def _coordinates(names: Sequence[str], columns: int) -> tuple[Label, ...]:
-    """Labels for a grid whose cells are named by a letter for the column and a number for the row; else none."""
+    """Labels for a grid if its cells are named by column letter and row number; else none."""
     words = [match.groups() for name in names if (match := re.fullmatch(r"([A-Za-z]+)(\d+)", name))]
     if len(words) < len(names):
         return ()
@@ -215,9 +216,9 @@ def _coordinates(names: Sequence[str], columns: int) -> tuple[Label, ...]:
 
 
 def pieces_of_planes(position: Position) -> list[Piece]:
-    """Stones where the first two planes of the observation, the mover's and the opponent's, hold ones.
+    """A stone for every 1 in planes 0 (the mover's) and 1 (the opponent's) of the observation.
 
-    Nothing if these planes hold other numbers, or both a one in the same cell: they are no stones then.
+    No pieces if these planes hold other numbers, or if both have a 1 in the same cell: they show no stones then.
     """
     if not position.game.board.cells:
         return []
@@ -230,16 +231,16 @@ def pieces_of_planes(position: Position) -> list[Piece]:
 
 
 def clicks_of_cells(position: Position) -> dict[tuple[int, ...], int]:
-    """Clicks where action and cell have the same number; actions beyond the cells are buttons."""
+    """Cell i plays action i. Actions beyond the cells are buttons."""
     return {(action,): action for action in position.legal_actions if action < len(position.game.board.cells)}
 
 
 def clicks_by_difference(position: Position) -> dict[tuple[int, ...], int]:
-    """Clicks found by playing every legal action and looking at which pieces it moves.
+    """Plays every legal action and reads its clicks from the pieces that change.
 
-    An action that puts one piece of the mover's on an empty cell is a click there; one that moves a piece is two
-    clicks, from and to. All others are buttons, and so are those that look like another one. In a game whose actions
-    are the columns of a grid, every cell of a column means the column.
+    An action that puts a piece of the mover on an empty cell is a click there. An action that moves one of the mover's
+    pieces is two clicks, from and to. All other actions are buttons. If two actions need the same clicks, the one that
+    changes more becomes a button. If the actions are the columns of a grid, every cell of a column plays the column.
     """
     before = {piece.cell: piece.player for piece in position.game.pieces(position)}
     mover = position.to_play
@@ -261,6 +262,7 @@ def clicks_by_difference(position: Position) -> dict[tuple[int, ...], int]:
 
 
 def _widened_to_columns(game: Game, clicks: dict[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
+    """The clicks, with every cell of a column added if the actions are columns."""
     _, rows, columns = game.observation_shape
     cells = game.board.cells
     if game.num_actions != columns or len(cells) != rows * columns:
@@ -286,12 +288,12 @@ def cells_in_line(pieces: Sequence[Piece], columns: int, length: int) -> list[in
 
 
 def hexagon(row: int, column: int) -> tuple[Point, ...]:
-    """The outline of one cell of a rhombus of hexagons, a unit wide, with a corner at the top."""
+    """The outline of a cell in a rhombus of hexagons; they are one unit wide, and a corner points up."""
     x, y, side = column + row / 2 + 0.5, row * math.sqrt(3) / 2 + 1 / math.sqrt(3), 1 / math.sqrt(3)
     corners = (math.radians(60 * corner - 90) for corner in range(6))
     return tuple((round(x + side * math.cos(angle), 4), round(y + side * math.sin(angle), 4)) for angle in corners)
 
 
 def center(outline: Sequence[Point]) -> Point:
-    """The middle of a polygon's corners."""
+    """The mean of the corners of a polygon."""
     return sum(x for x, _ in outline) / len(outline), sum(y for _, y in outline) / len(outline)

@@ -1,16 +1,17 @@
-"""A position as a picture: SVG made from a `Board` and a `View` alone, with a search's findings on it if wanted.
+"""Draws a position as SVG, from its `Board` and `View` alone; a policy and values can be marked on it.
 
-The picture has a background of its own and no style sheet, so that it looks the same on light and dark pages and next
-to other pictures. Stones are strokes of length zero with round ends, all of a colour in one path: a picture is small.
+A picture has its own background and no style sheet, so it looks the same on light and dark pages. It is small, because
+stones of one colour share one path: each stone is a stroke of length zero with round ends.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
@@ -20,21 +21,23 @@ from alphazero.game.board import Board, Cell, Click, Piece, Point, View, center
 SCALE = 48
 """Pixels of a cell."""
 MARGIN = 0.3
-"""From the cells and labels to the edge of the panel, in cells."""
+"""Space between the cells and the edge of the panel, in cells."""
 FOOTER = 0.8
 """Height of the line below the cells, in cells."""
 STATUS = 2.4
-"""Width of the words below the board, in cells."""
+"""Width of the text that says who moves, in cells."""
 GAP = 0.15
-"""Between buttons, in cells."""
+"""Space between buttons, in cells."""
 HOLE = 0.82
 """Diameter of holes and stones, as a share of their cell."""
 MOST_BUTTONS = 6
 LEAST_SHARE = 0.005
-"""Actions with less of the policy are not marked."""
+"""Actions with a smaller share of the policy get no mark."""
 INK = "#1c2430"
 PLAYERS = ("first player", "second player")
 
+TERMINAL_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+FORBIDDEN = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Layer = tuple[float, str, str]
 """A size as a share of the cell, a colour, and `round` or `square`."""
 Numbers = Mapping[int, float] | Sequence[float] | np.ndarray
@@ -50,7 +53,7 @@ def draw(
     hints: bool = False,
     last: bool = True,
 ) -> str:
-    """The SVG; `policy` and `values` as in `Position.svg`."""
+    """The picture as SVG; `policy` and `values` are as in `Position.svg`."""
     picture = _Picture(board)
     marks = _marks(view, policy, values)
     body = [
@@ -69,14 +72,18 @@ def draw(
     return picture.document(f"{title}: {_status(view)}", picture.cells(view), body)
 
 
+@dataclass(frozen=True)
 class Mark:
-    """What is shown at one action: a share of the policy, scaled so that the largest is 1, and a number."""
+    """The shading and the number at one action."""
 
-    def __init__(self, click: Click, share: float, text: str):
-        self.click, self.share, self.text = click, share, text
+    click: Click
+    share: float
+    """The share of the policy, scaled so that the largest is 1."""
+    text: str
 
 
 def _marks(view: View, policy: Numbers | None, values: Numbers | None) -> list[Mark]:
+    """The marks of all actions that get one, in ascending order of their shares."""
     if policy is None and values is None:
         return []
     first = {click.action: click for click in reversed(view.clicks)}
@@ -84,7 +91,7 @@ def _marks(view: View, policy: Numbers | None, values: Numbers | None) -> list[M
     total, largest = sum(shares.values()), max(shares.values(), default=0.0)
     worth = _by_action(values, first)
     marks = []
-    for action in sorted(first, key=lambda action: shares.get(action, 0.0)):  # the best on top
+    for action in sorted(first, key=lambda action: shares.get(action, 0.0)):  # the best is drawn last, on top
         share = shares.get(action, 0.0) / total if total > 0 else 0.0
         if policy is not None and share < LEAST_SHARE:
             continue
@@ -94,6 +101,7 @@ def _marks(view: View, policy: Numbers | None, values: Numbers | None) -> list[M
 
 
 def _by_action(numbers: Numbers | None, legal: Iterable[int]) -> dict[int, float]:
+    """The finite numbers of legal actions."""
     if numbers is None:
         return {}
     found = {a: float(numbers[a]) for a in legal if not isinstance(numbers, Mapping) or a in numbers}
@@ -107,12 +115,12 @@ def _status(view: View) -> str:
 
 
 def _number(length: float) -> str:
-    """A length in pixels, as short as can be."""
+    """A length in pixels, with at most one decimal."""
     return f"{length:.1f}".rstrip("0").rstrip(".").replace("-0.", "-.") or "0"
 
 
 def _path(points: Iterable[Point]) -> str:
-    """Lines from point to point, in the fewest letters."""
+    """The data of a path from point to point, in few characters."""
     pixels = [(round(x * SCALE, 1), round(y * SCALE, 1)) for x, y in points]
     words = ["M{} {}".format(*map(_number, pixels[0]))]
     for (x, y), (to_x, to_y) in itertools.pairwise(pixels):
@@ -125,13 +133,19 @@ def _path(points: Iterable[Point]) -> str:
     return "".join(words)
 
 
+def _words(text: str) -> str:
+    """Text for XML, without terminal colours and control characters, which XML forbids."""
+    return escape(FORBIDDEN.sub("", TERMINAL_COLORS.sub("", text)))
+
+
 def _tag(name: str, content: str = "", /, **attributes: object) -> str:
-    words = "".join(f' {key.replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items())
+    """One element; underscores in the names of attributes become hyphens."""
+    words = "".join(f' {key.replace("_", "-")}="{_words(str(value))}"' for key, value in attributes.items())
     return f"<{name}{words}>{content}</{name}>" if content else f"<{name}{words}/>"
 
 
 class _Picture:
-    """Draws the parts of one picture; every method returns SVG, the whole of which `document` puts together."""
+    """Draws the parts of one picture. Each method returns SVG, and `document` puts the parts together."""
 
     def __init__(self, board: Board):
         self.board = board
@@ -148,14 +162,14 @@ class _Picture:
     # --- the board ---
 
     def cells(self, view: View) -> str:
-        """All cells, each with its name and what is on it."""
+        """All cells; the title of each says its name and its piece."""
         on_it = {piece.cell: piece for piece in view.pieces}
         looks: dict[str, list[str]] = {}
         for number, cell in enumerate(self.board.cells):
             piece = on_it.get(number)
             name = cell.name + (f", {_piece_name(piece)}" if piece else "")
             looks.setdefault(cell.look, []).append(
-                _tag("path", _tag("title", escape(name)), d=f"{_path(cell.outline)}Z")
+                _tag("path", _tag("title", _words(name)), d=f"{_path(cell.outline)}Z")
             )
         fills = {"plain": self.colors.cell, "shaded": self.colors.shaded, "hole": self.colors.cell}
         groups = []
@@ -167,7 +181,7 @@ class _Picture:
         return "".join(groups) + self.discs(holes, (HOLE, self.colors.shaded, "round"))
 
     def strokes(self) -> str:
-        """Lines of the board, those of one width and colour in one path."""
+        """The lines of the board, with one path for each width and colour."""
         paths: dict[tuple[float, str], list[str]] = {}
         for stroke in self.board.strokes:
             paths.setdefault((stroke.width, stroke.color), []).append(_path(stroke.points))
@@ -178,15 +192,15 @@ class _Picture:
         )  # fmt: skip
 
     def labels(self) -> str:
-        """Coordinates."""
+        """The coordinates."""
         texts = [self.words(label.at, label.text) for label in self.board.labels]
         return _tag("g", "".join(texts), fill=self.colors.text, font_size=13, text_anchor="middle") if texts else ""
 
     def text(self, text: str) -> str:
-        """The position as text, in a game whose board is not described."""
+        """The position as text, for a game whose board has no cells."""
         lines = text.split("\n")
         spans = [
-            _tag("tspan", escape(line).replace(" ", "\u00a0") or "\u00a0", x=0, y=_number((0.3 + 0.45 * row) * SCALE))
+            _tag("tspan", _words(line).replace(" ", "\u00a0") or "\u00a0", x=0, y=_number((0.3 + 0.45 * row) * SCALE))
             for row, line in enumerate(lines)
         ]
         self.bottom = 0.45 * len(lines)
@@ -196,10 +210,10 @@ class _Picture:
     # --- pieces ---
 
     def discs(self, cells: Sequence[int], *layers: Layer, opacity: float = 1) -> str:
-        """Discs or squares in the middle of cells, one layer on another.
+        """Discs or squares in the middle of cells, in layers from the lowest up.
 
-        The points of one size are written once and used by every layer. Their name in the picture is a checksum of
-        them, so that two pictures in one page can share a name only where they share the points.
+        All layers use one path. Its id is a checksum of its points, so two pictures on one page that have the same id
+        also have the same path.
         """
         sizes: dict[float, list[str]] = {}
         for cell in cells:
@@ -208,7 +222,7 @@ class _Picture:
         for radius, points in sizes.items():
             path = "".join(points)
             name = f"d{zlib.crc32(path.encode()):x}"
-            content = _tag("path", id=name, d=path)
+            content = _tag("path", **({"id": name} if len(layers) > 1 else {}), d=path)
             for share, color, cap in layers:
                 width = _number(2 * share * radius * SCALE)
                 drawn.append(_tag("g", content, stroke=color, stroke_width=width, stroke_linecap=cap))
@@ -217,7 +231,7 @@ class _Picture:
         return _tag("g", "".join(drawn), fill="none", **faint) if drawn else ""
 
     def pieces(self, pieces: Sequence[Piece]) -> str:
-        """All pieces, by owner and shape."""
+        """All pieces, grouped by owner and shape."""
         kinds: dict[tuple[int | None, str], list[int]] = {}
         for piece in pieces:
             own = "stone" if piece.player is None else self.board.shapes[piece.player]
@@ -229,7 +243,7 @@ class _Picture:
         return "".join(drawn)
 
     def shapes(self, shape: str, player: int | None, cells: Sequence[int]) -> str:
-        """Pieces of one shape and owner."""
+        """The pieces of one shape and owner."""
         color = self.colors.neutral if player is None else self.players[player]
         outlines = [self.board.cells[cell].outline for cell in cells]
         if shape == "line":
@@ -247,7 +261,7 @@ class _Picture:
         return self.discs(cells, rim, (HOLE - 0.07, color, "round"), *self.engraving(player, 0.45))
 
     def engraving(self, player: int | None, share: float) -> list[Layer]:
-        """A ring on what belongs to the first player and a square on the second's, which tell them without colours."""
+        """A ring for the first player and a square for the second, so that nobody needs colours to tell them apart."""
         if player is None:
             return []
         color, cap = self.players[player], ("round", "square")[player]
@@ -255,13 +269,14 @@ class _Picture:
         return [(share + 0.06, _contrast(color, 0.45), cap), (share - 0.06, color, cap)]
 
     def drawn(self, lines: str, color: str, width: float) -> str:
+        """A path as a line."""
         return _tag("path", d=lines, fill="none", stroke=color, stroke_width=_number(max(1.0, width * SCALE)),
                     stroke_linecap="round")  # fmt: skip
 
     # --- marks ---
 
     def shading(self, marks: Sequence[Mark]) -> str:
-        """The policy: coloured cells, or arrows for actions of two clicks."""
+        """The policy as coloured cells, or as arrows for actions of two clicks."""
         drawn = []
         for mark in marks:
             if not mark.click.cells or not mark.share:
@@ -281,7 +296,7 @@ class _Picture:
         return _tag("path", d=f"{_path(outline)}Z", fill=color, fill_opacity=opacity)
 
     def arrow(self, cells: Sequence[int], width: float, opacity: float) -> str:
-        """From the first cell to the last."""
+        """An arrow from the first cell to the last."""
         (x, y), (to_x, to_y) = self.centers[cells[0]], self.centers[cells[-1]]
         length = math.hypot(to_x - x, to_y - y) or 1.0
         ahead = (to_x - x) / length, (to_y - y) / length
@@ -301,7 +316,7 @@ class _Picture:
         return _tag("path", d=f"{_path(outline)}Z", fill=self.colors.mark, fill_opacity=opacity)
 
     def hints(self, clicks: Sequence[Click]) -> str:
-        """A dot on every cell where a legal action ends."""
+        """A dot on the last cell of every legal action."""
         first = {click.action: click for click in reversed(clicks) if click.cells}
         cells = sorted({click.cells[-1] for click in first.values()})
         small = [cell for cell in cells if self.radii[cell] < 0.3]
@@ -309,7 +324,7 @@ class _Picture:
         return drawn + "".join(self.area(cell, 0.9, self.colors.mark, 0.6) for cell in small)
 
     def rings(self, cells: Sequence[int], color: str, width: float) -> str:
-        """A line round each cell; arrows show nothing more than both their cells."""
+        """A line around each cell."""
         paths = []
         for cell in cells:
             if self.is_round(cell):
@@ -319,7 +334,7 @@ class _Picture:
         return self.drawn("".join(paths), color, width) if paths else ""
 
     def winning(self, cells: Sequence[int]) -> str:
-        """Coloured cells under the pieces that have won, or rings round them where cells have no area of their own."""
+        """The winning cells: coloured, or with a ring around their pieces if their outline is not drawn."""
         drawn = []
         for cell in cells:
             if self.is_round(cell):
@@ -330,11 +345,11 @@ class _Picture:
         return "".join(drawn)
 
     def is_round(self, cell: int) -> bool:
-        """Marks on the cell are round, since its outline is not drawn."""
+        """Whether marks on the cell are round, because its outline is not drawn."""
         return self.board.cells[cell].look in ("hole", "open") and self.radii[cell] > 0.4
 
     def numbers(self, marks: Sequence[Mark]) -> str:
-        """The numbers of all cells, and of the strongest arrows, since arrows cross."""
+        """The numbers at cells, and at the strongest arrows; more would overlap where arrows cross."""
         texts = []
         for mark in marks:
             if mark.text and (len(mark.click.cells) == 1 or (mark.click.cells and mark.share > 0.1)):
@@ -346,7 +361,7 @@ class _Picture:
     # --- below the board ---
 
     def footer(self, view: View, marks: Sequence[Mark]) -> str:
-        """Who moves or has won, and the actions that no cell plays."""
+        """The line below the board: who moves or has won, and the buttons."""
         y = self.bottom + MARGIN + 0.25
         player = view.to_play if view.outcome is None else int(view.outcome < 0)
         words = "to move" if view.outcome is None else "has won"
@@ -361,7 +376,7 @@ class _Picture:
         return drawn + self.buttons(view, marks, y)
 
     def buttons(self, view: View, marks: Sequence[Mark], y: float) -> str:
-        """The actions without a cell, at the right; the best of them if there are many."""
+        """The buttons, on the right. If there are too many, those with the largest shares, or none without a policy."""
         found = {mark.click.action: mark for mark in marks if not mark.click.cells}
         buttons = [click for click in view.clicks if not click.cells]
         buttons = sorted(buttons, key=lambda click: -found[click.action].share if click.action in found else 0.0)
@@ -387,16 +402,16 @@ class _Picture:
         return "".join(drawn)
 
     def words(self, at: Point, text: str, **attributes: object) -> str:
-        """A text whose middle is at that height."""
-        return _tag("text", escape(text), x=_number(at[0] * SCALE), y=_number(at[1] * SCALE + 4.5), **attributes)
+        """A text, vertically centered at a point."""
+        return _tag("text", _words(text), x=_number(at[0] * SCALE), y=_number(at[1] * SCALE + 4.5), **attributes)
 
     def document(self, title: str, cells: str, body: Sequence[str]) -> str:
-        """The whole picture."""
+        """The complete SVG document."""
         left, top = self.left - MARGIN, self.top - MARGIN
         width, height = self.right - left + MARGIN, self.bottom - top + MARGIN + FOOTER
         x, y, w, h = (_number(length * SCALE) for length in (left, top, width, height))
         panel = _tag("rect", x=x, y=y, width=w, height=h, rx=10, fill=self.colors.panel)
-        content = _tag("title", escape(title)) + panel + cells + _tag("g", "".join(body), pointer_events="none")
+        content = _tag("title", _words(title)) + panel + cells + _tag("g", "".join(body), pointer_events="none")
         return _tag(
             "svg", content, xmlns="http://www.w3.org/2000/svg", viewBox=f"{x} {y} {w} {h}", width=w, height=h,
             role="group", aria_label=title, font_family="system-ui,sans-serif",
@@ -410,11 +425,11 @@ _HALO = {
     "paint_order": "stroke",
     "pointer_events": "none",
 }
-"""A dark edge round light letters, which can then be read on any colour."""
+"""A dark edge around light letters makes them readable on any colour."""
 
 
 def _icon(board: Board, at: Point) -> Board:
-    """A board of one cell for a piece in the footer."""
+    """A board of one cell, for the piece in the footer."""
     (x, y), half = at, 0.3
     outline = ((x - half, y - half), (x + half, y - half), (x + half, y + half), (x - half, y + half))
     return replace(board, cells=(Cell("", outline),), labels=(), strokes=())
@@ -426,7 +441,7 @@ def _piece_name(piece: Piece) -> str:
 
 
 def _inner_radius(outline: Sequence[Point]) -> float:
-    """The distance from the middle of a polygon to its nearest side."""
+    """The distance from the center of a polygon to its nearest side."""
     x, y = center(outline)
     distances = []
     for (ax, ay), (bx, by) in zip(outline, [*outline[1:], outline[0]], strict=True):
@@ -436,12 +451,13 @@ def _inner_radius(outline: Sequence[Point]) -> float:
 
 
 def _shrunk(outline: Sequence[Point], share: float) -> list[Point]:
+    """The outline at a share of its size, around the same center."""
     x, y = center(outline)
     return [(x + share * (px - x), y + share * (py - y)) for px, py in outline]
 
 
 def _figure(name: str, at: Point, radius: float) -> str:
-    """A cross or a ring as lines of a path."""
+    """The path of a cross or a ring."""
     (x, y), r = at, radius
     if name == "ring":
         radius_text, across = _number(r * SCALE), _number(2 * r * SCALE)
@@ -451,7 +467,7 @@ def _figure(name: str, at: Point, radius: float) -> str:
 
 
 def _pawn(at: Point, radius: float) -> str:
-    """A head on a body on a base."""
+    """The path of a pawn."""
     (x, y), r = at, radius * SCALE
     head, body = 0.3 * r, 0.62 * r
     start = _path([(x, y - 0.75 * radius)])
@@ -465,7 +481,7 @@ def _pawn(at: Point, radius: float) -> str:
 
 
 def _contrast(color: str, share: float = 0.7) -> str:
-    """The colour, moved towards black if it is light and towards white if it is dark."""
+    """The colour, moved towards black if it is light, or towards white if it is dark."""
     channels = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
     light = 0.299 * channels[0] + 0.587 * channels[1] + 0.114 * channels[2] > 110
     goal = 0 if light else 255

@@ -96,24 +96,25 @@ class Game:
 
     @cached_property
     def board(self) -> Board:
-        """The cells that pictures and pages show. Default: the squares of the observation, the top row first."""
+        """The cells for pictures and web pages. Default: the squares of the observation, row by row from the top."""
         return grid_board(self)
 
     def pieces(self, position: Position) -> Sequence[Piece]:
-        """What stands on the board. Default: the mover's stones in plane 0 of the observation, the opponent's in 1."""
+        """The pieces on the board. Default: plane 0 of the observation shows the mover's stones, 1 the opponent's."""
         return pieces_of_planes(position)
 
     def clicks(self, position: Position) -> Clicks:
-        """The cells to click, one after another, for each legal action; actions left out are buttons.
+        """The legal action that each click, or sequence of clicks, plays. Actions without a click are buttons.
 
-        Several clicks may mean the same action: pictures show it at the first. Default: cell i is action i if there
-        is an action for every cell, and perhaps a pass; else what `board.clicks_by_difference` finds.
+        Keys are cells, one after another. Several clicks may play the same action; pictures mark it at the first.
+        Default: cell i plays action i if the actions are the cells, or the cells and a pass; for other games, the
+        clicks that `clicks_by_difference` finds.
         """
         cells = len(self.board.cells)
         return clicks_of_cells(position) if self.num_actions in (cells, cells + 1) else clicks_by_difference(position)
 
     def winning_cells(self, position: Position) -> Sequence[int]:
-        """The cells that decided a game that is over, such as a line of four; default: none."""
+        """The cells that decided a finished game, such as a line of four. Default: none."""
         return ()
 
     def start(self) -> Position:
@@ -265,7 +266,7 @@ class Position:
 
     @cached_property
     def view(self) -> View:
-        """The pieces, the clicks that play each legal action, and the marks, as data; `Game.board` has the cells."""
+        """The pieces, and the clicks that play each legal action, as data. The cells are in `Game.board`."""
         return view_of(self)
 
     def svg(
@@ -277,10 +278,20 @@ class Position:
     ) -> str:
         """A picture of the position as SVG.
 
-        `policy`: shades the actions by their share; visits will do. `values`: numbers to write at the actions that
-        `policy` does not rule out. Both go from action to number, or have A entries. `hints` marks the legal actions,
-        `last` the last one.
+        `policy` shades each action by its share of the sum, so visit counts work as well. `values` are written on the
+        actions, or on those with a share if there is a policy. Each is an array of A numbers, or maps actions to
+        numbers. `hints` marks the legal actions, `last` the last action. Raises GameError for an array of another size.
+
+        >>> import alphazero as az
+        >>> position = az.load_game("connect4").position("4453")
+        >>> picture = position.svg(policy={3: 0.7, 5: 0.3}, values={3: 0.25})
         """
+        for numbers in (policy, values):
+            if not (numbers is None or isinstance(numbers, Mapping)) and np.shape(numbers) != (self.game.num_actions,):
+                raise GameError(
+                    f"a policy and values have one number for each of the {self.game.num_actions} actions, or map "
+                    f"actions to numbers; this one has the shape {np.shape(numbers)}"
+                )
         return draw(self.game.board, self.view, self.game.name, policy, values, hints=hints, last=last)
 
     def _repr_svg_(self) -> str:

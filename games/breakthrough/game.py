@@ -146,13 +146,13 @@ class Breakthrough(Game):
 
     @cached_property
     def board(self) -> Board:
-        """Cell 6 * row + column as the first player sees it, the far row on top."""
+        """The board as the first player sees it: row by row from the far side."""
         names = [f"{'abcdef'[column]}{SIZE - row}" for row in range(SIZE) for column in range(SIZE)]
         labels = edge_labels([str(SIZE - row) for row in range(SIZE)], "abcdef")
         return Board(grid_cells(SIZE, SIZE, names, "checkered"), labels, shapes=("pawn", "pawn"), colors=COLORS)
 
     def cell_of(self, square: int, to_play: int) -> int:
-        """The cell of a square, which is counted from the mover's home row."""
+        """The cell of a square, whose number counts from the mover's home row."""
         return square if to_play else SIZE * (SIZE - 1 - square // SIZE) + square % SIZE
 
     def pieces(self, position: Position) -> list[Piece]:
@@ -161,7 +161,7 @@ class Breakthrough(Game):
         return [Piece(self.cell_of(i, mover), owner) for pawns, owner in owners for i in squares if int(pawns) >> i & 1]
 
     def clicks(self, position: Position) -> Clicks:
-        """The pawn, then its target."""
+        """A click on the pawn, then one on its target."""
         ends = {action: (action // 3, action // 3 + SIZE + action % 3 - 1) for action in position.legal_actions}
         return {tuple(self.cell_of(i, position.to_play) for i in path): action for action, path in ends.items()}
 

@@ -201,7 +201,7 @@ class Connect4(Game):
         ]
 
     def clicks(self, position: Position) -> Clicks:
-        """Every cell of a column means the column; the first one is where the stone will lie."""
+        """Every cell of a column plays the column. The first click is the cell where the stone will lie."""
         taken = {piece.cell for piece in self.pieces(position)}
         clicks: dict[tuple[int, ...], int] = {}
         for action in position.legal_actions:

@@ -41,7 +41,7 @@ PLACES = np.array(
 )
 """Row and column of each line in that grid."""
 BOX = 1.5
-"""Width of a box in pictures."""
+"""The width of a box in pictures."""
 
 
 def find_symmetries() -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +53,7 @@ def find_symmetries() -> tuple[np.ndarray, np.ndarray]:
 
 
 def line_outline(line: int) -> tuple[tuple[float, float], ...]:
-    """A thin hexagon from dot to dot."""
+    """The outline of a line in pictures: a thin hexagon from dot to dot."""
     down, right = PLACES[line] / 2
     half, thin = 0.43, 0.07
     corners = (
@@ -171,7 +171,7 @@ class DotsAndBoxes(Game):
 
     @cached_property
     def board(self) -> Board:
-        """The lines as numbered above, then the boxes row by row."""
+        """The boxes row by row, then the lines as numbered above."""
         lines = [Cell(str(line), line_outline(line)) for line in range(NUM_LINES)]
         places = [(row, column) for row in range(SIZE) for column in range(SIZE)]
         boxes = [Cell(f"box {row + 1}, {column + 1}", square(row, column, BOX), "open") for row, column in places]
@@ -183,7 +183,7 @@ class DotsAndBoxes(Game):
         return Board((*boxes, *lines), strokes=tuple(dots), shapes=("fill", "fill"), colors=COLORS)
 
     def pieces(self, position: Position) -> list[Piece]:
-        """The lines drawn, and the boxes with the players who completed them; nobody's if the history is unknown."""
+        """The lines drawn, and the boxes with their owners; boxes have no owner if the history is unknown."""
         drawn = [line for line in range(NUM_LINES) if int(position.state[0]) >> line & 1]
         known = len(position.actions) == len(drawn)
         mover, done, pieces = 0, 0, [Piece(NUM_BOXES + line, None, "line") for line in drawn]

@@ -180,7 +180,7 @@ class Hex(Game):
         return Board(cells, tuple(labels), tuple(sides))
 
     def winning_cells(self, position: Position) -> list[int]:
-        """The winner's stones that hang together with both sides."""
+        """The chain of the winner's stones from side to side."""
         stones = {divmod(piece.cell, SIZE) for piece in self.pieces(position) if piece.player == (position.outcome < 0)}
         across = int(position.outcome < 0)  # the second player connects the first and the last column
         chain, edge = set(), [place for place in stones if place[across] == 0]

@@ -84,7 +84,7 @@ class Nim(Game):
         return [Piece(cell, None, "stone") for cell, (pile, i) in enumerate(OBJECTS) if i < sizes[pile]]
 
     def clicks(self, position: Position) -> Clicks:
-        """A click takes the object and all at its right."""
+        """A click on an object takes it and all objects to its right."""
         sizes = [int(position.state[0]) >> 4 * pile & 15 for pile in range(len(PILES))]
         places = [(cell, pile, sizes[pile] - i) for cell, (pile, i) in enumerate(OBJECTS) if i < sizes[pile]]
         return {(cell,): (number - 1) * len(PILES) + pile for cell, pile, number in places}

@@ -331,6 +331,22 @@ def test_names_are_escaped():
     assert [title.text for title in root.iter(f"{SVG}title")][:2] == ['a<b>&"c": first player to move', "<&>"]
 
 
+def test_terminal_colours_and_control_characters_are_left_out():
+    class Odd(DoubleMove):
+        def render(self, state, to_play):
+            return "a \x1b[91mred\x1b[0m \x07 & <b>"
+
+    assert "a\u00a0red\u00a0\u00a0&\u00a0<b>" in texts(Odd().start().svg())
+
+
+@pytest.mark.parametrize("numbers", [np.zeros(8), np.zeros((1, 9)), [0.5]])
+def test_a_policy_of_the_wrong_shape_is_refused(numbers):
+    with pytest.raises(GameError, match="one number for each of the 9 actions"):
+        played("tictactoe", "b2").svg(numbers)
+    with pytest.raises(GameError, match="this one has the shape"):
+        played("tictactoe", "b2").svg(values=numbers)
+
+
 def test_lines_are_found_in_four_directions():
     for cells in ((0, 1, 2), (0, 5, 10), (0, 6, 12), (4, 8, 12)):
         pieces = [Piece(cell, 0) for cell in cells]

@@ -244,11 +244,11 @@ class GeneralGame(PythonGame[Node]):
 
     @cached_property
     def board(self) -> Board:
-        """The squares of the array, if it has two dimensions."""
+        """A square for each number of a board of two dimensions; other boards have no cells."""
         return grid_board(self) if self.object_of(self.start().state).board.ndim == 2 else Board()
 
     def pieces(self, position: Position) -> list[Piece]:
-        """Stones by the sign of the array's numbers; those other than 1 and -1 are written on them."""
+        """Stones by the sign of the numbers; numbers other than 1 and -1 are written on the stones."""
         if not self.board.cells:
             return []
         numbers = [float(number) for number in self.object_of(position.state).board.ravel()]

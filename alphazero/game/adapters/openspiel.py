@@ -83,7 +83,7 @@ class OpenSpielGame(PythonGame[Any]):
 
     @property
     def board(self) -> Board:  # type: ignore[override]
-        """The board that OpenSpiel prints, if it is rows of cells."""
+        """The board that OpenSpiel prints; without cells if that is not one character for each cell."""
         return self._text_board.board
 
     def pieces(self, position: Position) -> list[Piece]:

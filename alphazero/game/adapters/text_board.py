@@ -1,4 +1,4 @@
-"""The board of a game that prints it: rows of one character a cell, as most games of OpenSpiel do."""
+"""Reads the board of a game from its text, in which every cell is one character, as in most games of OpenSpiel."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from alphazero.game.board import Board, Cell, Piece, grid_cells, hexagon
 
 EMPTY = ".-"
 STONES = ("xyzXYZbB@*+", "opqOPQwW")
-"""Characters that stand for the stones of one side and of the other."""
+"""The characters for the stones of one side, and of the other."""
 BLOCKED = "#"
 
 
 @dataclass(frozen=True)
 class TextBoard:
-    """Reads the pieces from a text; `board` has no cells if the texts of the game show no board."""
+    """The board of one game. It has no cells if the texts of the game show no board."""
 
     board: Board
     empty: str = EMPTY
     owners: tuple[int, int] = (0, 1)
-    """The players of the two kinds of STONES."""
+    """The players who own the two kinds of STONES."""
 
     def pieces(self, text: str) -> list[Piece]:
+        """The pieces that the text of a position shows."""
         if not self.board.cells:
             return []
         characters = "".join(find_rows(text))
@@ -35,14 +36,15 @@ class TextBoard:
         ]
 
     def owner(self, character: str) -> int | None:
+        """The player whose stone this is; None for any other character."""
         found = [owner for stones, owner in zip(STONES, self.owners, strict=True) if character in stones]
         return found[0] if found else None
 
 
 def read_board(start: str, after: Sequence[str]) -> TextBoard:
-    """The board that texts show: the start position's, and those of some positions one ply later.
+    """The board in the text of the start position.
 
-    The stones that appear in these are the first player's.
+    `after` are texts of positions one ply later. The stones that are new in them belong to the first player.
     """
     rows = find_rows(start)
     if not rows:
@@ -60,7 +62,7 @@ def read_board(start: str, after: Sequence[str]) -> TextBoard:
 
 
 def find_rows(text: str) -> list[str]:
-    """The characters of the cells, row by row; empty unless there is one block of at least two equally long rows."""
+    """The characters of the cells, row by row. Empty unless the text has one block of rows of one length."""
     lines = [re.sub(r"[\s\d\[\]]", "", line) for line in text.split("\n")]
     known = set("".join((EMPTY, *STONES, BLOCKED)))
     kinds = [set(line) <= known and len(line) > 1 for line in lines if line]
@@ -70,6 +72,6 @@ def find_rows(text: str) -> list[str]:
 
 
 def _is_slanting(text: str) -> bool:
-    """Every row begins a step further to the right, as where cells are hexagons."""
+    """Whether every row begins one step further to the right, which shows that the cells are hexagons."""
     indents = [len(line) - len(line.lstrip()) for line in text.split("\n") if line.strip()]
     return all(after == before + 1 for before, after in itertools.pairwise(indents))
