@@ -191,7 +191,9 @@ class RunState:
     def _save(self, net: NeuralNet, figures: Mapping[str, Any]) -> None:
         """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
         kept = ("gate_score", "promoted", *ORIGINS)
-        card = {"generation": self.generation, "search": asdict(self.plan.config.search)}
+        of_net = {"game": self.plan.loaded.game.name, "net": asdict(self.plan.config.net), **net.card}
+        card = {name: of_net[name] for name in ("game", "net")}  # which not every kind of network says of itself
+        card |= {"generation": self.generation, "search": asdict(self.plan.config.search)}
         card |= {name: figure for name, figure in figures.items() if name in kept}
         net.save(self.checkpoint(self.generation), card)
 
