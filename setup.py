@@ -47,7 +47,7 @@ setup(
             "setuptools>=77",
             "wandb>=0.19",
         ],
-        "docs": ["griffe>=1.7", "mkdocs-jupyter>=0.25", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.29"],
+        "docs": ["griffelib>=2.0", "mkdocs-jupyter>=0.25", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.29"],
         "plot": ["matplotlib>=3.9"],
         "openspiel": ["open_spiel>=1.6"],
         "cuda": ["numba-cuda[cu13]>=0.30"],

@@ -209,7 +209,7 @@ def test_the_package_itself_loads_nothing_that_is_slow():
 
 SECOND_OPINIONS = {"games/connect4/book.py": {"bitbully"}}
 """Used where somebody has installed them, and listed nowhere, for their licenses are not ours."""
-IMPORT_NAMES = {"open_spiel": "pyspiel"}  # where they differ from the distribution's
+IMPORT_NAMES = {"open_spiel": "pyspiel", "griffelib": "griffe"}  # where they differ from the distribution's
 
 
 def requirements() -> dict[str, str]:

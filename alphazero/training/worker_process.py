@@ -11,7 +11,6 @@ import contextlib
 import math
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -20,6 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ class TrainingJob:
 def check_sendable(part: Callable[..., Any], name: str) -> None:
     """Raises InvalidSetting unless another process can find the function by its module and name."""
     with contextlib.suppress(Exception):
-        pickle.dumps(part)
+        ForkingPickler.dumps(part)  # as it is sent to a process
         if part.__module__ != "__main__" or hasattr(sys.modules["__main__"], "__file__"):
             return
     raise InvalidSetting(
