@@ -1,4 +1,4 @@
-"""How far a piece of work has come, on a terminal and elsewhere."""
+"""Progress displays, on a terminal and elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How fast a run learns: `python -m benchmarks.learning --game connect4 --preset quick --seeds 3 --until 0.85,0.9`.
+"""Measures how fast a run learns.
+
+    python -m benchmarks.learning --game connect4 --preset quick --seeds 3 --until 0.85,0.9
 
 Each run is the very command that users type, `python main.py ...`, in a process of its own; the clock starts with the
 process. What is measured is the game's own benchmark (Connect Four: the policy's accuracy without a search on decisive
@@ -248,7 +250,7 @@ def _show(value: float | None) -> str:
 
 
 def values_at(curves: Sequence[Curve], name: str, target: float) -> list[float | None]:
-    """What each run had spent when it reached the target; None if it did not."""
+    """The cost of each run until it reached the target; None if it did not."""
     return [None if (i := curve.reached(target)) is None else getattr(curve, name)[i] for curve in curves]
 
 

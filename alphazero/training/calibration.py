@@ -1,4 +1,4 @@
-"""How fast a network answers by itself, and how many games at once a GPU should play: found by trying, in a second."""
+"""Measures in a second how fast a network is by itself, and how many games at once a GPU should play."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.search.tree import Memory
 
 SMALLEST = 64
-"""Games at once of the first try; each next one has twice as many."""
+"""Games at once in the first try; each next try has twice as many."""
 GOOD_ENOUGH = 0.9
-"""More games at once than give this share of the best rate only make the games' moves wait for each other."""
+"""Take the fewest games that reach this share of top speed; more only delay each move."""
 SHARE = 0.5
-"""Of the free memory that trees may take: learning and matches need some too."""
+"""Share of the free memory for the trees: learning and matches need some too."""
 SECONDS = 0.05
-"""A rate is measured over so long, three times."""
+"""Duration of a measurement, which is made three times."""
 CHUNK = 64
-"""Positions of a question on the processor."""
+"""Positions per network call on the processor."""
 
 
 class Counter(Memory):
-    """Makes nothing and counts its bytes."""
+    """Allocates nothing and counts the bytes."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
@@ -54,10 +54,10 @@ def bytes_of_search(kernels: Kernels, config: SearchConfig, num_trees: int) -> i
 
 
 def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig, num_searches: int, most: int) -> int:
-    """Games at once for each of `num_searches` on one GPU.
+    """The number of games at once for each of `num_searches` on one GPU.
 
-    The fewest at which the network is nearly as fast as it can be: at most `most`, and as its memory allows. Raises
-    DeviceMemoryError if that does not hold a single one.
+    It is the lowest at which the network is nearly as fast as it can be, at most `most` and what the memory holds.
+    Raises DeviceMemoryError if that does not hold a single one.
     """
     device = open_device()
     fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_search(kernels, config, 1))
@@ -74,7 +74,7 @@ def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig
 
 
 def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> float:
-    """Positions a second that the network answers on the GPU, in calls of `size`, each replayed as a graph.
+    """Positions per second that the network evaluates on the GPU, in calls of `size`, each replayed as a graph.
 
     Raises DeviceMemoryError.
     """
@@ -86,8 +86,8 @@ def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> floa
         if not is_out_of_memory(error):
             raise
         raise DeviceMemoryError(
-            f"the GPU's memory does not hold the network's answers to {size:,} positions at once: choose a smaller net "
-            "(--net.channels), close what else uses the GPU, or compute on the processor (--device cpu)"
+            f"the GPU's memory does not hold the network's evaluation of {size:,} positions at once: choose a "
+            "smaller net (--net.channels), close what else uses the GPU, or compute on the processor (--device cpu)"
         ) from error
 
     def ask_often(count: int) -> None:
@@ -100,7 +100,7 @@ def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> floa
 
 
 def rate_on_processor(kernels: Kernels, net: NeuralNet, threads: int) -> float:
-    """Positions a second that the network answers on so many threads of the processor."""
+    """Positions per second that the network evaluates on so many threads of the processor."""
     states = kernels.start_states(CHUNK)
     masks, _, _ = kernels.describe_all(states)
     planes = kernels.observations(states)

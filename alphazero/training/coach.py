@@ -281,7 +281,9 @@ class Coach:
         names, limit = ", ".join(opponent.name for opponent in opponents), self._share_of_minutes(MATCHES_SHARE)
         sentence = f"after the last generation the best net plays {self.config.evaluation.games} games against {names}"
         if math.isfinite(limit):
-            sentence += f"; that comes on top of --minutes, about {show_duration(limit)} at most (slow games are fewer)"
+            sentence += (
+                f"; that comes on top of --minutes, about {show_duration(limit)} at most (fewer games if they are slow)"
+            )
         return sentence
 
     def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:

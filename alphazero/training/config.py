@@ -18,11 +18,11 @@ class GateConfig:
     """The match that decides whether the candidate takes over self-play."""
 
     enabled: bool = True
-    """Off: every candidate takes over."""
+    """Off: every candidate takes over self-play."""
     threshold: float = 0.55
     """Score that promotes; a draw counts half (Silver et al. 2017)."""
     games: int = 100
-    """Games at most; the match ends as soon as the verdict is certain."""
+    """Most games of the match; it ends as soon as the verdict is certain."""
     simulations: int = 32
     """Simulations per ply."""
 
@@ -35,9 +35,9 @@ class EvaluationConfig:
     """The matches at the end of a run."""
 
     opponents: tuple[str, ...] = ("random", "greedy", "minimax:4")
-    """Contestants that the best network meets."""
+    """Contestants that the best network plays against."""
     games: int = 100
-    """Games against each."""
+    """Games against each opponent; fewer where they would take a fifth of --minutes."""
     simulations: int = 100
     """Simulations per ply."""
 
@@ -56,14 +56,15 @@ class RunConfig:
     """
 
     generations: int = 20
-    """Generations after which the run is over."""
+    """Generations of the run."""
     minutes: float = 0.0
-    """The run also ends, after a whole generation, when so many minutes are over; 0 = no such limit."""
+    """The run also ends with the generation in which so many minutes are over; 0 = no limit. Generations of slow games
+    are smaller then, and the matches at the end come on top."""
     initial_net: str = ""
     """Begin with this net: a checkpoint, a run folder, folder:12 or the name of a shipped net; empty = an untrained
     one. With other sizes in --net..., a fresh network learns from its games until it passes the gate."""
     cache_size: int = 1 << 20
-    """Network answers kept on each thread, 60 bytes each for a small game; 256 MB at most."""
+    """Network evaluations cached by each thread, 60 bytes each for a small game; 256 MB at most."""
     net: NetConfig = field(default_factory=NetConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)

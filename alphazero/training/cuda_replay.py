@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 PIECE = 1 << 16
 """Positions that are described and copied at a time."""
 SHARE = 0.5
-"""Of the memory that is free: the rest is for learning."""
+"""Share of the free memory for the window; the rest is for learning."""
 
 
 def place(source: TrainingSet, device: str) -> TrainingSet | DeviceTrainingSet:
-    """The same batches, from where the network learns; from the processor if the device's memory does not hold them."""
+    """The same batches on the device that learns; on the processor if the device's memory does not hold them."""
     if device == "cpu":
         return source
     torch.cuda.empty_cache()  # what torch keeps for later is not free for others
@@ -33,12 +33,14 @@ def place(source: TrainingSet, device: str) -> TrainingSet | DeviceTrainingSet:
             if not is_out_of_memory(error):
                 raise
     torch.cuda.empty_cache()
-    logger.warning("the replay window does not fit into the GPU's memory: batches are copied there one by one")
+    logger.warning(
+        "the replay window does not fit into the GPU's memory: its batches are copied there one by one, which is slower"
+    )
     return source
 
 
 class DeviceTrainingSet:
-    """A TrainingSet whose positions are described once and lie on a device of torch's."""
+    """A TrainingSet whose positions are described once and kept on a torch device."""
 
     def __init__(self, source: TrainingSet, device: str):
         self._source = source

@@ -17,7 +17,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.training.replay_buffer import Samples, merge_equal
 
 MAX_POSITIONS = 4096
-"""Positions that the network is asked about."""
+"""Most positions that the network is asked about."""
 BINS = 10
 """Intervals of the value in which prediction and outcome are compared."""
 TREND = 8
@@ -58,7 +58,7 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
 
 
 def oscillation(figures: Sequence[float]) -> float | None:
-    """How far the last `TREND` figures are from a straight line (root mean square); None if there are fewer."""
+    """The root mean square distance of the last `TREND` figures from a straight line; None if there are fewer."""
     if len(figures) < TREND:
         return None
     generations, last = np.arange(TREND), np.array(figures[-TREND:])
@@ -68,7 +68,7 @@ def oscillation(figures: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class Check:
-    """The range in which a figure of the metrics should lie, and what to do about one outside."""
+    """The range of a healthy figure of the metrics, and advice for a figure outside of it."""
 
     figure: str
     low: float
@@ -76,10 +76,10 @@ class Check:
     too_low: str = ""
     too_high: str = ""
     from_generation: int = 1
-    """A young network is allowed more."""
+    """The first generation that is checked: a young network is allowed more."""
 
     def warning(self, metrics: Mapping[str, Any]) -> str:
-        """What is wrong in a line of metrics, and what to do; empty if nothing is."""
+        """A sentence on a wrong figure in a line of metrics and its remedy; empty if the figure is right."""
         value = metrics.get(self.figure)
         if value is None or metrics["generation"] < self.from_generation or self.low <= value <= self.high:
             return ""
@@ -99,11 +99,11 @@ CHECKS = (
     ),
     Check(
         "policy_entropy", 0.02, float("inf"), from_generation=5,
-        too_low="the search no longer doubts anything, so little new is tried; raise --self-play.random-plies",
+        too_low="the policy targets are nearly certain, so self-play explores little; raise --self-play.random-plies",
     ),
     Check(
         "policy_surprise", 0.01, 1.5, from_generation=5,
-        too_low="the search finds nothing that the network does not know; raise --search.num-simulations",
+        too_low="the search hardly changes the network's policy; raise --search.num-simulations",
         too_high="the network does not follow its search; raise --learner.sample-reuse or the network's size",
     ),
     Check(
@@ -128,13 +128,13 @@ CHECKS = (
 
 
 class Watch:
-    """Tells what is wrong once, and again only if it was right in between."""
+    """Gives each warning once, and again only if the figure was right in between."""
 
     def __init__(self) -> None:
         self._wrong: set[str] = set()
 
     def new_warnings(self, metrics: Mapping[str, Any]) -> list[str]:
-        """What has gone wrong in this generation."""
+        """The warnings that the generation before did not have."""
         found = {check.figure: warning for check in CHECKS if (warning := check.warning(metrics))}
         new = [warning for figure, warning in found.items() if figure not in self._wrong]
         self._wrong = set(found)

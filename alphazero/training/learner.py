@@ -18,7 +18,7 @@ from alphazero.training.replay_buffer import TrainingSet
 logger = logging.getLogger(__name__)
 
 FALLS_FROM = 0.7
-"""Share of a run after which the learning rate falls, linearly; until then it is constant."""
+"""Share of a run after which the learning rate falls linearly; until then it is constant."""
 
 READ_EVERY = 32
 """Updates after which the losses are read from a GPU, which waits for it."""
@@ -26,24 +26,24 @@ READ_EVERY = 32
 
 @dataclass(frozen=True)
 class LearnerConfig:
-    """How the network learns."""
+    """The settings of learning."""
 
     batch_size: int = 256
     """Samples per update."""
     learning_rate: float = 3e-3
-    """The rate until 70% of the run, by its generations or its minutes, whichever is further."""
+    """Learning rate of the first 70% of the run, by generations or minutes, whichever is further."""
     final_learning_rate: float = 2e-4
-    """The rate at the end of the run, towards which it falls linearly then; a generation has that of its beginning."""
+    """Learning rate at the end of the run; from 70% on it falls linearly to this, once per generation."""
     warmup_updates: int = 50
     """Updates over which the rate rises from 0 in the first generation."""
     weight_decay: float = 1e-4
     """Decoupled decay of matrices and filters (Loshchilov and Hutter 2019)."""
     max_gradient_norm: float = 1.0
-    """Longer gradients are shortened to this."""
+    """Longer gradients are scaled down to this norm."""
     ema_decay: float = 0.99
-    """The weights that play are an average of the learned ones, which loses this much of itself an update."""
+    """Decay per update of the moving average of the weights; the average plays."""
     sample_reuse: float = 4.0
-    """Samples drawn for each new one; where equal positions are merged, fewer samples share the draws."""
+    """Samples drawn for each new sample. Where equal positions are merged, fewer samples share the draws."""
 
     def __post_init__(self) -> None:
         check_ranges(
@@ -108,12 +108,12 @@ class Tally:
 
     def __init__(self, generation: int):
         self.newest: dict[str, float] = {}
-        """The last finite ones."""
+        """The newest finite losses."""
         self._generation, self._totals = generation, dict[str, float]()
         self._counted = self._skipped = self._in_a_row = 0
 
     def add(self, losses: dict[str, float]) -> None:
-        """Those of the next batch."""
+        """Counts the losses of the next batch."""
         if not all(math.isfinite(loss) for loss in losses.values()):
             self._skipped, self._in_a_row = self._skipped + 1, self._in_a_row + 1
             if self._in_a_row == 3:
@@ -127,7 +127,7 @@ class Tally:
             self._totals[name] = self._totals.get(name, 0.0) + loss
 
     def means(self) -> dict[str, float]:
-        """Of the batches that were learned from."""
+        """The mean losses of the batches that gave finite ones."""
         if not self._counted:
             raise TrainingError(
                 f"no batch of generation {self._generation} gave a finite loss: lower --learner.learning-rate"

@@ -29,8 +29,8 @@ class Samples:
     policies: np.ndarray
     """`float32[n, A]`: the policy target."""
     outcomes: np.ndarray
-    """`float32[n]`: z, the game's result for the player to move; where a ply was played at random later on, the
-    search's value just before it."""
+    """`float32[n]`: z, the game's result for the player to move; if a later ply was played at random, the search's
+    value just before it."""
     values: np.ndarray
     """`float32[n]`: the value target for the player to move."""
 
@@ -48,22 +48,22 @@ class Samples:
 
 
 def read_samples(path: Path) -> Samples:
-    """What was kept in a file; raises StorageError."""
+    """The samples in a file; raises StorageError."""
     return Samples(**read_npz(path, MAX_BYTES))
 
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """Which samples are learned from."""
+    """The window of samples that the network learns from."""
 
     window_start: int = 4
-    """Generations in the window at the beginning."""
+    """Generations in the window at first."""
     window_growth: float = 0.5
-    """Generations by which the window grows each generation, so that the first, worst games leave soon."""
+    """Generations that the window grows by in each generation, so that the first, worst games leave soon."""
     window_max: int = 20
-    """Generations in the window at most."""
+    """Most generations in the window."""
     merge: bool = True
-    """Average the targets of equal positions (mirror images count as equal) and keep one sample of them."""
+    """Keep one sample of equal positions, with the mean of their targets; mirror images count as equal."""
 
     def __post_init__(self) -> None:
         check_ranges(
@@ -85,7 +85,7 @@ class ReplayBuffer:
         return min(config.window_max, config.window_start + int(config.window_growth * (generation - 1)))
 
     def add(self, generation: int, samples: Samples) -> None:
-        """Takes a generation's samples in and lets the oldest go."""
+        """Adds a generation's samples and drops the oldest generations."""
         self.generations.append((generation, samples))
         while len(self.generations) > self.window(generation):
             self.generations.popleft()
@@ -130,7 +130,7 @@ class TrainingSet:
 
     @property
     def num_bytes(self) -> int:
-        """Of all positions as the network sees them, with their targets, a byte for each cell of a plane."""
+        """Size of all positions as the network sees them, a byte for each cell of a plane, with their targets."""
         return len(self) * (int(np.prod(self.kernels.game.observation_shape)) + 5 * self.policies.shape[1] + 4)
 
     def batches(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[Batch]:
@@ -149,7 +149,7 @@ class TrainingSet:
                 yield last.result()
 
     def draws(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """What `batch` takes for each of `count` batches."""
+        """The rows and symmetries of `count` batches, as `batch` takes them."""
         batch_size = min(batch_size, len(self))
         order = np.empty(0, np.int64)
         for _ in range(count):

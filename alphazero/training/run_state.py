@@ -48,7 +48,7 @@ def read_net_sizes(name: str, loaded: LoadedGame) -> NetConfig:
 
 
 def check_growth(config: RunConfig, playing: NetConfig) -> None:
-    """Raises InvalidSetting if the net of sizes `playing` would play for ever, as there is no gate to pass."""
+    """Raises InvalidSetting if a net of other sizes would play for ever, since there is no gate to pass."""
     if config.net != playing and not config.gate.enabled:
         raise InvalidSetting(
             f"a fresh network learns from the games of --initial-net {config.initial_net} until it passes the "

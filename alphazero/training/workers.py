@@ -96,7 +96,7 @@ class Workers:
         self._on_gpu = runs_on_device(kernels, net)
         self._leave: Callable[[], None] | None = None
         self._meeting: tempfile.TemporaryDirectory[str] | None = None
-        """Where the processes that learn together meet; needed as long as they do."""
+        """The folder in which processes that learn together meet, as long as they do."""
         evaluators = make_evaluators(kernels, net, plan.threads_each, plan.config.cache_size)
         self._each = len(evaluators)
         self._total = self._each * len(plan.devices)
@@ -120,14 +120,14 @@ class Workers:
         self.all += [WorkerProcess(child, slots, weights) for child in children]
 
     def describe(self) -> str:
-        """Where the trees are, how many games are played at once, and what the networks can answer."""
+        """The place of the trees, the number of games at once and the speed of the networks, as a phrase."""
         devices = ", ".join(self._plan.devices)
         trees = "the processor"
         if self._on_gpu:
             trees = f"the GPU ({self._each * self._bytes_of_trees(self.num_slots) / 1e9:.1f} GB)"
         return (
             f"on {devices}: trees on {trees}, {self._total} x {self.num_slots:,} games at once; "
-            f"the network alone answers {self._network_rate:,.0f} positions/s"
+            f"the network alone evaluates {self._network_rate:,.0f} positions/s"
         )
 
     def played(self) -> SelfPlayCounts:
@@ -166,7 +166,7 @@ class Workers:
     # --- learning on further devices ---------------------------------------------------------------------------------
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        """`learn_here()` while the processes of the further devices do their part of the same; returns what it does."""
+        """Calls `learn_here` while the processes of the further devices do their part; returns its result."""
         if not self.learners:
             return learn_here()
         pool = ThreadPoolExecutor(len(self.learners))
@@ -187,7 +187,7 @@ class Workers:
         return found
 
     def _end_if_failed(self, part: Future[None]) -> None:
-        """Nobody waits for a process that has failed; on the processor its closed connections see to that."""
+        """Frees those who would wait for a process that has failed; on the processor its closed connections do."""
         if part.exception() is not None and self._leave and self._plan.devices[0] != "cpu":
             leave, self._leave = self._leave, None
             leave()
@@ -212,7 +212,7 @@ class Workers:
         return min(self_play.num_slots, most)
 
     def _rate_of_network(self, evaluate: Evaluator | CudaEvaluator, num_slots: int) -> float:
-        """Positions a second that the network of one device answers, alone."""
+        """Positions per second that the network of one device evaluates by itself."""
         if isinstance(evaluate, CudaEvaluator):
             return rate_on_device(self._kernels, evaluate, num_slots)
         return rate_on_processor(self._kernels, self._net, self._plan.threads_each)
@@ -244,6 +244,6 @@ class Workers:
 
 
 def _raise_first(parts: Sequence[Future[None]]) -> None:
-    """Waits for all; raises the first mistake of theirs."""
+    """Waits for all of them; raises the first error."""
     for part in parts:
         part.result()
