@@ -189,7 +189,11 @@ def loaded_by(*modules: str) -> set[str]:
 
 
 def modules_of(wing: str) -> list[str]:
-    return [name_of(path)[:-3].replace("/", ".").removesuffix(".__init__") for path in FRAMEWORK if wing in path.parts]
+    return [
+        name_of(path)[:-3].replace("/", ".").removesuffix(".__init__")
+        for path in FRAMEWORK
+        if wing in path.relative_to(ROOT).parts
+    ]
 
 
 @pytest.mark.parametrize("wing", ["game", "search"])

@@ -54,10 +54,10 @@ def plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rebuilt(value: Any, compiled: Callable[[types.FunctionType], Any], made: dict[Callable[..., Any], Any]) -> Any:
-    """What `compiled` makes of a function's plain Python version, in which all that it calls is rebuilt likewise.
+    """A copy of a function that `compiled` has made, in which all functions that it calls are such copies, too.
 
-    `made`, by source, takes the place of what would be rebuilt, and keeps what was. Anything but a function, or a tuple
-    that may hold some, stays as it is.
+    `made` holds the copies by source: those in it are used, new ones are added. Tuples are searched for functions; any
+    other value stays as it is.
     """
     if type(value) is tuple:
         return tuple(rebuilt(item, compiled, made) for item in value)
@@ -95,8 +95,8 @@ def _names(code: types.CodeType) -> list[str]:
 def fingerprint(*functions: Callable[..., Any] | None) -> str:
     """A name for what the functions compute: their code and that of all they call, with every constant used.
 
-    numba's own cache looks at one source file's date alone, so it misses a changed helper or constant in
-    another file, and takes two games made from one factory for the same.
+    numba's own cache looks only at the date of one source file. It misses a changed helper or constant in another
+    file, and takes two games made by one factory for the same.
     """
     digest = hashlib.sha256()
     seen: dict[int, int] = {}
@@ -140,7 +140,7 @@ def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
 
 
 def _digest_attributes(digest: Any, module: types.ModuleType, names: list[str], seen: dict[int, int]) -> None:
-    """What a function may reach as `module.name`: other compiled functions and constants."""
+    """Adds the compiled functions and constants that a function may reach as `module.name`."""
     for name in names:
         value = getattr(module, name, None)
         if hasattr(value, "py_func") or isinstance(

@@ -1,4 +1,4 @@
-"""What a game fills in, and `Position`, the checked and immutable face of it for people.
+"""The interface that a game fills in, and `Position`, a checked and immutable position for people and players.
 
 Write the rules once as scalar functions (see `Rules`), name them in a `Game`, and every engine of the
 framework can run them. The search never pays for the checks that `Position` makes.
@@ -153,11 +153,11 @@ class Game:
         return replace(self.rules, **made)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs to make the same game."""
+        """The attributes that another process needs to make the same game."""
         return {name: value for name, value in vars(self).items() if name not in ("plain_rules", "loaded")}
 
     def mover(self, state: np.ndarray, alternating: int) -> int:
-        """Who moves at `state`: the rules' own answer, or `alternating` where players take turns."""
+        """The player to move at `state`: the answer of the rules, or `alternating` where players take turns."""
         if self.plain_rules.to_play is None:
             return alternating
         with np.errstate(over="ignore"):

@@ -1,8 +1,7 @@
-"""How a game is spoken of in the Go Text Protocol: its name, its board, and what its actions are called there.
+"""Names in the Go Text Protocol: of a game, of its board's size, and of its actions.
 
 https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. The first player is black. A vertex is the
-game's own notation in capitals, as D4, unless the game says otherwise (`gtp_words` in its module, or in a file `gtp.py`
-beside it); it means the legal action that is called so.
+game's own notation in capitals, as D4, unless the game's SPEC says otherwise (`gtp_vertex`, `gtp_words`).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from alphazero.errors import IllegalAction
 from alphazero.game import Game, Position
 
 COLOURS = ("black", "white")
-"""Of the first and of the second player."""
+"""The first player's and the second player's."""
 
 
 def _same(word: str) -> str:
@@ -23,19 +22,19 @@ def _same(word: str) -> str:
 
 @dataclass(frozen=True)
 class GtpWords:
-    """One game's words."""
+    """The words for one game."""
 
     name: str
-    """For `set_game`, as engines write it; capitals do not matter."""
+    """The name for `set_game`, as engines write it; capitals do not matter."""
     rows: int
     columns: int
     komi: float | None = None
-    """What white gets for moving second, in the games that have it."""
+    """The points that white gets for moving second, in games that have a komi."""
     vertex_of: Callable[[str], str] = _same
     """From an action in the game's notation to its vertex; capitals do not matter."""
 
     def vertex(self, position: Position, action: int) -> str:
-        """What an action is called at `position`: D4, or pass in small letters, as some engines insist."""
+        """The vertex of an action at `position`: D4, or pass in small letters, on which some engines insist."""
         word = self.vertex_of(position.format(action))
         return "pass" if word.lower() == "pass" else word.upper()
 
@@ -48,7 +47,7 @@ class GtpWords:
 
 
 def default_words(game: Game) -> GtpWords:
-    """Of a game that says nothing: the network's planes are its board."""
+    """The words for a game that declares none: its board is as large as the network's planes."""
     _, rows, columns = game.observation_shape
     return GtpWords(game.name, rows, columns)
 

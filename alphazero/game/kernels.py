@@ -143,7 +143,7 @@ def _to_canonical(state, image, canonical):
 
 
 def _keep(state, image, canonical):
-    """As `_to_canonical`, in a game without mirror images."""
+    """Does the work of `_to_canonical` in a game without mirror images."""
     for word in range(len(state)):
         canonical[word] = state[word]
     return 0
@@ -184,7 +184,7 @@ class Kernels:
         self.scope: dict[str, Any] = {"heuristic": _no_heuristic, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules}
         self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
         self._made: dict[Callable[..., Any], Any] = {}
-        """What the kernels call, compiled, by source."""
+        """The compiled functions that the kernels call, by source."""
 
     def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
         """The template with this game's rules; `helpers` are templates that it calls, by name less the underscore."""
@@ -236,10 +236,10 @@ class Kernels:
         return self.bind(_canonicalize, _to_canonical)
 
     def canonical(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What networks are asked about instead of `uint64[n, K]`: the smallest of each state's mirror images.
+        """`(states uint64[n, K], symmetries int64[n])`: the smallest mirror image of each state, for the network.
 
-        And `int64[n]`: by which symmetry s it is one, so that its action a is the state's own `symmetries[1][s, a]`.
-        States come back as they are where the game has no `transform`.
+        `symmetries` says which symmetry s led to the image: its action a is the state's own `symmetries[1][s, a]`.
+        In a game without `transform`, each state is its own image.
         """
         states, symmetries = states.copy(), np.zeros(len(states), np.int64)
         if self.canonicalize is not None:
@@ -259,7 +259,7 @@ class Kernels:
         return planes
 
     def winning_actions(self, states: np.ndarray, legal_masks: np.ndarray) -> np.ndarray:
-        """`bool[n, A]`: what wins at once in `states uint64[n, K]`, `legal_masks bool[n, A]`."""
+        """`bool[n, A]`: the actions that win at once in `states uint64[n, K]`, `legal_masks bool[n, A]`."""
         wins = np.empty(legal_masks.shape, bool)
         self.find_wins(states, legal_masks, np.empty(states.shape[1], states.dtype), wins)
         return wins

@@ -1,7 +1,7 @@
 """Games whose positions are Python objects, such as those of a wrapped library: slower, but nothing else changes.
 
-A state's words hold the actions played so far. They say all about a position, so that they can be stored, compared and
-sent elsewhere like the states of any game; the objects behind recent ones are remembered, others are played anew.
+A state's words hold the actions played so far, so states can be stored, compared and sent like those of any game. The
+objects behind recent states are remembered; older ones are made again by playing the actions.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from alphazero.game.board import Clicks, clicks_by_difference
 from alphazero.game.game import Game, Position, Rules
 
 REMEMBERED = 1 << 16
-"""Positions that are remembered at least, fewer of long games, whose objects are large; twice as many at most."""
+"""At least so many positions are remembered, and at most twice as many; fewer in long games."""
 REMEMBERED_PLIES = 1 << 22
-"""The same in plies of all their histories."""
+"""The remembered positions have at most about so many plies in all: objects of long games are large."""
 
 Object = TypeVar("Object")
 
@@ -55,11 +55,11 @@ class PythonGame(Game, Generic[Object]):
 
     @abstractmethod
     def player(self, position: Object) -> int:
-        """Who moves, 0 or 1; also at the end."""
+        """The player to move, 0 or 1; asked of finished games, too."""
 
     @abstractmethod
     def planes(self, position: Object) -> np.ndarray:
-        """What the network sees, `observation_shape`."""
+        """The network's view of a position, of shape `observation_shape`."""
 
     def prepare(self) -> None:
         """Makes the rules, once the sizes are known."""

@@ -27,23 +27,23 @@ class GameRecord:
     """
 
     game: str
-    """What was played: the name by which it is loaded."""
+    """The name by which the game is loaded."""
     number: int
-    """In the match, from 0; games 2i and 2i + 1 begin with the same opening."""
+    """The game's number in the match, from 0; games 2i and 2i + 1 begin with the same opening."""
     contestants: tuple[str, str]
     """The first player's and the second player's, with their settings."""
     opening: tuple[str, ...]
     """The moves before the contestants took over."""
     moves: tuple[str, ...]
-    """The contestants' moves."""
+    """The moves that the contestants chose."""
     result: str
     """`1-0`, `0-1` or `1/2-1/2`, seen by the first player; `*` for a game that goes on."""
     seconds: tuple[float, float]
     """Time that each player took, its share of the time for all games that were searched at once."""
     seed: int
-    """Of the match."""
+    """The seed of the match."""
     forfeit: str = ""
-    """Who gave the game up before its end and why; "" if nobody did."""
+    """The player who gave the game up before its end, and the reason; "" if nobody did."""
 
     def positions(self, game: Game) -> list[Position]:
         """All positions from the start to the end; raises IllegalAction."""
@@ -78,7 +78,7 @@ def _lines(records: Sequence[GameRecord]) -> bytes:
 
 
 def read_records(path: Path) -> list[GameRecord]:
-    """What `write_records` wrote; raises InputError with the line that is wrong."""
+    """The games that `write_records` wrote; raises InputError that names the wrong line."""
     try:
         lines = read_bytes(path, MAX_BYTES).splitlines()
     except OSError as error:

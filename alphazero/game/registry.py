@@ -8,7 +8,7 @@ A name is one of these:
     chess                         offered by an installed package under the entry point group `alphazero.games`
     openspiel:hex(board_size=5)   a game of OpenSpiel's
 
-A class of alpha-zero-general's kind will do as well as a `Game`.
+A class with the interface of alpha-zero-general is taken as well as a `Game`.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def load_named(name: str, where: str) -> LoadedGame:
 def of(game: str | LoadedGame | Game | type | Any) -> LoadedGame:
     """The game behind a name, a class, or an object of one, with its parts; raises as `load` does.
 
-    A class or an object of alpha-zero-general's kind will do, too. A game that was loaded before comes back with the
-    parts that it had.
+    A class or an object with the interface of alpha-zero-general is taken, too. A game that was loaded before keeps
+    its parts.
     """
     if isinstance(game, LoadedGame):
         return game
@@ -250,7 +250,7 @@ def _load_class(
 
 
 def _as_game(made: Any, title: str) -> Game:
-    """A game as it is, or an object of alpha-zero-general's kind as a game of that name."""
+    """A game as it is, or an object with the interface of alpha-zero-general as a game of that name."""
     if isinstance(made, Game):
         if not isinstance(getattr(made, "name", None), str):
             raise GameError(f'{title} must have a `name`, the word for it on the command line, as name = "my_game"')
@@ -269,7 +269,7 @@ def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | N
 def _spec_of(cls: type) -> tuple[GameSpec, ModuleType]:
     """The SPEC of the class's module, or of the package if it is for that class, and the module that holds it.
 
-    Else a module's own functions are the parts, those that bear the names of parts.
+    Without a SPEC, the module's own functions `presets`, `make_net` and so on are the parts.
     """
     module = sys.modules[cls.__module__]
     package = sys.modules.get(module.__name__.rpartition(".")[0])

@@ -91,7 +91,7 @@ class LoadedGame:
     presets: Callable[[], Mapping[str, RunConfig]]
     """The settings of a run by preset name: `quick`, `standard`, `strong`."""
     make_net: Callable[[Game, Mapping[str, Any]], NeuralNet]
-    """As in GameSpec, and so are those below that it has, too."""
+    """A fresh network: see GameSpec, also for the other parts."""
     make_benchmark: Callable[[Game], Callable[[Player], dict[str, float]]] | None = None
     load_again: Callable[[], LoadedGame] | None = None
     """Makes the same game in another process; None if that cannot be done."""

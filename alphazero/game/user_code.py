@@ -1,6 +1,6 @@
 """Modules that users write: found by path or by name, and what they get wrong said in one sentence.
 
-To import a module is to run it: only for names that the user has typed, never for what a file says.
+To import a module is to run it, so only names that the user has typed are imported, never names from a file.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _add_to_path(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def naming(what: str, error: type[InputError]) -> Iterator[None]:
-    """Turns whatever somebody else's module raises into one sentence, an `error`, that says where."""
+    """Turns any exception of a user's module into an `error`: one sentence with the file and the line."""
     try:
         yield
     except Terminated:

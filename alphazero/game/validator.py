@@ -1,4 +1,4 @@
-"""Does a game keep the laws of `Game`? Plays random games by its rules and checks every law at every position.
+"""Plays random games by a game's rules and checks the laws of `Game` at every position.
 
 The rules run as plain Python first, where numpy finds each index that is out of range; only rules that pass are
 compiled, and compared with it.
@@ -30,7 +30,7 @@ FOLLOWED = 5
 
 @dataclass
 class Findings:
-    """What the games have shown."""
+    """Facts about the games that were played."""
 
     num_games: int = 0
     num_positions: int = 0
@@ -41,13 +41,13 @@ class Findings:
     outcomes: Counter[int] = field(default_factory=Counter)
     """Games by their outcome for the first player."""
     last_mover_won: list[bool] = field(default_factory=list)
-    """For every game that was won: by the player of its last ply."""
+    """For every won game: the player who made its last ply has won."""
     plies_per_second: float = 0.0
-    """By plain Python, checks left out."""
+    """Plies a second of the plain Python rules alone, without the checks."""
     compiled_per_second: float | None = None
     """Positions described, observed and played a second on one core; None where numba cannot compile the rules."""
     warnings: list[str] = field(default_factory=list)
-    """What no law forbids, but is hardly meant."""
+    """Oddities that break no law, but are probably mistakes."""
     end: str = ""
     """A position in which a game was won, with its winner."""
     example: str = ""
@@ -90,7 +90,7 @@ class _Check(Laws):
     def __init__(self, game: Game):
         super().__init__(game)
         self.deadline = time.monotonic() + SECONDS
-        """What takes long and can be left out is left out from then on."""
+        """The time from which slow checks that are not essential are skipped."""
 
     def play_one(self, rng: np.random.Generator, findings: Findings, seen: np.ndarray) -> list[tuple[np.ndarray, int]]:
         """One random game; returns its positions with their movers, and marks in `seen bool[A]` what was legal."""
@@ -253,7 +253,7 @@ def _advise(findings: Findings) -> None:
 
 
 def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
-    """What the compiled rules say of the same positions, and how fast."""
+    """Compares the compiled rules with plain Python at the same positions, and measures their speed."""
     if not game.compiled:
         return
     kernels = Kernels(game)

@@ -124,7 +124,7 @@ def is_odd(word):
 
 @njit
 def observe(state, planes):
-    """What the network sees; row 0 is the top.
+    """Writes the network's planes; row 0 is the top.
 
     Own stones; the opponent's; empty squares that would complete four for the mover, and for the opponent; the rows
     that are the mover's when columns fill up in turns (the first, third and fifth from below for the first player,

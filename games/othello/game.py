@@ -36,7 +36,7 @@ CORNER, BESIDE_CORNER, DIAGONAL_TO_CORNER, EDGE = 25, -5, -10, 2
 
 @njit
 def count_bits(word):
-    """How many bits of a uint64 are 1."""
+    """The number of bits of a uint64 that are 1."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

@@ -1,7 +1,7 @@
 """Game classes with the interface of alpha-zero-general, unmodified: `--game PATH/TO/Module.py:ClassName`.
 
 Such a class has a board, player 1 or -1, and the methods below; arguments of its constructor follow in brackets, as in
-`othello/OthelloGame.py:OthelloGame(6)`. It runs at the speed of Python. What it gets wrong is said, not guessed at.
+`othello/OthelloGame.py:OthelloGame(6)`. It runs at Python speed. Errors in the class are reported with their line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METHODS = (
     "getCanonicalForm", "getSymmetries", "stringRepresentation",
 )  # fmt: skip
 PLIES_PER_ACTION = 4
-"""A game may last so many plies for each of its actions and cells; the interface has no word for it."""
+"""A game may last so many plies for each of its actions or cells; the interface does not say how long games are."""
 LEAST_PLIES, MOST_PLIES = 256, 2048
 DRAW = 0.5
 """`getGameEnded` gives 1 or -1 for a win or a loss, 0 while the game goes on, and something small for a draw."""
@@ -39,7 +39,7 @@ LOOKED_AHEAD = 4
 
 
 def fits(cls: type) -> bool:
-    """The class has the methods of the interface, and is not only it."""
+    """The class has all methods of the interface and defines some of them itself."""
     return all(callable(getattr(cls, name, None)) for name in METHODS) and any(name in vars(cls) for name in METHODS)
 
 
@@ -48,7 +48,7 @@ class Node(NamedTuple):
 
     board: Any
     player: int
-    """Who moves, 1 or -1."""
+    """The player to move, 1 or -1."""
     canonical: Any
     """The board as the player to move sees it."""
 
@@ -134,7 +134,7 @@ class GeneralGame(PythonGame[Node]):
 
     @property
     def _axis(self) -> int:
-        """Of the planes of a board of three dimensions."""
+        """The axis of the planes in a board of three dimensions."""
         return 0 if self._planes_first else 2
 
     def _node(self, board: Any, player: int) -> Node:
@@ -150,10 +150,10 @@ class GeneralGame(PythonGame[Node]):
         return valid
 
     def _ended(self, position: Node) -> float:
-        """What the game's end is worth to the player to move; 0 while it goes on.
+        """The value of the game's end for the player to move; 0 while the game goes on.
 
-        As that project's search does, this asks about the mover's own view, for player 1: some classes answer for
-        player 1 always. Where both players see one board, only the player can tell whose answer is wanted.
+        getGameEnded gets the mover's canonical board and player 1, as in that project's own search: some classes always
+        answer for player 1. Where both players have the same canonical board, it gets the board and the mover.
         """
         if not self._has_views:
             return self._ended_for(position.board, position.player)
@@ -222,7 +222,7 @@ class GeneralGame(PythonGame[Node]):
         self._symmetries = self._find_symmetries()
 
     def _find_symmetries(self) -> tuple[np.ndarray, np.ndarray]:
-        """What getSymmetries does to a board of different numbers; the identity alone if that is no permutation."""
+        """The permutations that getSymmetries makes of a board of different numbers; else the identity alone."""
         _, height, width = self.observation_shape
         cells, actions = np.arange(height * width), np.arange(self.num_actions)
         identity = cells[None], actions[None]
@@ -272,7 +272,7 @@ def _copied(board: Any) -> Any:
 
 @contextmanager
 def _same_random_numbers(seed: int) -> Iterator[None]:
-    """In here, what draws from Python's or numpy's global generator draws the same each time."""
+    """Inside, the global generators of Python and numpy give the same numbers each time."""
     before, numpy_before = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)

@@ -1,6 +1,6 @@
 """Any fitting game of OpenSpiel, unmodified: `--game "openspiel:breakthrough(rows=6,columns=6)"`.
 
-Fitting is what has two players in turn, no chance, nothing hidden, and a zero-sum result at the end. Needs
+A fitting game has two players who move in turn, no chance, nothing hidden, and a zero-sum result at the end. Needs
 `pip install -e ".[openspiel]"`. The rules run at the speed of Python.
 """
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "openspiel:"
 TWO_PLAYERS = "it must have two players"
 MOST_PLIES = 512
-"""Longer games count as draws: some games of OpenSpiel may go on for thousands of plies."""
+"""Longer games end there as draws: some games of OpenSpiel may go on for thousands of plies."""
 
 
 class OpenSpielGame(PythonGame[Any]):
@@ -93,7 +93,7 @@ class OpenSpielGame(PythonGame[Any]):
         return str(self.object_of(state)).rstrip("\n")
 
     def format_action(self, action: int, state: np.ndarray) -> str:
-        """In OpenSpiel's words, less the spaces; by its number where two actions are called alike."""
+        """The action's name in OpenSpiel without spaces; its number where two actions have the same name."""
         names = self._names(state)
         return names.get(action, str(action))
 
@@ -111,7 +111,7 @@ class OpenSpielGame(PythonGame[Any]):
 
 
 def gtp_words(game: Game) -> GtpWords:
-    """In the Go Text Protocol: B_h8 is H8, for OpenSpiel says who plays it. Raises GameError for handicap stones."""
+    """The game's words in the Go Text Protocol: OpenSpiel's B_h8 is H8. Raises GameError for handicap stones."""
     assert isinstance(game, OpenSpielGame)
     parameters = game.game.get_parameters()
     if parameters.get("handicap"):
