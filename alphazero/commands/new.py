@@ -109,17 +109,17 @@ def test_it_keeps_all_laws():
 
 
 def test_three_in_a_row_win():
-    position = CLASS().position_from_text("a1 a2 b1 b2 c1")
+    position = CLASS().position("a1 a2 b1 b2 c1")
     assert position.terminal and position.outcome == 1  # the first player has won
 
 
 def test_three_in_a_column_win():
-    position = CLASS().position_from_text("a1 b1 a2 b2 c4 b3")
+    position = CLASS().position("a1 b1 a2 b2 c4 b3")
     assert position.terminal and position.outcome == -1  # the second player has won
 
 
 def test_a_game_goes_on_without_a_line():
-    assert not CLASS().position_from_text("a1 a2 b1 b2 d1").terminal
+    assert not CLASS().position("a1 a2 b1 b2 d1").terminal
 '''
 
 

@@ -138,10 +138,6 @@ class Game:
         """The moves of a text; override it in a game whose moves need no spaces or commas between them."""
         return text.replace(",", " ").split()
 
-    def position_from_text(self, text: str) -> Position:
-        """The same as `position`."""
-        return self.position(text)
-
     @cached_property
     def plain_rules(self) -> Rules:
         """The rules as plain Python functions."""

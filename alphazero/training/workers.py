@@ -63,6 +63,12 @@ class RunPlan:
         if self.deterministic and len(self.devices) > 1:
             raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")
 
+        if len(self.devices) > 1 and self.loaded.load_again is None:
+            raise InvalidSetting(
+                f"{_cannot_be_imported(self.loaded)}, and each further device needs one: choose one device, or put the "
+                "game into a module"
+            )
+
     @property
     def threads_each(self) -> int:
         """Processor threads for each device."""
@@ -107,6 +113,8 @@ class Workers:
         self._network_rate = len(plan.devices) * rate
         # rules that run as Python would take turns on threads
         beside = plan.loaded.game.compiled or self._total == 1 or plan.loaded.load_again is None
+        if beside and self._total > 1 and not plan.loaded.game.compiled:
+            logger.warning("%s, so its games share this one, which is slower", _cannot_be_imported(plan.loaded))
         self.all: list[Worker] = []
         if beside:
             threads, slots = as_many_as_fit(lambda most: self._make_threads(evaluators, most), slots)
@@ -241,6 +249,10 @@ class Workers:
             game_stride=self._total, value_targets=plan.value_targets,
         )  # fmt: skip
         return ChildProcess(settings, self._stop)
+
+
+def _cannot_be_imported(loaded: LoadedGame) -> str:
+    return f"{loaded.name} is defined where other processes cannot import it"
 
 
 def _raise_first(parts: Sequence[Future[None]]) -> None:

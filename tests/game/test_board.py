@@ -181,7 +181,7 @@ def test_policies_and_values_are_shown_at_every_action_that_has_some(game: Game)
 
 
 def played(name: str, text: str) -> Position:
-    return kernels_by_name(name).game.position_from_text(text)
+    return kernels_by_name(name).game.position(text)
 
 
 def clicks_of(position: Position) -> dict[tuple[int, ...], str]:
@@ -276,14 +276,14 @@ def test_a_new_game_has_a_board_for_nothing(tmp_path):
     game = template_game(tmp_path)
     assert [cell.name for cell in game.board.cells[:5]] == ["a1", "b1", "c1", "d1", "a2"]
     assert [label.text for label in game.board.labels] == [*"1234", *"abcd"]
-    position = game.position_from_text("a1 b2")
+    position = game.position("a1 b2")
     assert {(piece.cell, piece.player) for piece in position.view.pieces} == {(0, 0), (5, 1)}
     assert clicks_of(position)[15,] == "d4" and len(position.view.clicks) == 14
     assert set("1234abcd") <= set(texts(position.svg()))
 
 
 def test_a_game_without_a_board_is_drawn_as_its_text():
-    position = DoubleMove().position_from_text("1 2")
+    position = DoubleMove().position("1 2")
     assert position.game.board.cells == ()
     assert [(click.cells, click.name) for click in position.view.clicks] == [((), "1"), ((), "2"), ((), "3")]
     words = " ".join(texts(position.svg())).replace("\u00a0", " ")

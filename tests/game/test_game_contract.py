@@ -460,7 +460,7 @@ def test_a_game_in_notation_leads_to_the_same_position(game: Game):
     plies = random_game(game, seed=6)
     words = [before.format(after.actions[-1]) for before, after in itertools.pairwise(plies)]
     for separator in (" ", ", "):
-        assert game.position_from_text(separator.join(words)).actions == plies[-1].actions
+        assert game.position(separator.join(words)).actions == plies[-1].actions
 
 
 def test_a_board_is_printable_text_of_at_most_100_columns(kernels: Kernels):

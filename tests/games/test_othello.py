@@ -96,7 +96,7 @@ def test_the_end(drawing: str, outcome: int):
 
 
 def test_the_network_sees_discs_moves_and_the_board():
-    planes = OTHELLO.position_from_text("d3").observation
+    planes = OTHELLO.position("d3").observation
     assert [int(plane.sum()) for plane in planes] == [1, 4, 3, 3, 0, 64]
     assert planes[0, 4, 4] == 1  # e5, all that O has left
     assert {(int(r), int(c)) for r, c in np.argwhere(planes[2])} == {(2, 2), (2, 4), (4, 2)}  # c3, e3, c5

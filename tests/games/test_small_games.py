@@ -15,7 +15,7 @@ from tests.game.perft import count_games
 
 
 def play(game: str, text: str) -> Position:
-    return registry.load(game).game.position_from_text(text)
+    return registry.load(game).game.position(text)
 
 
 def drawn(position: Position) -> str:

@@ -32,7 +32,7 @@ FINISHED = {
 
 
 def play(text: str) -> Position:
-    return GAME.position_from_text(text)
+    return GAME.position(text)
 
 
 def drawn(position: Position) -> str:

@@ -78,7 +78,7 @@ def open_function(file, name, settings=""):
 
 
 def choose(player, *texts):
-    positions = [TIC_TAC_TOE.game.position_from_text(text) for text in texts]
+    positions = [TIC_TAC_TOE.game.position(text) for text in texts]
     plies = np.array([position.ply for position in positions])
     states = np.stack([position.state for position in positions])
     return player.select_actions(states, np.arange(len(positions)), plies).tolist()
@@ -93,7 +93,7 @@ def test_it_sees_a_batch_of_boards(file):
     player = open_function(file, "prefer_last")
     choose(player, "a1 b2", "")
     (seen,) = player._evaluates[0]._function.__globals__["seen"]
-    positions = [TIC_TAC_TOE.game.position_from_text(text) for text in ("a1 b2", "")]
+    positions = [TIC_TAC_TOE.game.position(text) for text in ("a1 b2", "")]
     assert isinstance(seen, torch.Tensor) and seen.dtype == torch.float32
     assert np.array_equal(seen.numpy(), np.stack([position.observation for position in positions]))
 

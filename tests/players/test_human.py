@@ -51,7 +51,7 @@ def types(monkeypatch):
 
 
 def test_a_human_is_asked_again_until_the_action_is_legal(types, capsys):
-    position = TIC_TAC_TOE.game.position_from_text("a1 b2")
+    position = TIC_TAC_TOE.game.position("a1 b2")
     types("z9", "a1", "", " C3 ")
     assert human().choose(position, 0) == 8
     assert capsys.readouterr().out.count("b1, c1, a2, c2, a3, b3, c3") == 4  # at first and after each wrong answer
@@ -68,7 +68,7 @@ def test_a_human_sees_whose_turn_it_is_where_a_player_moves_twice(types, capsys)
     game = DoubleMove()
     player = HumanPlayer(game, human()._adviser, None, 1)
     types("2")
-    assert player.choose(game.position_from_text("3 1"), 0) == 1  # the second player has taken one and moves again
+    assert player.choose(game.position("3 1"), 0) == 1  # the second player has taken one and moves again
     shown = capsys.readouterr().out
     assert "pile 8, first player 3, second player[1]" in shown and "Player 2:" in shown and "plays" not in shown
 
@@ -80,12 +80,12 @@ def test_a_human_is_told_what_the_other_one_played_and_where(types, capsys):
     shown = capsys.readouterr().out
     assert "plays" not in shown and "[" not in shown
     types("c3")
-    human().choose(game.position_from_text("a1 b2"), 0)
+    human().choose(game.position("a1 b2"), 0)
     shown = capsys.readouterr().out
     assert "Player 2 plays b2\n\n 1 X . .\n 2 .[O].\n 3 . . .\n" in shown
     types("3 1")  # nothing of his own yet: all is the other's
     with pytest.raises(HumanLeft):
-        human().choose(game.position_from_text("a1"), 0)
+        human().choose(game.position("a1"), 0)
     assert "Player 1 plays a1\n\n 1[X]. .\n" in capsys.readouterr().out
 
 
@@ -105,7 +105,7 @@ def test_undo_takes_back_ones_own_move_and_the_answer(types, capsys):
     for text, ply in (("a1 b1", 0), ("a1 b1 c1", 1), ("a1 b1 c1 a2", 2)):
         types("undo")
         with pytest.raises(TakeBack) as caught:
-            human().choose(TIC_TAC_TOE.game.position_from_text(text), 0)
+            human().choose(TIC_TAC_TOE.game.position(text), 0)
         assert caught.value.ply == ply
 
 
@@ -132,7 +132,7 @@ def test_the_arena_goes_back_and_the_game_goes_on(types):
 
 
 def test_a_hint_comes_from_the_opponent_if_it_searches_and_can_be_played(types, capsys):
-    position = CONNECT_4.game.position_from_text("1 2 1 2 1 2")
+    position = CONNECT_4.game.position("1 2 1 2 1 2")
     player = human(CONNECT_4)
     types("hint", "1")
     assert player.choose(position, 0) == 0
@@ -149,7 +149,7 @@ def test_a_hint_comes_from_the_opponent_if_it_searches_and_can_be_played(types, 
 
 def test_the_solver_tells_the_truth(types, capsys):
     types("eval", "1")
-    human(CONNECT_4).choose(CONNECT_4.game.position_from_text("4 4 3 3"), 0)  # 4 4 3 3 5 or 2: wins with the next one
+    human(CONNECT_4).choose(CONNECT_4.game.position("4 4 3 3"), 0)  # 4 4 3 3 5 or 2: wins with the next one
     shown = capsys.readouterr().out
     told = dict(re.findall(r"^  (\d) +(.*)$", shown, re.MULTILINE))
     assert told["5"] == told["2"] == "wins in 2" and len(told) == 7
@@ -191,7 +191,7 @@ def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
     player = human()
     player.meet(open_contestant("greedy", TIC_TAC_TOE, seed=1, threads=1))
     types("save", f"save {tmp_path / 'none' / 'x'}", f"save {file}", "c3")
-    assert player.choose(TIC_TAC_TOE.game.position_from_text("a1 b2 b1"), 3) == 8
+    assert player.choose(TIC_TAC_TOE.game.position("a1 b2 b1"), 3) == 8
     shown = capsys.readouterr().out
     assert "save takes the name of a file" in shown and "save takes a file in a folder that exists" in shown
     (record,) = read_records(file)

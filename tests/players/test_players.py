@@ -92,14 +92,14 @@ def test_minimax_refuses_a_depth_out_of_range(depth):
     [("connect4", "1 2 1 2 1 2", "1"), ("connect4", "4 1 4 1 4", "4"), ("tictactoe", "a1 b1 a2 b2", "a3")],
 )
 def test_greedy_and_search_take_a_win_or_the_only_block(name, text, action):
-    position, kernels = GAMES[name].position_from_text(text), KERNELS[name]
+    position, kernels = GAMES[name].position(text), KERNELS[name]
     search = SearchPlayer("mcts", kernels, [playouts(kernels, 1)], CONFIG, seed=1)
     for player in (GreedyPlayer(kernels, 1), search):
         assert set(select(player, [position] * 20)) == {position.parse(action)}
 
 
 def test_random_takes_every_legal_action_equally_often():
-    position = GAMES["tictactoe"].position_from_text("a1 b1 c1")
+    position = GAMES["tictactoe"].position("a1 b1 c1")
     counts = Counter(select(RandomPlayer(KERNELS["tictactoe"], 1), [position] * 6000))
     assert sorted(counts) == position.legal_actions
     assert all(abs(count - 1000) < 150 for count in counts.values())  # five standard deviations
@@ -203,7 +203,7 @@ def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
 
 def test_sequential_halving_plays_its_winner():
     config = SearchConfig(num_simulations=32, gumbel_actions=7, noise_fraction=0.0)
-    position, kernels = GAMES["connect4"].position_from_text("1 2 1 2 1 2"), KERNELS["connect4"]
+    position, kernels = GAMES["connect4"].position("1 2 1 2 1 2"), KERNELS["connect4"]
     assert select(SearchPlayer("mcts", kernels, [playouts(kernels, 1)], config, 1), [position]) == [0]
     # with Gumbel noise the winner varies, though the improved policy always likes the same action best
     noisy = SearchConfig(num_simulations=8, gumbel_actions=2, noise_fraction=0.25)

@@ -19,7 +19,7 @@ CONNECT_4 = registry.load("connect4")
 
 
 def analysed(text: str, contestant: str = "mcts:200"):
-    position = CONNECT_4.game.position_from_text(text)
+    position = CONNECT_4.game.position(text)
     return position, open_contestant(contestant, CONNECT_4, seed=1, threads=1).analysis().run(position)
 
 
@@ -135,7 +135,7 @@ def test_a_found_result_agrees_with_itself_and_the_rules():
 
 
 def test_a_win_is_proven_with_its_line():
-    position = CONNECT_4.game.position_from_text("4 4 5 5")
+    position = CONNECT_4.game.position("4 4 5 5")
     found = search_position(position, playouts(Kernels(CONNECT_4.game), 1), simulations=2000)
     assert found.proven and found.value == 1.0 and found.best in (2, 5)
     final = played(position, found.line)
@@ -144,6 +144,6 @@ def test_a_win_is_proven_with_its_line():
 
 
 def test_a_finished_game_is_refused():
-    over = CONNECT_4.game.position_from_text("1 2 1 2 1 2 1")
+    over = CONNECT_4.game.position("1 2 1 2 1 2 1")
     with pytest.raises(IllegalAction, match="game is over"):
         search_position(over, lopsided(CONNECT_4.game))

@@ -441,7 +441,7 @@ def test_a_cache_stays_within_its_memory(name: str):
 def test_a_win_at_once_is_seen_without_the_net():
     """By hand, X to move: a1 and c1 hold X, so b1 wins; elsewhere the net is asked."""
     net, kernels = FakeNet(), KERNELS["tictactoe"]
-    positions = [TICTACTOE.position_from_text(text) for text in ("a1 a2 c1 b2", "a1 a2 c1 b1")]
+    positions = [TICTACTOE.position(text) for text in ("a1 a2 c1 b2", "a1 a2 c1 b1")]
     states = states_of(positions)
     masks, _, _ = kernels.describe_all(states)
     evaluate = Evaluator(kernels, net, 16, sees_wins=True)
@@ -462,7 +462,7 @@ def test_a_win_at_once_is_found_however_little_the_net_thinks_of_it():
             priors[np.arange(len(priors)), 8 - legal_masks[:, ::-1].argmax(axis=1)] = 1  # the last free square
             return priors, np.full(len(priors), 0.5, F)
 
-    kernels, position = KERNELS["tictactoe"], TICTACTOE.position_from_text("a1 b2 c3 c1 a3")  # X threatens a2 and b3
+    kernels, position = KERNELS["tictactoe"], TICTACTOE.position("a1 b2 c3 c1 a3")  # X threatens a2 and b3
     values = []
     for sees_wins in (False, True):
         config = SearchConfig(num_simulations=20, noise_fraction=0.0, gumbel_actions=0)

@@ -340,7 +340,7 @@ def late_positions(game: Game, low: int) -> tuple[list[Position], np.ndarray]:
 
 def texts(cases: dict[str, list[tuple[str, str]]]) -> list[Any]:
     return [
-        pytest.param(GAMES[name].position_from_text(text), answer, id=f"{name}: {text}")
+        pytest.param(GAMES[name].position(text), answer, id=f"{name}: {text}")
         for name, rows in cases.items()
         for text, answer in rows
     ]
@@ -415,7 +415,7 @@ WIN_IN_3 = "2 3 2 1 4 1 3 4 3 3", "6 3 7 2 3 7 2 1", "6 2 5 5 5 4 6 4 3", "2 1 6
 @pytest.mark.parametrize("config", [BASE, replace(BASE, noise_fraction=0.25), replace(BASE, leaves_per_step=8)])
 @pytest.mark.parametrize(("moves", "simulations", "lines"), [(2, 800, WIN_IN_2), (3, 6000, WIN_IN_3)])
 def test_wins_in_two_and_three_moves_are_found_and_proven(moves, simulations, lines, config):
-    positions = [CONNECT4.position_from_text(text) for text in lines]
+    positions = [CONNECT4.position(text) for text in lines]
     exact = action_values(KERNELS["connect4"], 2 * moves - 1)(states_of(positions))
     sooner = action_values(KERNELS["connect4"], 2 * moves - 3)(states_of(positions))
     assert (exact.max(axis=1) > 1).all() and (sooner.max(axis=1) < 1).all()  # minimax knows the wins too
@@ -572,7 +572,7 @@ def test_leaves_in_flight_do_not_change_what_is_thought_good(leaves):
 
 def test_a_kept_tree_has_its_visits_and_gets_new_noise():
     config = replace(BASE, num_simulations=100, reuse_subtree=True, noise_fraction=0.25)
-    position = CONNECT4.position_from_text("4 4")
+    position = CONNECT4.position("4 4")
     search, result = run([position], config, planted(1))
     action = int(result.actions[0])
     child = int(search.tree.child[0, 0, action])
@@ -812,7 +812,7 @@ def test_the_gumbel_winner_has_the_best_score_of_the_most_visited(game):
 
 def test_gumbel_without_noise_is_deterministic():
     config = replace(BASE, num_simulations=32, gumbel_actions=4, noise_fraction=0.0)
-    position = CONNECT4.position_from_text("4 3")
+    position = CONNECT4.position("4 3")
     results = [run([position], config, planted(), np.array([number]), seed=number)[1] for number in range(6)]
     assert len({row_bytes(result, 0) for result in results}) == 1
     noisy = replace(config, noise_fraction=0.25)
@@ -845,7 +845,7 @@ def test_gumbel_with_leaves_in_flight_spends_its_budget_on_the_considered(leaves
 
 
 def test_before_the_first_simulation_the_prior_speaks():
-    position = CONNECT4.position_from_text("4 4 1 1 1 1 1 1")
+    position = CONNECT4.position("4 4 1 1 1 1 1 1")
     search = make_search(CONNECT4, BASE, planted(), 1)
     one = np.zeros(1, np.int64)
     search.start(one, position.state[None].copy(), one, one)
@@ -907,7 +907,7 @@ def grow_golden(name: str, others: int, row: int) -> list[dict[str, Any]]:
     game, count = GAMES[game_name], others + 1
     rng = np.random.default_rng()
     search = make_search(game, replace(BASE, **settings), planted(20), count)
-    position, played = game.position_from_text(moves), -1
+    position, played = game.position(moves), -1
     found = []
     for _ in range(num_plies):
         positions = random_positions(game, count, seed=int(rng.integers(1 << 30)))

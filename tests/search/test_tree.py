@@ -399,7 +399,7 @@ def test_a_move_keeps_the_oldest_nodes_and_the_search_goes_on():
 
 
 def test_a_move_that_was_never_searched_empties_the_tree():
-    position = CONNECT4.position_from_text("4 4 4")
+    position = CONNECT4.position("4 4 4")
     evaluate = planted(2, sharp=True)
     config = SearchConfig(num_simulations=6, c_puct=0.5, fpu_reduction=0.5, noise_fraction=0.0, reuse_subtree=True)
     search = searched(CONNECT4, [position], config, evaluate)

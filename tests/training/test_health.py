@@ -51,7 +51,7 @@ def spread(*shares: float) -> list[float]:
 
 
 def make_samples(texts: list[str], policies: list[list[float]], outcomes: list[float]) -> Samples:
-    states = np.array([TicTacToe().position_from_text(text).state for text in texts])
+    states = np.array([TicTacToe().position(text).state for text in texts])
     z = np.array(outcomes, np.float32)
     return Samples(states, np.array(policies, np.float32), z, np.zeros_like(z))
 

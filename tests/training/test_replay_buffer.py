@@ -17,7 +17,7 @@ KERNELS = Kernels(TicTacToe())
 
 def samples(texts: list[str], policies: list[int], z: list[float], q: list[float]) -> Samples:
     """Positions by their moves, one-hot policies."""
-    states = np.array([TicTacToe().position_from_text(text).state for text in texts])
+    states = np.array([TicTacToe().position(text).state for text in texts])
     return Samples(states, np.eye(9, dtype=np.float32)[policies], np.array(z, np.float32), np.array(q, np.float32))
 
 
@@ -77,7 +77,7 @@ def test_batches_go_round_all_positions_and_turn_them_consistently(kernels):
     game = TicTacToe()
     rng = np.random.default_rng(1)
     texts = ["", "a1", "b1", "a1 b2", "b1 a3", "c3 b2 a1"]
-    positions = [game.position_from_text(text) for text in texts]
+    positions = [game.position(text) for text in texts]
     actions = [int(rng.choice(position.legal_actions)) for position in positions]
     buffer = ReplayBuffer(kernels, ReplayConfig(merge=False))
     buffer.add(1, samples(texts, actions, [0.0] * 6, [0.1 * i for i in range(6)]))
@@ -120,7 +120,7 @@ def test_the_network_learns_from_the_positions_that_it_will_be_asked_about(merge
 
 def test_a_symmetry_turns_observation_mask_and_policy_alike():
     game = TicTacToe()
-    position = game.position_from_text("a1 b2 b1")
+    position = game.position("a1 b2 b1")
     found = samples(["a1 b2 b1"], [2], [1], [1])
     for symmetry in range(8):
         training_set = TrainingSet(KERNELS, found.states, found.policies, found.values)

@@ -36,6 +36,24 @@ def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(tmp_path:
     expect_the_same(run(tmp_path / "one", ["cpu"]), run(tmp_path / "two", ["cpu", "cpu"]))
 
 
+def test_a_game_that_other_processes_cannot_import_takes_one_device(tmp_path: Path):
+    made = type("Made", (type(registry.load("tictactoe").game),), {"__module__": "__main__"})
+    with pytest.raises(
+        InvalidSetting, match="tictactoe is defined where other processes cannot import it.* one device"
+    ):
+        RunPlan(registry.of(made), TINY, ["cpu", "cpu"], threads=2, seed=0, deterministic=False)
+    RunPlan(registry.of(made), TINY, ["cpu"], threads=2, seed=0, deterministic=False)
+
+
+def test_a_game_in_python_that_other_processes_cannot_import_plays_on_threads_and_says_so(tmp_path: Path, caplog):
+    made = type("Made", (type(registry.load("tictactoe").game),), {"__module__": "__main__", "compiled": False})
+    config = replace(TINY, generations=1)
+    plan = RunPlan(registry.of(made), config, ["cpu"], threads=2, seed=0, deterministic=False)
+    with RunFolder.create(tmp_path / "run", {}) as folder, Coach(plan, folder) as coach:
+        coach.run()
+    assert "cannot import it, so its games share this one" in caplog.text
+
+
 def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The candidate of the second generation takes over from a net of other sizes, in all processes."""
     run(tmp_path / "first", ["cpu"], generations=1)
