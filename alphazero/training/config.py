@@ -66,12 +66,19 @@ class RunConfig:
     cache_size: int = 1 << 20
     """Network evaluations cached by each thread, 60 bytes each for a small game; 256 MB at most."""
     net: NetConfig = field(default_factory=NetConfig)
+    """The size of the network."""
     search: SearchConfig = field(default_factory=SearchConfig)
+    """The search that chooses the moves of self-play."""
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    """The games that the network learns from."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
+    """The window of recent games that samples are drawn from."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    """The updates of the network."""
     gate: GateConfig = field(default_factory=GateConfig)
+    """The match that decides whether the new network takes over self-play."""
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    """The matches of the best network at the end of a run."""
 
     def __post_init__(self) -> None:
         check_ranges(self, generations=(1, math.inf), minutes=(0, 1e9), cache_size=(0, 1 << 26))

@@ -284,6 +284,7 @@ def test_help_shows_every_setting(capsys):
     flags = "game preset run resume generations minutes device threads seed deterministic search.num-simulations"
     for flag in (*flags.split(), "net.blocks", "gate.threshold", "learner.learning-rate"):
         assert f"--{flag}" in shown
+    assert ">>>" not in shown, "examples in Python belong into the documents alone"
 
 
 def test_a_new_folder_is_numbered_after_those_of_the_same_game_alone(tmp_path, monkeypatch):
