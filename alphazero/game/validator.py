@@ -24,6 +24,8 @@ CHECKED_WITH_SYMMETRIES = 200
 """Positions that are compared with all their images, at most."""
 SECONDS = 30.0
 """No more games are begun after so long."""
+BOARDS = 10
+"""Positions of the first game of which a picture is drawn, at most."""
 FOLLOWED = 5
 """Games that are played again in each of their mirror images."""
 
@@ -78,6 +80,7 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
         findings.never_legal = int((~seen).sum())
         check.symmetries(visited, rng)
         check.images(lines[:FOLLOWED], findings)
+        check.board(lines[0])
         check.line = []
     _advise(findings)
     _compare_compiled(game, check, visited, findings)
@@ -196,6 +199,18 @@ class _Check(Laws):
                 self._follow(line, symmetry, (state, image), player, (cells[symmetry], actions[symmetry]))
                 if time.monotonic() > self.deadline:
                     return
+
+    def board(self, line: list[int]) -> None:
+        """The positions of a game, or some of them in a long one, can be drawn, and clicks lead to legal actions."""
+        for ply in sorted(set(np.linspace(0, len(line), BOARDS, dtype=int).tolist())):
+            self.line = line[:ply]
+            position = self.game.position(self.line)
+            try:
+                position.svg()
+            except Exception as error:
+                note = " ".join(f"{type(error).__name__}: {error}".split())
+                law = "`board`, `pieces`, `clicks` and `winning_cells` must describe every position"
+                raise self.fail(law, position.state, position.to_play, note) from error
 
     def _follow(
         self,

@@ -9,10 +9,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from alphazero.errors import GameError
+from alphazero.errors import GameError, LawBroken
 from alphazero.game import Game, Piece, Position, cells_in_line, clicks_by_difference, registry
 from alphazero.game.adapters.alpha_zero_general import GeneralGame
 from alphazero.game.board import center, grid_cells
+from alphazero.game.validator import validate
 from tests.conftest import kernels_by_name
 from tests.game import general_games
 from tests.game.double_move_game import DoubleMove
@@ -318,6 +319,15 @@ def test_wrong_clicks_are_named(clicks, words):
 
     with pytest.raises(GameError, match=words):
         Broken().start().svg()
+
+
+def test_the_validator_names_a_position_whose_board_is_wrong():
+    class Broken(type(kernels_by_name("tictactoe").game)):
+        def pieces(self, position):
+            return [Piece(9, 0)] if position.ply == 2 else super().pieces(position)
+
+    with pytest.raises(LawBroken, match=r"`pieces`.* must describe every position \(IndexError"):
+        validate(Broken(), num_games=2)
 
 
 def test_names_are_escaped():
