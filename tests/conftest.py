@@ -1,7 +1,6 @@
-"""Fixtures for all tests: every registered game, its kernels, and the reference data beside the repository."""
+"""Fixtures for all tests: every registered game, and its kernels."""
 
 import functools
-from pathlib import Path
 
 import pytest
 
@@ -24,12 +23,3 @@ def game(request: pytest.FixtureRequest) -> Game:
 def kernels(game: Game) -> Kernels:
     """The kernels of `game`, compiled once per session."""
     return kernels_by_name(game.name)
-
-
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder of reference data, `../shared/data` from the repository's root; skips where it is missing."""
-    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"the reference data is not here: {folder} is missing")
-    return folder
