@@ -31,7 +31,7 @@ SIDE_BY_SIDE = 256
 
 @dataclass(frozen=True)
 class MatchResult:
-    """What the finished games of a match brought; every sequence is in the order of the games' numbers."""
+    """The finished games of a match; every sequence is in the order of the games' numbers."""
 
     games: tuple[int, ...]
     """Numbers of the finished games; the first contestant plays first in the even ones."""
@@ -42,13 +42,13 @@ class MatchResult:
     moves: tuple[int, int]
     """Actions that each contestant has chosen, in unfinished games too."""
     seconds: tuple[float, float]
-    """Time that each contestant took for them."""
+    """Seconds that each contestant took for them."""
     game_seconds: tuple[tuple[float, float], ...] = ()
-    """For each game, the share of that time that it took."""
+    """The same for each game."""
     opening_plies: int = 0
-    """Plies of every game that were drawn before the contestants took over."""
+    """Random plies at the start of every game."""
     forfeits: tuple[str, ...] = ()
-    """For each game, why the loser gave it up before its end; "" for one that was played out."""
+    """For each game the reason of the loser who gave it up; "" if it was played to its end."""
 
     @property
     def num_games(self) -> int:
@@ -110,7 +110,7 @@ class MatchResult:
         return first, second
 
     def as_dict(self) -> dict[str, Any]:
-        """What a run and a card keep of the match, seen by the first contestant."""
+        """The result for a run or a card, seen by the first contestant."""
         return {
             "games": self.num_games, "distinct_games": self.distinct_games,
             "wins": self.wins, "draws": self.draws, "losses": self.losses,
@@ -160,7 +160,7 @@ def play_match(
 
 
 def get_ready(kernels: Kernels, player: Player) -> None:
-    """Lets the player compile what it needs: that is no thinking, and none of its moves should take the time."""
+    """Lets the player compile its code, so that the time does not count as thinking about its first move."""
     if not isinstance(player, FollowingPlayer):
         player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
@@ -207,7 +207,7 @@ def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bo
 
 
 class _Match:
-    """The games in progress, one per row, and what came of the finished ones."""
+    """The games in progress, one per row, and the results of the finished ones."""
 
     def __init__(
         self, kernels: Kernels, players: tuple[Player, Player], numbers: Sequence[int], openings: list[Position]
@@ -228,7 +228,7 @@ class _Match:
                 player.meet(opponent)
 
     def seat_waiting_games(self) -> bool:
-        """Gives free rows to the games that wait; false when there is nothing left to play."""
+        """Gives free rows to waiting games; false when nothing is left to play."""
         for row in np.flatnonzero(self._games < 0):
             game = next(self._waiting, None)
             if game is None:
@@ -257,7 +257,7 @@ class _Match:
         return self._to_play ^ (self._games & 1)
 
     def _ask(self, index: int, rows: np.ndarray) -> np.ndarray:
-        """`int64[n]`: what the player chooses; -1 where the game does not go on from here."""
+        """`int64[n]`: the actions that the player chooses; -1 for a game that was forfeited or taken back."""
         player, states, games = self._players[index], self._states[rows], self._games[rows]
         plies = np.array([len(self._actions[row]) for row in rows], np.int64)
         begin = time.perf_counter()
@@ -301,7 +301,7 @@ class _Match:
         return None
 
     def _collect(self) -> None:
-        """Takes the games that are over out of their rows."""
+        """Moves finished games out of their rows."""
         _, terminal, values = self._kernels.describe_all(self._states)
         movers = self._contestants_to_move()
         for row in np.flatnonzero(terminal & (self._games >= 0)):

@@ -46,7 +46,7 @@ class Judgement:
     measures: Mapping[str, Measure]
 
     def figures(self, first_ply: int = 0, last_ply: int | None = None) -> dict[str, Any]:
-        """The number of positions at those plies, and each figure with its interval `[low, high]`, None without any."""
+        """The number of positions at these plies, and each figure with its interval `[low, high]`, or None."""
         found: dict[str, Any] = {}
         for name, measure in self.measures.items():
             last = measure.plies.max(initial=0) if last_ply is None else last_ply

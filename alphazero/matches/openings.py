@@ -1,4 +1,4 @@
-"""How the games of a match begin: mostly with random plies, each opening played twice with the players swapped.
+"""Openings of a match: mostly random plies, each opening played twice with the players swapped.
 
 - `random`: any position that is not over.
 - `balanced`: only positions that the game's own knowledge calls balanced: neither player wins if both are perfect.
@@ -21,11 +21,11 @@ from alphazero.game.spec import AreBalanced, LoadedGame
 
 KINDS = ("random", "balanced", "none")
 AT_ONCE = 64
-"""Positions of which it is asked together whether they are balanced."""
+"""Positions that one call checks for balance."""
 
 
 def find_filter(kind: str, loaded: LoadedGame) -> AreBalanced | None:
-    """What an opening of this kind must be, None if anything will do; raises InputError where nobody can tell."""
+    """The filter for openings of this kind, None if any will do; raises InputError where the game has none."""
     if kind not in KINDS:
         raise UnknownName("kind of openings", kind, KINDS)
     if kind != "balanced":
@@ -51,7 +51,7 @@ def describe_openings(kind: str, plies: int) -> str:
 
 
 def choose_openings(game: Game, num_pairs: int, seed: int, are_balanced: AreBalanced | None = None) -> list[Position]:
-    """Openings of the fewest plies, at least 2, that give every pair of games one of its own.
+    """Openings of the fewest plies, at least 2, that give every pair of games its own.
 
     Players without randomness repeat a game whose opening repeats. In a game too small for that, the most that there
     are of one length; raises InvalidSetting if none is balanced.

@@ -1,4 +1,4 @@
-"""What a match of two contestants comes to, as text and JSON."""
+"""The report of a match between two contestants, as text and JSON."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def describe(
 
 
 def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
-    """What the test says of the first contestant."""
+    """The verdict on the first contestant in words."""
     ratio, (low, high) = test.log_likelihood_ratio(result.pairs), test.bounds
     verdict = {
         "H1": f"H1 accepted: {name} is stronger by {test.elo1:g} points or more",
@@ -81,7 +81,7 @@ def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
 def as_json(
     contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None, openings: str = "random"
 ) -> dict[str, Any]:
-    """What `--json` writes."""
+    """The result for `--json`."""
     low, high = result.score_interval
     sides = (
         (result.wins, result.losses, result.score, [low, high]),
@@ -112,7 +112,7 @@ def as_json(
 
 
 def test_as_json(test: Sprt, result: MatchResult) -> dict[str, Any]:
-    """The test's verdict, `H0`, `H1` or null, and what it rests on."""
+    """The test's verdict, `H0`, `H1` or null, and the figures behind it."""
     return {
         "elo0": test.elo0,
         "elo1": test.elo1,

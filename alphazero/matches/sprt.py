@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from alphazero.errors import InvalidSetting
 
 PAIR_SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-"""What a pair can bring, in points a game."""
+"""The scores that a pair can have, in points per game."""
 LITTLE = 1e-3
 """Pairs added to each result that never came, so that no likelihood is 0."""
 
@@ -55,7 +55,7 @@ class Sprt:
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def log_likelihood_ratio(self, pairs: Sequence[int]) -> float:
-        """Of H1 over H0, for the number of pairs that brought 0, 1/2, 1, 3/2 and 2 points."""
+        """The log-likelihood ratio of H1 over H0; `pairs`: how many pairs brought 0, 1/2, 1, 3/2 and 2 points."""
         if sum(pairs) == 0:
             return 0.0
         counts = np.where(np.asarray(pairs) > 0, pairs, LITTLE)

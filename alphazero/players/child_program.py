@@ -1,4 +1,4 @@
-"""Programs of others that run beside ours: each in a group of its own, so that it is ended with its children."""
+"""Child processes: each runs in a process group of its own, so that it can be ended together with its children."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def start_program(command: list[str], stderr: int | IO[bytes]) -> subprocess.Pop
 
 
 def end_program(process: subprocess.Popen[str]) -> None:
-    """Ends what is left of the program and its children, at once."""
+    """Kills the program and its children at once."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):  # nobody is left
             os.killpg(process.pid, signal.SIGKILL)

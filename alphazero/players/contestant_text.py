@@ -58,7 +58,7 @@ def refuse_argument(parts: ContestantText) -> None:
 
 
 def number_setting(parts: ContestantText, name: str, default: float, low: float, high: float) -> float:
-    """The only setting that such a contestant takes."""
+    """The value of the only setting that the contestant takes."""
     for given in parts.settings:
         if given != name:
             raise UnknownName("setting", given, [name])
@@ -77,7 +77,7 @@ def whole_argument(parts: ContestantText, what: str, example: str) -> int:
 
 
 def parse_settings(parts: ContestantText, types: Mapping[str, type]) -> dict[str, Any]:
-    """The settings of a contestant, as their types have it."""
+    """The settings of a contestant, converted to their types."""
     values: dict[str, Any] = {}
     for name, text in parts.settings.items():
         if name not in types:
@@ -96,7 +96,7 @@ def _parse_setting(name: str, text: str, kind: type) -> int | float | bool:
 
 
 def _parse_whole(text: str) -> int:
-    """ValueError unless `text` is a whole number of a sane length."""
+    """The whole number in `text`; raises ValueError, also if it is very long."""
     if len(text) > 18:
         raise ValueError
     return int(text)

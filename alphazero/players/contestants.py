@@ -7,21 +7,21 @@
     human                         you, at the terminal
     python:MODULE:FUNCTION        your function (observations) -> logits; MODULE is dotted or the path of a .py file
     gtp:"COMMAND"                 a program that speaks the Go Text Protocol, as gtp:"gnugo --mode gtp"
-    solver ...                    what the game itself offers
-    best ...                      a net that is shipped for the game: the names of those in pretrained/GAME
+    solver ...                    a contestant that the game itself offers
+    best ...                      a shipped net: a file in pretrained/GAME
     runs/c4                       a run folder (its best net), runs/c4:12 its generation 12
     net.safetensors               a checkpoint
 
-Nets and mcts take settings: `temperature` (0, the best action, unless given), `temperature_plies` and
-`final_temperature` (from that ply of a game on), `simulations` (a net's 0 = no search, its policy alone) and every
-field of `SearchConfig`, as in `runs/c4:12@simulations=200,temperature=0.2`. A function takes the temperatures, an
-engine `timeout`, the seconds that it may take for an answer: `gtp:"gnugo --mode gtp"@timeout=5`.
+Nets and mcts take settings, as in `runs/c4:12@simulations=200,temperature=0.2`: every field of `SearchConfig`,
+`simulations` (0: a net plays by its policy alone), `temperature` (default 0: the best action), `temperature_plies`, and
+`final_temperature` from that ply on. A function takes the temperatures. An engine takes `timeout`, the most seconds for
+an answer: `gtp:"gnugo --mode gtp"@timeout=5`.
 
-A text is split at the last `@` that a word and `=` follow with no quotation mark behind them, so a path or a command
-may hold an `@`. What is before it is a known name, if its part before the first `:` is one; else it is a path, and `:`
-with digits at its end is the generation. A run folder that is called like a known name is `./random`. FUNCTION is what
-follows the last `:`, so MODULE may hold some. The quotation marks round COMMAND may be left out where a shell has
-taken them away; it is split into words as a shell would, but no shell runs it.
+The settings begin at the last `@` that is followed by a word and `=`, with no quotation mark after it; so a path or a
+command may hold an `@`. The text before the settings is a contestant of that name if the part before its first `:` is a
+known name. Otherwise it is a path, and `:` with digits at its end is the generation. Write `./random` for a run folder
+called `random`. FUNCTION follows the last `:`, so MODULE may hold colons. COMMAND needs no quotation marks where the
+shell has removed them. It is split into words as a shell would, but no shell runs it.
 """
 
 from __future__ import annotations
@@ -61,15 +61,14 @@ from alphazero.storage.run_folder import resolve_checkpoint
 
 Contestant = str | Player | NeuralNet | Callable[[Position], int]
 NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
-"""What every game has."""
+"""Contestants that every game has."""
 ADVICE = 400
-"""Simulations of the playouts that give a human hints where the opponent does not search."""
+"""Simulations of the search that gives a human hints if the opponent does not search."""
 HINT = "or a checkpoint file, a run folder, or folder:GENERATION"
 PLAY = SearchConfig(noise_fraction=0.0)
-"""How contestants search unless told otherwise: without the noise that self-play needs."""
+"""The default search of contestants: without the noise of self-play."""
 SIMULATIONS_PER_ACTION = 16
-"""A net whose search halves considers one more action at the root for so many, if it did not learn with more of them:
-those that it leaves out are never looked at, however long it searches."""
+"""A Gumbel search considers at least simulations / 16 actions at the root: it never searches the others."""
 
 _SIMULATIONS = {"simulations", "num_simulations"}
 
@@ -109,7 +108,7 @@ def make_player(
 def open_contestant(
     text: str, loaded: LoadedGame, *, seed: int, threads: int, simulations: int | None = None, device: str = "auto"
 ) -> Player:
-    """The player that `text` means; `simulations` is for those who search and do not say how much.
+    """The player that `text` means; `simulations` is for contestants that search and do not say how much.
 
     `device` is where nets compute: `auto`, `cpu` or `cuda`. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
@@ -257,7 +256,7 @@ def _open_net(
 
 
 def _search_of(net: NeuralNet, where: str) -> SearchConfig:
-    """The search that the net learned with, but for the noise; PLAY if its card names none."""
+    """The search of the net's training, without its noise; PLAY if the card names none."""
     try:
         learned = SearchConfig(**net.card.get("search", {}))
     except TypeError as error:
@@ -266,7 +265,7 @@ def _search_of(net: NeuralNet, where: str) -> SearchConfig:
 
 
 def _widened(config: SearchConfig) -> SearchConfig:
-    """A search by halving considers more actions where it has the simulations for them."""
+    """A Gumbel search with more actions at the root, if it has the simulations for them."""
     if not config.gumbel_actions:
         return config
     return replace(config, gumbel_actions=max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION))

@@ -52,7 +52,7 @@ class FunctionPlayer(FollowingPlayer):
         return action
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        """As for every player; the function then sees positions without their history."""
+        """Actions for states without a history: so the function sees positions whose `actions` are empty."""
         positions = [
             Position(self._game, state.copy(), self._game.mover(state, int(ply) % 2), ())
             for state, ply in zip(states, plies, strict=True)

@@ -1,8 +1,8 @@
 """A program that speaks the Go Text Protocol as a player: `gtp:"gnugo --mode gtp"`.
 
-https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Commands go out without ids, for not all engines
-know them; ids in answers are passed over. The engine hears only what it does not know yet; whenever a game does not go
-on from what it knows, it is told the whole of it again.
+https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Commands have no ids, since not all engines
+know them; ids in answers are ignored. The engine is sent only the moves that it does not know yet. If a game does not
+go on from them, the engine is sent the whole game again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ TIMEOUT = 60.0
 """Seconds to wait for an answer unless told otherwise."""
 NEEDED = ("boardsize", "clear_board", "genmove", "play", "quit")
 MAX_LINE, MAX_LINES = 1 << 16, 1 << 14
-"""Characters of a line and lines of an answer; more is garbage."""
+"""The longest line, in characters, and the longest answer, in lines, that an engine may give."""
 GRACE = 1.0
-"""Seconds that an engine has to leave by itself."""
+"""Seconds that an engine has to end by itself."""
 
 
 class EngineFault(Exception):
@@ -37,11 +37,11 @@ class EngineFault(Exception):
 
 
 class Refusal(EngineFault):
-    """It answered that it cannot or will not do what it was told."""
+    """The engine refused a command, by an answer that begins with a question mark."""
 
 
 class Engine:
-    """One process and the talk with it; `log` keeps every line of it, commands behind `> `, if it is given."""
+    """One engine process; `log`, if given, keeps every line of the dialogue, commands behind `> `."""
 
     def __init__(self, command: list[str], timeout: float, log: list[str] | None = None):
         self._timeout, self._log = timeout, log
@@ -52,8 +52,8 @@ class Engine:
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._complaints: deque[str] = deque(maxlen=1)
         # the threads do not know this object, so that it can be collected while they wait
-        ears = (_listen, self._process.stdout, self._lines), (_overhear, self._process.stderr, self._complaints)
-        for work, *arguments in ears:
+        readers = (_listen, self._process.stdout, self._lines), (_overhear, self._process.stderr, self._complaints)
+        for work, *arguments in readers:
             threading.Thread(target=work, args=arguments, daemon=True).start()
         self.close = weakref.finalize(self, _end, self._process)
         """Ends the engine and its children; at the end of the program by itself."""
@@ -66,7 +66,7 @@ class Engine:
             self._process.stdin.write(command + "\n")
             self._process.stdin.flush()
         except (OSError, ValueError):
-            pass  # it is gone; what it has said last will tell
+            pass  # it has ended; its last words tell why
         sign, text = self._answer(command)
         if sign == "?":
             raise Refusal(f"refused {command!r}: {text or 'it gave no reason'}")
@@ -113,7 +113,7 @@ class Engine:
 
 
 def _listen(pipe: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
-    """Puts every line into the queue, and None behind the last; closes the ears to an engine that talks on and on."""
+    """Puts every line into the queue, and None behind the last; stops reading if the engine does not stop writing."""
     with pipe, contextlib.suppress(ValueError, OSError):
         while (line := pipe.readline(MAX_LINE)) and lines.qsize() < 4 * MAX_LINES:
             lines.put(line)
@@ -128,7 +128,7 @@ def _overhear(pipe: IO[str], complaints: deque[str]) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Asks the engine to leave, then ends all that is left of it and its children."""
+    """Asks the engine to quit, then kills it and its children."""
     assert process.stdin is not None
     with contextlib.suppress(OSError, ValueError):
         process.stdin.write("quit\n")
@@ -140,7 +140,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 class GtpPlayer(FollowingPlayer):
-    """Follows a game by an engine. Where the engine fails or plays what is illegal, it forfeits the game.
+    """Lets an engine play. If the engine fails or plays an illegal move, it forfeits the game.
 
     It is started anew for the next one then. Raises InvalidSetting if it does not start or cannot play such a game.
     """

@@ -1,4 +1,4 @@
-"""Someone at the terminal, who moves in the game's notation and may ask for help."""
+"""A human player at the terminal, who types moves in the game's notation and may ask for help."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from alphazero.players.player import FollowingPlayer, Player, TakeBack
 from alphazero.storage.files import check_output_file
 
 COMMANDS = {
-    "undo": "take back your last move and what was played since",
-    "hint": "what a search thinks of the best moves: visits, value from -1 to 1, what may follow",
-    "eval": "what every move leads to, by the game's solver",
+    "undo": "take back your last move and all moves since",
+    "hint": "the best moves by a search: visits, value from -1 to 1, the moves that may follow",
+    "eval": "the exact result of every move, by the game's solver",
     "save FILE": "write the game so far, for pit.py --replay",
     "quit": "leave the match",
     "help": "this list",
@@ -69,7 +69,7 @@ class HumanPlayer(FollowingPlayer):
                 print(error)
 
     def _show(self, position: Position) -> None:
-        """The board, the last move marked on it, and what was played since one's own last move."""
+        """Prints the board with the last move marked, and the moves since one's own last move."""
         history = self._history(position)
         own = [ply for ply, earlier in enumerate(history[:-1]) if earlier.to_play == position.to_play]
         since = range(own[-1] + 1 if own else 0, position.ply)

@@ -23,7 +23,7 @@ CACHE_SIZE = 1 << 16
 MAX_TREES = 256
 """Trees that one search player grows at once."""
 MAX_EDGES = 1 << 25
-"""Edges of all its trees together: about 0.7 GB."""
+"""Edges of all trees of a search player together: about 0.7 GB."""
 
 
 class PolicyPlayer(Player):
@@ -119,18 +119,18 @@ class SearchPlayer(Player):
         return Assessment(actions, policy, values)
 
     def analysis(self, num_simulations: int | None = None) -> Analysis:
-        """What the player's search thinks of single positions, with its own number of simulations or another."""
+        """A search of single positions by the player's settings, with its own number of simulations or another."""
         config = replace(self._config, num_simulations=num_simulations or self.num_simulations)
         return Analysis(self._kernels, config, self._evaluates[0])
 
     def choose_after(self, analysis: Analysis, game: int, ply: int) -> int:
-        """What it plays at a position that was analysed: the best line's action, or one drawn at its temperature."""
+        """The action for an analysed position: that of the best line, or one drawn at the player's temperature."""
         best, policy = np.array([analysis.lines()[0].action]), analysis.result().policy
         at = np.array([game]), np.array([ply])
         return int(self._chooser.at_temperature(self._temperature, policy, best, *at)[0])
 
     def _make_room(self, num_positions: int) -> int:
-        """How many positions a thread searches at once; its trees are made when first needed."""
+        """The number of positions that a thread searches at once; makes its trees when they are first needed."""
         threads = len(self._evaluates)
         size = min(self._most_trees, math.ceil(num_positions / threads))
         if size > self._num_trees:
@@ -173,7 +173,7 @@ def make_net_player(
     threads: int,
     temperature: Temperature = BEST,
 ) -> PolicyPlayer | SearchPlayer:
-    """A player by a network: with the search of `config`, or by its policy alone if that is None."""
+    """A player with a network: it searches by `config`, or plays by its policy alone if that is None."""
     if config is None:
         policies = [Evaluator(kernels, net, CACHE_SIZE) for _ in range(threads)]
         return PolicyPlayer(name, kernels, policies, seed, temperature, net.use_threads)
@@ -182,5 +182,5 @@ def make_net_player(
 
 
 def _make_pool(threads: int, use_threads: Callable[[int], object] | None) -> ThreadPoolExecutor:
-    """Threads on each of which `use_threads(1)` has been called."""
+    """Threads that have each called `use_threads(1)`."""
     return ThreadPoolExecutor(threads, initializer=partial(use_threads, 1) if use_threads else None)

@@ -21,10 +21,10 @@ from alphazero.settings import check_ranges
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a player thinks of n positions, as far as it can say."""
+    """A player's opinion of n positions, as far as it has one."""
 
     actions: np.ndarray
-    """`int64[n]`: what it plays."""
+    """`int64[n]`: the actions that it plays."""
     policy: np.ndarray | None = None
     """`float[n, A]`: the share of each action, rows sum to 1."""
     values: np.ndarray | None = None
@@ -59,12 +59,12 @@ class Player(ABC):
         """
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
-        """The actions that `select_actions` gives, and what they rest on."""
+        """The actions of `select_actions`, with the policy and values behind them."""
         return Assessment(self.select_actions(states, games, plies))
 
 
 class FollowingPlayer(Player):
-    """Follows one game from move to move: it is asked with all that was played before."""
+    """Chooses by whole positions, which know their history, instead of states."""
 
     one_at_a_time = True
 
@@ -79,21 +79,21 @@ class FollowingPlayer(Player):
         """
 
     def meet(self, opponent: Player) -> None:
-        """Told before a match whom it is against, for those who want to know."""
+        """Called before a match with the opponent."""
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        """Of start positions alone: of others the history is not known; raises InvalidSetting."""
+        """Actions for start positions; raises InvalidSetting for others, since their history is not known."""
         if plies.any():
             raise InvalidSetting(f"{self.name} follows whole games, and cannot be asked about single positions")
         return np.array([self.choose(self._game.start(), int(game)) for game in games])
 
 
 class Forfeit(Exception):
-    """A following player loses the game that it was asked about; `str(error)` says why."""
+    """A following player gives up its game; `str(error)` says why."""
 
 
 class TakeBack(Exception):
-    """A following player wants its game to go on from the position after the first `ply` actions."""
+    """A following player takes moves back: its game goes on from the position after the first `ply` actions."""
 
     def __init__(self, ply: int):
         super().__init__(f"back to ply {ply}")
@@ -102,12 +102,12 @@ class TakeBack(Exception):
 
 @dataclass(frozen=True)
 class Temperature:
-    """How a player draws: an action's chance is in proportion to its weight^(1/T), and T = 0 takes the best."""
+    """The temperature T of a player: it draws an action in proportion to weight^(1/T); T = 0 takes the best."""
 
     temperature: float = 0.0
-    """T at first."""
+    """T at the start of a game."""
     temperature_plies: int = 1 << 30
-    """Plies of a game, its opening's among them, after which T is the next one."""
+    """From this ply on T is `final_temperature`; the plies of the opening count."""
     final_temperature: float = 0.0
 
     def __post_init__(self) -> None:

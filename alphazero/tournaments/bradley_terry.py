@@ -42,7 +42,7 @@ WIN, DRAW, LOSS = 0, 1, 2
 
 @dataclass(frozen=True)
 class Ratings:
-    """What the games say of n players; Elo points throughout."""
+    """Ratings of n players, in Elo points throughout."""
 
     elo: np.ndarray
     """`float64[n]`, with the anchor at 0, or the mean if there is none."""
@@ -55,14 +55,14 @@ class Ratings:
     not blur all others. The anchor is uncertain by its own error.
     """
     advantage: float
-    """What the right to begin is worth."""
+    """Elo points that moving first is worth."""
     advantage_error: float
     """Half the width of its 95% interval."""
     draw_rate: float
     """Probability of a draw between equal players, the advantage left out."""
 
     def difference(self, i: int, j: int) -> tuple[float, float]:
-        """How much i is better than j, and half the width of the 95% interval on that."""
+        """The rating of i less that of j, and half the width of its 95% interval."""
         variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
         return float(self.elo[i] - self.elo[j]), Z_95 * math.sqrt(max(0.0, variance))
 
@@ -172,7 +172,7 @@ def _errors(covariance: np.ndarray, information: np.ndarray) -> np.ndarray:
 
 
 def warnings(games: np.ndarray, names: Sequence[str]) -> list[str]:
-    """What makes the ratings of `games int64[n, n, 3]` guesses, one sentence each; empty if nothing does.
+    """Reasons to doubt the ratings of `games int64[n, n, 3]`, one sentence each; empty if there are none.
 
     The likeliest ratings are finite if and only if no division of the players in two has one part without a point
     against the other (Ford 1957).

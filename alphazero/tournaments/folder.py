@@ -1,12 +1,12 @@
-"""A tournament's folder: every game is on disk as soon as it is over, so that a stopped one goes on where it was.
+"""A tournament's folder: every game is saved as soon as it is over, so that a stopped tournament can go on.
 
     lock, lock_holder      held by the process that plays
     tournament.json        who takes part, how they search, and how many games each pair is to play
     all_games.jsonl        one line per finished game, in the order in which they ended
 
-Game n of A and B is the same whenever it is played: it follows from the seed, n and the contestants. So going on means
-to play the numbers that are missing; a line that a killed process did not finish is cut off, and its game is one of
-those. Contestants may join and games be added later; all else stays as it was, also the weights behind a name.
+Game n of A and B is the same whenever it is played: it follows from the seed, n and the contestants. So a
+tournament goes on by playing the missing numbers. A line that a killed process did not finish is cut off, and its game
+is played again. Contestants and games may be added later. Everything else must stay, also the weights behind a name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Tournament:
-    """Who plays whom, and how."""
+    """The settings of a tournament."""
 
     game: str
     """The name by which the game is loaded."""
@@ -55,12 +55,12 @@ class Tournament:
     games: int
     """Games of a pair."""
     simulations: int | None = None
-    """Per ply, of contestants that search and do not say how many."""
+    """Simulations per ply of contestants that search and do not say how many."""
     seed: int = 0
     adaptive: bool = False
     """Pairs whose ratings overlap play on, up to `MOST` times the games."""
     openings: str = "random"
-    """How games begin: one of `alphazero.matches.openings.KINDS`."""
+    """The kind of openings: one of `alphazero.matches.openings.KINDS`."""
 
 
 class TournamentFolder:
@@ -97,7 +97,7 @@ class TournamentFolder:
 
     @property
     def targets(self) -> Mapping[Pairing, int]:
-        """How many games each pair is to play."""
+        """The number of games that each pair is to play."""
         return self._targets
 
     @property
@@ -217,7 +217,7 @@ def key_of(record: GameRecord) -> tuple[Pairing, int]:
 
 
 def _as_saved(tournament: Tournament, loaded: LoadedGame) -> dict[str, Any]:
-    """What must not change."""
+    """The settings that must not change."""
     return {
         "format": FORMAT,
         "game": tournament.game,

@@ -26,9 +26,9 @@ FOLDER = "ladder"
 STEPS = (1, 8, 64)
 BASELINES = ("random", "greedy", "mcts:100", "mcts:400")
 GAMES = 20
-"""Of a pair, if not said otherwise."""
+"""Default number of games of a pair."""
 SIMULATIONS = 16
-"""Per ply, if not said otherwise: the ladder is about the nets."""
+"""Default simulations per ply: few, since the ladder compares nets."""
 THREADS = 1
 """Its searches are of ten positions: split among threads they take longer."""
 
@@ -42,10 +42,10 @@ class Ladder:
             raise InvalidSetting(f"{run} has no net yet; try again when it has finished a generation")
         self.run = run
         self.hours = {name_of(generation): its / 3600 for generation, its in seconds.items()}
-        """By contestant; 0 for the net that the run began with."""
+        """Hours of training by contestant; 0 for the net that the run began with."""
         self.generations = {name_of(generation): generation for generation in seconds}
         self.texts = {name: f"{run}:{generation}" for name, generation in self.generations.items()}
-        """How each generation is opened."""
+        """The contestant text of each generation."""
         self.baselines = tuple(dict.fromkeys((*BASELINES, *others)))
 
     def tournament(
@@ -64,7 +64,7 @@ class Ladder:
         )
 
     def fields(self) -> dict[str, dict[str, Any]]:
-        """What the results say of the generations besides."""
+        """Further fields of the generations in the results."""
         return {
             name: {"generation": generation, "hours": self.hours[name]} for name, generation in self.generations.items()
         }
@@ -96,12 +96,12 @@ class Ladder:
 
 
 def name_of(generation: int) -> str:
-    """What a generation is called in the ladder."""
+    """The name of a generation in the ladder."""
     return f"generation {generation}"
 
 
 def pair_up(generations: Sequence[int], baselines: Sequence[str]) -> tuple[Pairing, ...]:
-    """Who meets whom."""
+    """The matches of a ladder."""
     there, found = set(generations), []
     for generation in generations:
         found += [

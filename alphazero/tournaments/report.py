@@ -1,4 +1,4 @@
-"""What a tournament's folder holds for people and programs, besides the games themselves.
+"""The reports in a tournament's folder, for people and programs.
 
 results.json                    as `--json`
 standings.csv, matches.csv      the same as tables
@@ -96,7 +96,7 @@ def _figure(title: str, draw: Callable[[Axes], None]) -> Figure:
 
 
 def _drawings(standings: Standings) -> dict[str, Callable[[Axes], None]]:
-    """How to draw each picture, by its title."""
+    """The functions that draw the pictures, by title."""
     return {
         "ratings": lambda axes: draw_ratings(axes, standings),
         "scores": lambda axes: draw_scores(axes, standings),
@@ -132,14 +132,14 @@ def draw_scores(axes: Axes, standings: Standings) -> None:
 
 
 def draw_lengths(axes: Axes, standings: Standings) -> None:
-    """How many games have how many plies."""
+    """A histogram of the plies of all games."""
     low, high = min(standings.lengths), max(standings.lengths)
     axes.hist(standings.lengths, bins=np.linspace(low - 0.5, high + 0.5, min(high - low + 1, 50) + 1).tolist())
     axes.set(xlabel="plies, the opening included", ylabel="games")
 
 
 def draw_lengths_of_each(axes: Axes, standings: Standings) -> None:
-    """How long each one's games are, in the order of the ratings: the median, the middle half, and the middle 80%."""
+    """Plies of each contestant's games, in the order of the ratings: median, middle half, and middle 80%."""
     rows = [row for row in standings.rows[::-1] if row.lengths]
     lowest, low, median, high, highest = np.transpose(
         [np.quantile(row.lengths, (0.1, 0.25, 0.5, 0.75, 0.9)) for row in rows]
@@ -152,7 +152,7 @@ def draw_lengths_of_each(axes: Axes, standings: Standings) -> None:
 
 
 def draw_times(axes: Axes, standings: Standings) -> None:
-    """What each contestant took for a move, in the order of the ratings."""
+    """Milliseconds per move of each contestant, in the order of the ratings."""
     rows = standings.rows[::-1]
     axes.barh(range(len(rows)), [max(row.ms_per_move, 1e-3) for row in rows])
     axes.set_xscale("log")

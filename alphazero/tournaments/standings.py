@@ -1,4 +1,4 @@
-"""What the games of a tournament come to: ratings, scores and times, as text, JSON and CSV."""
+"""The results of a tournament: ratings, scores and times, as text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Row:
     draws: int
     losses: int
     score: float
-    """Points a game, a draw being half a point; 0.5 without a game, as are the others."""
+    """Mean score per game (a draw is 1/2); 0.5 if no game was played."""
     score_when_first: float
-    """The same in the games that it began."""
+    """Mean score in the games in which it moved first."""
     rating: float
     """Elo points."""
     rating_error: float
@@ -44,7 +44,7 @@ class Row:
     lengths: tuple[int, ...]
     """Plies of each of its games, the openings included."""
     better_than_next: float | None = None
-    """Probability that it is stronger than the one below in the table; None for the last."""
+    """Probability that it is stronger than the contestant below it in the table; None for the last."""
 
     @property
     def games(self) -> int:
@@ -52,7 +52,7 @@ class Row:
 
 
 class Standings:
-    """The state of a tournament, or its end."""
+    """The results of the games that a tournament has so far."""
 
     def __init__(self, tournament: Tournament, records: Sequence[GameRecord], game: Game, anchor: str | None = None):
         self.tournament, self.records, self.names = tournament, records, list(tournament.contestants)
@@ -72,7 +72,7 @@ class Standings:
         return self.rows_of(self.names)
 
     def rows_of(self, names: Sequence[str]) -> list[Row]:
-        """Those called so, the strongest first."""
+        """The contestants of these names, the strongest first."""
         order = [int(i) for i in np.argsort(-self.ratings.elo, kind="stable") if self.names[i] in names]
         return [self._row(i, j) for i, j in zip(order, [*order[1:], None], strict=True)]
 
@@ -86,7 +86,7 @@ class Standings:
 
     @property
     def distinct_games(self) -> int:
-        """Different games, those of each match counted for themselves."""
+        """Different games, counted in each match by itself."""
         return sum(distinct for *_, distinct in self.matches.values())
 
     def score(self, i: int, j: int) -> float | None:
@@ -117,7 +117,7 @@ class Standings:
 
 
 def check_anchor(tournament: Tournament, anchor: str | None) -> None:
-    """Raises InvalidSetting if nobody is called like that."""
+    """Raises InvalidSetting if no contestant has that name."""
     if anchor is not None and anchor not in tournament.contestants:
         raise InvalidSetting(f"--anchor names {anchor!r:.80}, who takes no part: name one of the contestants")
 
@@ -146,7 +146,7 @@ def _time_taken(names: Sequence[str], records: Sequence[GameRecord], game: Game)
 
 
 def _moves_of(record: GameRecord, game: Game) -> tuple[int, int]:
-    """How many moves each player has chosen."""
+    """The number of moves that each player has chosen."""
     if game.plain_rules.to_play is None:  # they take turns
         late, early = len(record.moves) // 2, (len(record.moves) + 1) // 2
         return (early, late) if len(record.opening) % 2 == 0 else (late, early)
@@ -159,7 +159,7 @@ def _moves_of(record: GameRecord, game: Game) -> tuple[int, int]:
 
 
 def as_text(standings: Standings, shown: Sequence[str] | None = None) -> str:
-    """The table of the contestants, or of those `shown`, the cross table if it is not too wide, and what to know."""
+    """The table of the contestants, or of those `shown`, the cross table if it is not too wide, and remarks."""
     rows = standings.rows if shown is None else standings.rows_of(shown)
     parts = [_headline(standings), _table(HEAD, table_cells(rows))]
     if len(standings.names) <= WIDEST:
@@ -195,11 +195,11 @@ def cross_cells(standings: Standings) -> tuple[tuple[str, ...], list[tuple[str, 
 
 
 def remarks(standings: Standings) -> list[str]:
-    """Sentences that belong to the table."""
+    """Sentences below the table."""
     ratings, zero = standings.ratings, f"{standings.anchor} is 0" if standings.anchor else "the mean is 0"
     return [
         f"Ratings are Elo points, {zero}; ± is a 95% interval on the distance from the level of the field.",
-        f"To begin is worth {ratings.advantage:+.0f} ± {ratings.advantage_error:.0f} points; "
+        f"Moving first is worth {ratings.advantage:+.0f} ± {ratings.advantage_error:.0f} points; "
         f"equal players draw {ratings.draw_rate:.1%} of their games.",
         *([describe_openings(standings.tournament.openings, standings.opening_plies)] if standings.records else []),
         *(f"Warning: {warning}." for warning in standings.warnings),
@@ -231,7 +231,7 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
-    """What `--json` writes; `more` holds further fields of contestants by their names."""
+    """The results for `--json`; `more` holds further fields of contestants by their names."""
     rows = {row.name: row for row in standings.rows}
     ratings, tournament = standings.ratings, standings.tournament
     return {
@@ -278,7 +278,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
 
 
 def _describe_lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
-    """How long games are: the mean with its 95% interval, and what 10%, half and 90% of them stay within."""
+    """Lengths of games: the mean with its 95% interval, and the 10%, 50% and 90% quantiles."""
     mean, interval = mean_with_interval(np.array(lengths))
     if mean is None:
         return None

@@ -28,7 +28,7 @@ from alphazero.tournaments.bradley_terry import rate
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 
 FOLDER = Path("tournaments")
-"""Holds the folders of tournaments that are given none."""
+"""Holds the default folders of tournaments."""
 MOST_OPEN = 16
 """Contestants in memory at once."""
 
@@ -70,7 +70,7 @@ def make_tournament(
 
 
 def default_folder(tournament: Tournament) -> Path:
-    """Where a tournament is kept that is given no folder: the same one for the same contestants and settings."""
+    """The default folder of a tournament: the same one for the same contestants and settings."""
     names = list(tournament.contestants)
     leading = names[:1] if tournament.kind == "gauntlet" else []
     settings = [tournament.game, leading, sorted(names), tournament.simulations, tournament.seed]
@@ -104,7 +104,7 @@ def tally(names: Sequence[str], records: Sequence[GameRecord]) -> np.ndarray:
 
 
 def overlapping(folder: TournamentFolder) -> list[Pairing]:
-    """The pairs of which the games do not say, with 95% confidence, who is stronger."""
+    """The pairs whose games do not show, with 95% confidence, which player is stronger."""
     names = sorted({name for pairing in folder.targets for name in (pairing.first, pairing.second)})
     ratings = rate(tally(names, folder.records))
     found = []
@@ -128,7 +128,9 @@ class _Players:
                 text, loaded, seed=tournament.seed, threads=threads, simulations=simulations, device=device
             )
             if isinstance(player, HumanPlayer):
-                raise InvalidSetting("a tournament is hundreds of games, which nobody wants to play: leave human out")
+                raise InvalidSetting(
+                    "a tournament has hundreds of games, which nobody wants to play by hand: leave human out"
+                )
             player.name = name
             return player
 
@@ -136,7 +138,7 @@ class _Players:
         self._ready: set[str] = set()
 
     def check(self) -> None:
-        """Raises what is wrong with any of them, before a game is played."""
+        """Opens all contestants once, so that errors are raised before a game is played."""
         for name in self._tournament.contestants:
             self._open(name)
 
@@ -192,7 +194,7 @@ def _without(result: MatchResult, kept: set[int]) -> MatchResult:
 
 
 class _Clock:
-    """How much of the work is done, by the time that each contestant took for his games so far."""
+    """Estimates the share of the work that is done, by the time that each contestant took for its games so far."""
 
     def __init__(self, games: Mapping[Pairing, int], max_plies: int):
         self._waiting, self._max_plies = dict(games), max_plies
@@ -208,7 +210,7 @@ class _Clock:
         self._now, self._num_games = pairing, self._waiting.pop(pairing)
 
     def share_done(self, result: MatchResult) -> float:
-        """Of the time for all matches, in [0, 1]."""
+        """The share of the time for all matches that is over, in [0, 1]."""
         assert self._now is not None
         self._result = result
         # before games end, their progress is at least the share of the plies that they can have

@@ -66,9 +66,9 @@ class BookConfig:
     make: bool = False
     """Make the book anew; without it, the book that is there is checked."""
     scores_from: str = "solver"
-    """Who says the scores: solver (ours), or bitbully where it is installed."""
+    """The source of the scores: solver (ours), or bitbully if it is installed."""
     work: Path = Path("runs/connect4-book")
-    """Folder for what is known so far: an interrupted making goes on there."""
+    """Folder for intermediate results: an interrupted run goes on there."""
     check: int = 1000
     """Positions of the book, picked at random, whose scores our own solver must find without it."""
     seed: int = 0
@@ -248,7 +248,7 @@ def _keys(states):
 
 @njit
 def look_up_all(states, book):
-    """What the book says of `states uint64[n, 2]`: `int8[n]`."""
+    """The scores `int8[n]` that the book has for `states uint64[n, 2]`."""
     scores = np.empty(len(states), np.int8)
     for i in range(len(states)):
         scores[i] = look_up(states[i, 0], states[i, 0] | states[i, 1], book)

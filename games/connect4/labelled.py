@@ -1,4 +1,4 @@
-"""Connect Four positions with the exact score of every column: what policies and values are measured against.
+"""Connect Four positions with the exact score of every column, for measuring policies and values.
 
 The frozen set, `data/labelled.npz`, has about 7,000 positions from games between players who mostly play perfectly and
 sometimes at random. All are distinct, also up to mirroring, spread over plies 0 to 35, and *decisive*: some legal
@@ -36,10 +36,10 @@ NUM_POSITIONS = 7000
 MAX_PLY = 35
 """The last ply of which there are positions in the frozen set."""
 POSITIONS_PER_PLY = 240
-"""The frozen set has no more of one ply; of the first few there are not so many."""
+"""The most positions of one ply in the frozen set; the first few plies have fewer."""
 GAMES_PER_ROUND = 256
 EPSILONS = (0.1, 0.2, 0.3, 0.5)
-"""How often a player of the games plays at random: each game has one of these."""
+"""Shares of random moves; each game draws one of these."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Labelled:
     """Positions with their truth; row i of everything belongs together."""
 
     moves: Sequence[str]
-    """How each of the n positions came about, as "4453"."""
+    """The moves to each of the n positions, as "4453"."""
     states: np.ndarray
     """`uint64[n, 2]`."""
     column_scores: np.ndarray
     """`int8[n, 7]`, for the player to move; NO_SCORE where a column is full."""
     value_moves: Sequence[str]
-    """The m positions whose value is asked for."""
+    """The moves to each of the m positions whose value is measured."""
     value_states: np.ndarray
     """`uint64[m, 2]`, none of them over."""
     value_scores: np.ndarray
@@ -168,9 +168,9 @@ class LabelledConfig:
     """Makes the frozen set of labelled Connect Four positions."""
 
     output: Path = FROZEN_FILE
-    """Where to write it."""
+    """The file to write."""
     positions: int = NUM_POSITIONS
-    """How many positions."""
+    """Number of positions."""
     seed: int = 0
     """The same seed gives the same file."""
     threads: int = field(default_factory=count_cores)

@@ -18,7 +18,7 @@ from games.connect4.solver import NO_SCORE, column_scores_all, describe, solve_a
 
 
 class SolverPlayer(Player):
-    """Wins as soon and loses as late as can be; among equally good columns it picks at random."""
+    """Wins as soon as possible and loses as late as possible; picks at random among equally good columns."""
 
     name = "solver"
 

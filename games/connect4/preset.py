@@ -1,4 +1,4 @@
-"""Settings of Connect Four runs; where the numbers come from stands in docs/log.md."""
+"""Settings of Connect Four runs; docs/log.md gives the source of each number."""
 
 from __future__ import annotations
 

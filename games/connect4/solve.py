@@ -20,7 +20,7 @@ from games.connect4.solver import Solver, describe
 
 @dataclass(frozen=True)
 class SolverConfig:
-    """Solves a Connect Four position exactly: what every column leads to when both play perfectly.
+    """Solves a Connect Four position exactly: the result of every column when both sides play perfectly.
 
     A score is positive if the player to move wins, negative if the opponent does; its size says how early.
     """
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> None:
 
 
 def show_position(position: Position, solver: Solver) -> None:
-    """Prints the board and what each column leads to."""
+    """Prints the board and the result of each column."""
     print(f"{position}\n")
     if position.terminal:
         print({1: "X has won", -1: "O has won", 0: "a draw"}[position.outcome] + f" after {position.ply} moves")

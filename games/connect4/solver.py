@@ -32,13 +32,13 @@ BOOK_FILE = Path(__file__).parent / "data" / "book.npz"
 NO_SCORE = -100
 """In arrays of column scores: the column cannot be played."""
 TABLE_ENTRIES = 1 << 20
-"""Entries of 8 bytes in each thread's transposition table; more would find more but leave the processor's cache."""
+"""Entries of 8 bytes in each thread's transposition table; a larger one would not fit the processor's cache."""
 POSITIONS_PER_CALL = 64
 """Positions that a thread takes at once, at most."""
 
 
 class Solver:
-    """Solves positions on all cores; keeps what it has found in one table of 8 MB for each thread.
+    """Solves positions on all cores, with a transposition table of 8 MB for each thread.
 
     `book` false: without the opening book.
     """

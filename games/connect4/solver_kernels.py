@@ -26,10 +26,10 @@ BOARD = np.uint64(sum(0b111111 << 7 * column for column in range(7)))
 SQUARES = 42
 CENTRE_FIRST = (3, 2, 4, 1, 5, 0, 6)
 MIRRORED_PLIES = 14
-"""Up to here mirror images share an entry of the transposition table; later they hardly ever meet."""
+"""Up to this ply mirror images share an entry of the transposition table; later they rarely occur together."""
 LOOK_AHEAD_PLIES = 30
-"""Up to here a position's children are sought in the transposition table before any is searched; later the search is
-quicker than the look."""
+"""Up to this ply all children are looked up in the transposition table before any is searched; later the search is
+faster than the lookup."""
 SCORE_OFFSET = 32
 """Makes a score a positive number in the transposition table."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -40,7 +40,7 @@ BOOK_OFFSET = 15
 
 @njit
 def count_bits(word):
-    """How many bits of a uint64 are 1."""
+    """The number of bits of a uint64 that are 1."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -155,7 +155,7 @@ def table_key(own, stones, ply):
 
 @njit
 def slot_of(key, table):
-    """Where a key is kept in a table of 2^n entries."""
+    """The slot of a key in a table of 2^n entries."""
     return (key * GOLDEN) >> np.uint64(64 - count_bits(np.uint64(len(table) - 1)))
 
 

@@ -1,4 +1,4 @@
-"""A second opinion: another solver program that speaks the line protocol of Pascal Pons' one.
+"""Checks labels by another solver program, which speaks the line protocol of Pascal Pons' solver.
 
 The program reads positions from its standard input, one a line, as the columns played ("4453"), and answers each, in
 order, with a line that begins with the position and its score.

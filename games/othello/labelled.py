@@ -1,4 +1,4 @@
-"""Othello endgames with the exact score of every move: what moves and values are measured against.
+"""Othello endgames with the exact score of every move, for measuring moves and values.
 
 The frozen sets, `data/endgames_8.npz` and `data/endgames_6.npz`, have 2,000 positions each with 10 to 14 empty squares,
 one from a game between players who look two plies ahead and now and then play at random. All are distinct, also up to
@@ -36,9 +36,9 @@ FOLDER = Path(__file__).parent / "data"
 NUM_POSITIONS = 2000
 EMPTY_SQUARES = range(10, 15)
 MOST_EMPTY_SQUARES = 20
-"""Positions of files may have so many at most; more take minutes each."""
+"""The most empty squares in positions of files; with more, each takes minutes."""
 EPSILONS = (0.05, 0.1, 0.2, 0.4)
-"""How often a player of the games plays at random: each game has one of these."""
+"""Shares of random moves; each game draws one of these."""
 GAMES_PER_ROUND = 500
 MAX_FILE_BYTES = 1 << 24
 
@@ -48,7 +48,7 @@ class Labelled:
     """Positions with their truth."""
 
     names: list[str]
-    """What each of the n positions is called."""
+    """The name of each of the n positions."""
     states: np.ndarray
     """`uint64[n, 2]`."""
     scores: np.ndarray
@@ -131,9 +131,9 @@ class LabelledConfig:
     """Makes the frozen sets of Othello endgames."""
 
     folder: Path = FOLDER
-    """Where to write them."""
+    """The folder to write into."""
     positions: int = NUM_POSITIONS
-    """How many positions of each board."""
+    """Number of positions for each board."""
     seed: int = 0
     """The same seed gives the same files."""
     threads: int = field(default_factory=count_cores)

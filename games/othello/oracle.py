@@ -19,10 +19,10 @@ from games.othello.game import Othello
 from games.othello.solver import NO_SCORE, shared_solver
 
 EMPTY_SQUARES = 16
-"""The solver plays perfectly from here on unless told otherwise: a tenth of a second a position, at most a few."""
+"""Default number of empty squares from which the solver plays perfectly; a position takes about 0.1 s."""
 MOST_EMPTY_SQUARES = 22
 DEPTH = 4
-"""Plies that the solver looks ahead before."""
+"""Depth of the minimax search that the solver plays by earlier in the game."""
 
 
 class MostDiscs(Player):
@@ -45,7 +45,7 @@ class MostDiscs(Player):
 
 
 class SolverPlayer(Player):
-    """Perfect, by discs, in positions with at most `empty_squares` empty; before, minimax."""
+    """Plays for the most discs, perfectly, with at most `empty_squares` empty squares; before that by minimax."""
 
     def __init__(self, kernels: Kernels, empty_squares: int, seed: int, threads: int):
         self.name = f"solver:{empty_squares}"

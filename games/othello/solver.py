@@ -24,9 +24,9 @@ NO_SCORE = -100
 TABLE_ENTRIES = 1 << 17
 """Entries of 24 bytes in each thread's transposition table."""
 SORTED_FROM = 5
-"""Positions with at least so many empty squares sort their moves by the replies that they leave."""
+"""Positions with at least this many empty squares sort their moves by the number of replies."""
 STORED_FROM = 6
-"""Positions with at least so many empty squares are kept in the transposition table."""
+"""Positions with at least this many empty squares are kept in the transposition table."""
 
 # What follows is compiled. Words as in `games.othello.game`; `field uint64[8]` describes the board: all squares, those
 # of the inner columns, the corners, and the four quarters.
@@ -68,7 +68,7 @@ def odd_quarters(empty, field):
 
 @njit
 def slot_of(own, opponent, table):
-    """Where a position is kept in a table of 2^n rows."""
+    """The row of a position in a table of 2^n rows."""
     mixed = own * GOLDEN ^ (opponent * OTHER)
     mixed ^= mixed >> np.uint64(32)
     return np.int64((mixed * GOLDEN) >> np.uint64(64 - count_bits(np.uint64(len(table) - 1))))
@@ -198,7 +198,7 @@ def field_of(size: int) -> np.ndarray:
 
 
 class Solver:
-    """Solves positions of one board size on all cores; keeps what it has found in a table for each thread."""
+    """Solves positions of one board size on all cores, with a transposition table for each thread."""
 
     def __init__(self, game: Othello, threads: int | None = None):
         self._game, self._kernels, self._field = game, Kernels(game), field_of(game.size)

@@ -1,5 +1,7 @@
 """Every player against plain, independent answers; alone and in a batch."""
 
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -209,3 +211,22 @@ def test_sequential_halving_plays_its_winner():
     noisy = SearchConfig(num_simulations=8, gumbel_actions=2, noise_fraction=0.25)
     player = SearchPlayer("mcts", kernels, [planted([5] + [1] * 6)], noisy, seed=1)
     assert len(set(select(player, [GAMES["connect4"].start()] * 50))) > 2
+
+
+WITHOUT_TORCH = """
+import sys
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.matches.arena import play_match
+from alphazero.players.contestants import make_player
+
+loaded = registry.load("tictactoe")
+first, second = (make_player(name, loaded, seed=1) for name in ("random", "greedy"))
+play_match(Kernels(loaded.game), first, second, 4, seed=1)
+print([name for name in ("torch", "tyro", "matplotlib") if name in sys.modules])
+"""
+
+
+def test_a_match_of_players_without_a_net_loads_no_torch():
+    result = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
