@@ -15,6 +15,7 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players import contestants
+from alphazero.search.analysis import on_one_thread
 from alphazero.search.evaluator import Evaluator
 
 MakeNet = Callable[[Game], Any]
@@ -46,7 +47,7 @@ def with_net(loaded: LoadedGame, make: MakeNet) -> LoadedGame:
 
 @dataclass(frozen=True)
 class NetMaker:
-    """A game's `make_net` of a user's function; it can be sent to another process if the function can."""
+    """A `make_net` that calls a user's function; another process can have it if it can import the function."""
 
     make: MakeNet
 
@@ -92,7 +93,7 @@ def evaluate(position: Position, net: NeuralNet) -> Evaluation:
     """
     if position.terminal:
         raise IllegalAction("the game is over at this position, so a net has no opinion of it: take back a move")
-    policies, values = Evaluator(kernels_of(position.game), net, cache_size=0)(
-        position.state[None].copy(), position.legal_mask[None].copy()
-    )
+    ask = Evaluator(kernels_of(position.game), net, cache_size=0)
+    with on_one_thread(net):
+        policies, values = ask(position.state[None].copy(), position.legal_mask[None].copy())
     return Evaluation(policies[0], float(values[0]))

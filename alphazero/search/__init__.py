@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class _CallablePackage(ModuleType):
+    """The type of this package."""
+
     def __call__(self, *arguments: Any, **settings: Any) -> Found:
         from alphazero.search.analysis import search_position
 

@@ -100,7 +100,7 @@ def search_position(
     states, symmetries = kernels.canonical(position.state[None])
     own = position.game.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
     search = Search(kernels, config, evaluate, 1, seed)
-    with _on_one_thread(net):
+    with on_one_thread(net):
         result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
     best = int(result.actions[0])
     policy, visits, q = (np.empty_like(part[0]) for part in (result.policy, result.visit_counts, result.q))
@@ -115,7 +115,7 @@ def search_position(
 
 
 @contextlib.contextmanager
-def _on_one_thread(net: NeuralNet | Evaluate) -> Iterator[None]:
+def on_one_thread(net: NeuralNet | Evaluate) -> Iterator[None]:
     """More threads take longer for one position at a time, and much longer where they wait for other work."""
     if not isinstance(net, NeuralNet):
         yield
