@@ -1,4 +1,4 @@
-"""How fast everything is on a GPU: `python -m benchmarks.gpu --json FILE`, in 9 minutes, or in 2 with `--quick`.
+"""Measures all speeds on a GPU: `python -m benchmarks.gpu --json FILE`, in 9 minutes, or in 2 with `--quick`.
 
 First what the GPU can do at best (copying, multiplying), then the network alone, the search around it, self-play and
 learning, and at last a whole run until it plays well. Each figure is a median of repeats in this one process, so that
@@ -112,7 +112,7 @@ def seconds(work: Callable[[], Any], repeats: int = REPEATS) -> float:
 
 
 def ceilings(options: GpuBenchmark) -> dict[str, Any]:
-    """What bounds all the rest: bytes read and written, and bf16 operations, a second."""
+    """The limits of the device: bytes read and written, and bf16 operations, per second."""
     source = torch.empty(1 << 28, dtype=torch.float32, device="cuda")
     target = torch.empty_like(source)
     matrix = torch.randn(8192, 8192, dtype=torch.bfloat16, device="cuda")

@@ -78,7 +78,7 @@ def insert(page: str, name: str, tables: str) -> str:
 
 
 def as_markdown(result: dict[str, Any], threads: int) -> str:
-    """What a tournament came to: everybody's strength, time and game lengths, and each pair's score."""
+    """The result of a tournament: strength, time and game lengths of all contestants, and the score of each pair."""
     played = f"{result['games']:,} games, {result['distinct_games']:,} of them different"
     lines = [
         f"{time.strftime('%Y-%m-%d')}: {played}; `--threads {threads}`; ratings relative to `{result['anchor']}`.",

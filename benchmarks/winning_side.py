@@ -47,7 +47,7 @@ class WinningSide:
     simulations: int = 800
     """The net's simulations per ply."""
     temperature: float = 0.2
-    """Of the net's first plies."""
+    """Temperature of the net's first plies."""
     plies: int = 4
     """Plies of a game in which the net draws at that temperature."""
     random_plies: int = 0
@@ -88,7 +88,7 @@ def main(argv: list[str]) -> None:
 def play(
     kernels: Kernels, net: Player, opponent: Player, at_random: Player, config: WinningSide
 ) -> tuple[Counter[int], int]:
-    """How often the net has won (1), drawn (0) and lost (-1), and how many games were different."""
+    """Counts of games that the net won (1), drew (0) and lost (-1), and of different games."""
     states, to_play = kernels.start_states(config.games), np.zeros(config.games, np.int8)
     kernels.find_movers(states, to_play)
     moves: list[tuple[int, ...]] = [()] * config.games

@@ -286,7 +286,7 @@ def _generations(folder: Path, kind: str) -> list[int]:
 
 
 def _names(folder: Path) -> list[str]:
-    """What is in `folder`, sorted; nothing if it cannot be listed."""
+    """The entries of `folder`, sorted; none if it cannot be listed."""
     try:
         return sorted(os.listdir(folder))
     except (OSError, ValueError):
