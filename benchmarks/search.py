@@ -1,4 +1,4 @@
-"""Measures the speed of the search beside that of the network alone: `python -m benchmarks.search --game connect4 --net 5x64`.
+"""Measures the search beside the network alone: `python -m benchmarks.search --game connect4 --net 5x64`.
 
 All figures come from one run, in turns, so that they can be compared on a machine that is not always equally fast;
 each is the median of `--repeats`.
