@@ -36,17 +36,26 @@ def _show(limit: float) -> str:
     return f"{limit:,.0f}" if limit == round(limit) else f"{limit:g}"
 
 
-def config_from_dict(config_class: type[Config], values: Any, where: str) -> Config:
-    """The settings that `asdict` made `values` from; raises InvalidSetting about what does not fit."""
+def config_from_dict(config_class: type[Config], values: Any, where: str, like: Config | None = None) -> Config:
+    """The settings that `asdict` made `values` from; raises InvalidSetting about what does not fit.
+
+    A field of any type gets the type that it has in `like`, or else in the defaults. Values by name stay a plain dict
+    if that type does not have them all.
+    """
     if not isinstance(values, dict):
         raise InvalidSetting(f"{where} must hold settings by name")
     types = get_type_hints(config_class)
+    if free := [name for name, kind in types.items() if kind is Any]:
+        example = config_class() if like is None else like
+        types |= {name: type(getattr(example, name)) for name in free}
     unknown = set(values) - {f.name for f in fields(config_class)}  # type: ignore[arg-type]
     if unknown:
         raise InvalidSetting(f"{where} holds settings that this version does not know: {', '.join(sorted(unknown))}")
     chosen: dict[str, Any] = {}
     for name, value in values.items():
-        if is_dataclass(types[name]):
+        if name in free and isinstance(value, dict) and not value.keys() <= set(get_type_hints(types[name])):
+            value = dict(value)
+        elif is_dataclass(types[name]):
             value = config_from_dict(types[name], value, f"{where}, {name}")  # type: ignore[arg-type]
         elif isinstance(value, list):
             value = tuple(value)

@@ -36,6 +36,7 @@ from alphazero.storage.files import check_output_file, read_json
 from alphazero.storage.run_folder import read_metrics, resolve_checkpoint
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
+from alphazero.training.run import example_config
 from alphazero.training.run_state import ORIGINS
 
 logger = logging.getLogger(__name__)
@@ -118,7 +119,8 @@ def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 def command_of(loaded: LoadedGame, saved: Mapping[str, Any]) -> str:
     """The shortest `python main.py ...` that begins a run with the settings of a `config.json`."""
     # settings added after the run began had the values of today's defaults, which may not be those of the presets
-    settings = json.loads(json.dumps(asdict(config_from_dict(RunConfig, saved["settings"], "the run's settings"))))
+    config = config_from_dict(RunConfig, saved["settings"], "the run's settings", like=example_config(loaded))
+    settings = json.loads(json.dumps(asdict(config)))
     presets = {name: asdict(preset) for name, preset in loaded.presets().items()}
     preset = min(presets, key=lambda name: len(settings_changed(presets[name], settings)))
     words = ["python", "main.py", "--game", saved["game"], "--preset", preset, "--seed", str(saved["seed"])]

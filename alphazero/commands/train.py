@@ -33,7 +33,7 @@ from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
 from alphazero.training.run import TrainedRun
-from alphazero.training.run_state import read_net_sizes
+from alphazero.training.run_state import read_net_settings
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +82,8 @@ def main(argv: list[str]) -> None:
     folder = Path(given.run) if given.run else choose_folder(loaded.game.name, given.resume)
     defaults = _defaults(given, loaded)
     if given.resume:
-        saved = training.read_saved(folder, given.game)
-        config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"))
+        saved = training.read_saved(folder, given.game, defaults.config)
+        config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like=defaults.config)
         defaults = replace(defaults, config=config, threads=saved["threads"], seed=saved["seed"])
     options = parse(Options, argv, default=defaults, command="train")
     train(options, loaded, folder)
@@ -104,7 +104,7 @@ def _defaults(given: argparse.Namespace, loaded: LoadedGame) -> Options:
     """The preset's settings, with the sizes of the net to begin with."""
     config = loaded.presets()[given.preset]
     if given.initial_net:
-        config = replace(config, net=read_net_sizes(given.initial_net, loaded))
+        config = replace(config, net=read_net_settings(given.initial_net, loaded, config))
     return Options(config=config)
 
 

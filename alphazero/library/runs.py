@@ -69,8 +69,8 @@ def train(
     game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
     folder = choose_folder(loaded.game.name, resume) if folder is None else Path(folder)
     if resume:
-        saved = run.read_saved(folder, game_name)
-        config = config_from_dict(RunConfig, saved["settings"], str(folder))
+        saved = run.read_saved(folder, game_name, run.example_config(loaded))
+        config = config_from_dict(RunConfig, saved["settings"], str(folder), like=run.example_config(loaded))
         seed, threads = saved["seed"], saved["threads"] if threads is None else threads
     elif isinstance(preset, RunConfig):
         config = preset
@@ -116,4 +116,4 @@ def override(config: Any, settings: Mapping[str, Any], where: str) -> Any:
         if is_dataclass(group) and isinstance(value, Mapping):
             value = override(group, value, f"{where}, {name}")
         values[name] = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    return config_from_dict(type(config), asdict(config) | values, where)
+    return config_from_dict(type(config), asdict(config) | values, where, like=config)

@@ -13,7 +13,8 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import CheckpointError, InvalidSetting, NetError
+from alphazero.storage.checkpoint import read_card
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,18 @@ class Trainer(ABC):
         them. All must have the same weights and make the same steps. Returns a function that ends it.
         """
         raise InvalidSetting("this network cannot learn on several devices: choose one by --device")
+
+
+def check_saved(saver: NeuralNet | Trainer, path: Path, card: Mapping[str, Any]) -> None:
+    """Raises NetError unless `saver.save` has written a checkpoint at `path` whose card has the entries of `card`."""
+    what = f"{type(saver).__name__}.save"
+    remedy = "let it call alphazero.storage.checkpoint.save_checkpoint(path, arrays, card)"
+    try:
+        written = read_card(path)
+    except CheckpointError as error:
+        raise NetError(f"{what} must write {path} and its card beside it ({error}): {remedy}") from error
+    if missing := sorted(card.keys() - written.keys()):
+        raise NetError(f"{what} must write the card that it gets, but drops {', '.join(missing)}: {remedy}")
 
 
 class CudaEvaluator(ABC):

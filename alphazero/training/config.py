@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any
 
+from alphazero.errors import InvalidSetting
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
 from alphazero.settings import check_ranges
@@ -65,8 +67,8 @@ class RunConfig:
     one. With other sizes in --net..., a fresh network learns from its games until it passes the gate."""
     cache_size: int = 1 << 20
     """Network evaluations cached by each thread, 60 bytes each for a small game; 256 MB at most."""
-    net: NetConfig = field(default_factory=NetConfig)
-    """The size of the network."""
+    net: Any = field(default_factory=NetConfig)
+    """The settings of the network, for the game's make_net: a dataclass, whose fields become options, or a dict."""
     search: SearchConfig = field(default_factory=SearchConfig)
     """The search that chooses the moves of self-play."""
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
@@ -81,4 +83,16 @@ class RunConfig:
     """The matches of the best network at the end of a run."""
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.net, dict) or (is_dataclass(self.net) and not isinstance(self.net, type))):
+            raise InvalidSetting(f"net must hold settings by name, as a dataclass or a dict, not {self.net!r:.100}")
         check_ranges(self, generations=(1, math.inf), minutes=(0, 1e9), cache_size=(0, 1 << 26))
+
+    @property
+    def net_settings(self) -> dict[str, Any]:
+        """The settings for `make_net`, as a checkpoint's card holds them."""
+        return settings_by_name(self.net)
+
+
+def settings_by_name(net: Any) -> dict[str, Any]:
+    """The settings of a net as plain values, from a dataclass or a dict."""
+    return dict(net) if isinstance(net, dict) else asdict(net)

@@ -26,7 +26,7 @@ from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import WANDB_FILE, Wandb, check_wandb
 from alphazero.training.report import make_report
-from alphazero.training.run_state import check_growth, read_net_sizes
+from alphazero.training.run_state import check_growth, read_net_settings
 from alphazero.training.selfplay import ValueTargets
 from alphazero.training.workers import RunPlan
 
@@ -59,7 +59,7 @@ class TrainedRun:
     def config(self) -> RunConfig:
         """The settings of the run."""
         path = self.folder / "config.json"
-        return config_from_dict(RunConfig, read_json(path)["settings"], str(path))
+        return config_from_dict(RunConfig, read_json(path)["settings"], str(path), like=example_config(self.loaded))
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -90,8 +90,13 @@ class TrainedRun:
         return path
 
 
-def read_saved(folder: Path, game: str) -> dict[str, Any]:
-    """The `config.json` of a run of `game`, with `settings` that are a whole RunConfig's; raises InputError."""
+def example_config(loaded: LoadedGame) -> RunConfig:
+    """A preset of the game: its type of `net` is that of the game's runs."""
+    return next(iter(loaded.presets().values()))
+
+
+def read_saved(folder: Path, game: str, like: RunConfig | None = None) -> dict[str, Any]:
+    """The `config.json` of a run of `game`; its `settings` are a whole RunConfig's, as `like`. Raises InputError."""
     if not (folder / "config.json").exists():
         raise RunFolderError(f"{folder} is not a run folder: leave --resume out to begin a run there")
     saved = read_json(folder / "config.json")
@@ -101,7 +106,7 @@ def read_saved(folder: Path, game: str) -> dict[str, Any]:
         raise RunFolderError(f"{folder / 'config.json'} is damaged: seed and threads must be whole numbers")
     if saved["game"] != game:
         raise RunFolderError(f"{folder} is a run of {saved['game']}, not of {game}: add --game {saved['game']}")
-    config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"))
+    config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
     return saved | {"settings": asdict(config)}  # with the defaults of settings that are younger than the run
 
 
@@ -137,11 +142,11 @@ def train(
     devices = name_devices(devices)
     plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets)
     settings = {"game": game_name, "seed": seed, "threads": threads, "settings": asdict(config)}
-    saved = read_saved(folder, game_name) if resume else {}
+    saved = read_saved(folder, game_name, config) if resume else {}
     if not saved:  # sizes that do not fit the board are refused before there is a run
-        loaded.make_net(loaded.game, asdict(config.net))
+        loaded.make_net(loaded.game, config.net_settings)
         if config.initial_net:
-            check_growth(config, read_net_sizes(config.initial_net, loaded))
+            check_growth(config, read_net_settings(config.initial_net, loaded, config))
     if wandb:
         check_wandb()
     torch.manual_seed(seed)

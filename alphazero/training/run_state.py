@@ -17,14 +17,13 @@ import numpy as np
 from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
-from alphazero.nets.neural_net import NeuralNet
-from alphazero.nets.resnet import NetConfig
+from alphazero.nets.neural_net import NeuralNet, check_saved
 from alphazero.players.contestants import find_checkpoint
 from alphazero.settings import config_from_dict
 from alphazero.storage.checkpoint import read_card
 from alphazero.storage.files import read_npz, sha256_of, write_npz
 from alphazero.storage.run_folder import Manifest, RunFolder
-from alphazero.training.config import RunConfig
+from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.learner import Learner
 from alphazero.training.replay_buffer import MAX_BYTES, ReplayBuffer, Samples, read_samples
 from alphazero.training.worker_process import TrainingJob
@@ -38,17 +37,17 @@ ORIGINS = ("started_from", "learned_from_games_of")
 """Where a card of generation 0 names the net that the run began with: its weights are that net's, or are not."""
 
 
-def read_net_sizes(name: str, loaded: LoadedGame) -> NetConfig:
-    """The sizes of the game's net in a checkpoint or run; raises InputError."""
+def read_net_settings(name: str, loaded: LoadedGame, like: RunConfig) -> Any:
+    """The settings of the game's net in a checkpoint or run, of the type that `like.net` has; raises InputError."""
     path = find_checkpoint(name, loaded)
     card = read_card(path)
     if card.get("game") != loaded.game.name:
         raise CheckpointError(f"{path} plays {card.get('game')!r}, not {loaded.game.name!r}")
-    return config_from_dict(NetConfig, card.get("net"), f"net on the card of {path}")
+    return config_from_dict(RunConfig, {"net": card.get("net")}, f"the card of {path}", like).net
 
 
-def check_growth(config: RunConfig, playing: NetConfig) -> None:
-    """Raises InvalidSetting if a net of other sizes would play for ever, since there is no gate to pass."""
+def check_growth(config: RunConfig, playing: Any) -> None:
+    """Raises InvalidSetting if a net of other settings would play for ever, since there is no gate to pass."""
     if config.net != playing and not config.gate.enabled:
         raise InvalidSetting(
             f"a fresh network learns from the games of --initial-net {config.initial_net} until it passes the "
@@ -169,6 +168,7 @@ class RunState:
         path, number = self.folder.path, f"{self.generation:04d}"
         learner = path / f"learner_{number}.safetensors"
         self.learner.trainer.save(learner)
+        check_saved(self.learner.trainer, learner, {})
         games = write_npz(path / f"games_{number}.npz", self._games_in_progress())
         files = {f"games_{number}.npz": games, **self._replay_files}
         for checkpoint in {self.checkpoint(self.generation), self.checkpoint(self.best_generation), learner}:
@@ -191,11 +191,12 @@ class RunState:
     def _save(self, net: NeuralNet, figures: Mapping[str, Any]) -> None:
         """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
         kept = ("gate_score", "promoted", *ORIGINS)
-        of_net = {"game": self.plan.loaded.game.name, "net": asdict(self.plan.config.net), **net.card}
-        card = {name: of_net[name] for name in ("game", "net")}  # which not every kind of network says of itself
+        settings = self.plan.config.net if net is self.net else self._playing
+        card: dict[str, Any] = {"game": self.plan.loaded.game.name, "net": settings_by_name(settings)}
         card |= {"generation": self.generation, "search": asdict(self.plan.config.search)}
         card |= {name: figure for name, figure in figures.items() if name in kept}
         net.save(self.checkpoint(self.generation), card)
+        check_saved(net, self.checkpoint(self.generation), card)
 
     # --- beginning and going on --------------------------------------------------------------------------------------
 
@@ -228,15 +229,16 @@ class RunState:
             self._replay_files[name] = manifest.files[name]
         logger.info("going on after generation %d of %d", self.generation, self.plan.config.generations)
 
-    def _sizes_that_play(self, manifest: Manifest | None) -> NetConfig:
+    def _sizes_that_play(self, manifest: Manifest | None) -> Any:
         """The sizes of the net that learns, unless the run begins with a net of others and has not outgrown it."""
         name = self.plan.config.initial_net
         if not name:
             return self.plan.config.net
-        return read_net_sizes(str(self.checkpoint(manifest.state["best"])) if manifest else name, self.plan.loaded)
+        checkpoint = str(self.checkpoint(manifest.state["best"])) if manifest else name
+        return read_net_settings(checkpoint, self.plan.loaded, self.plan.config)
 
-    def _make_net(self, sizes: NetConfig) -> NeuralNet:
-        net = self.plan.loaded.make_net(self.plan.loaded.game, asdict(sizes))
+    def _make_net(self, sizes: Any) -> NeuralNet:
+        net = self.plan.loaded.make_net(self.plan.loaded.game, settings_by_name(sizes))
         net.use_determinism(self.plan.deterministic)
         net.use_device(self.plan.device_kinds[0])
         return net

@@ -28,6 +28,7 @@ import numpy as np
 from alphazero.errors import InputError, InvalidSetting, Stopped, TrainingError
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
+from alphazero.game.user_code import ALONE
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.cuda_search import make_evaluators
@@ -71,6 +72,8 @@ class WorkerSettings:
     game_stride: int
     value_targets: ValueTargets | None = None
     """None: the game's own."""
+    make_net: Callable[..., NeuralNet] | None = None
+    """None: the game's own."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,8 @@ class TrainingJob:
 def check_sendable(part: Callable[..., Any], name: str) -> None:
     """Raises InvalidSetting unless another process can find the function by its module and name."""
     with contextlib.suppress(Exception):
-        ForkingPickler.dumps(part)  # as it is sent to a process
-        if part.__module__ != "__main__" or hasattr(sys.modules["__main__"], "__file__"):
+        names = bytes(ForkingPickler.dumps(part))  # as it is sent to a process
+        if ALONE.encode() not in names and (b"__main__" not in names or hasattr(sys.modules["__main__"], "__file__")):
             return
     raise InvalidSetting(
         f"this run plays in processes of its own, which cannot load its {name}, {getattr(part, '__name__', part)}: "
@@ -329,7 +332,7 @@ class ServedWorker:
 
 def _make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple[LoadedGame, Kernels, NeuralNet]:
     loaded = settings.load()
-    net = loaded.make_net(loaded.game, net_settings)
+    net = (settings.make_net or loaded.make_net)(loaded.game, net_settings)
     net.use_determinism(settings.deterministic)
     net.use_device(settings.device)
     return loaded, Kernels(loaded.game), net

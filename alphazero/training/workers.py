@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,11 @@ from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
-from alphazero.nets.resnet import NetConfig
 from alphazero.search.cuda_search import as_many_as_fit, make_evaluators, runs_on_device
 from alphazero.search.evaluator import Evaluator
 from alphazero.settings import check_ranges
 from alphazero.training.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
-from alphazero.training.config import RunConfig
+from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, ValueTargets, Worker, lambda_returns
 from alphazero.training.worker_process import (
     SECONDS_TO_LEAVE,
@@ -69,6 +68,11 @@ class RunPlan:
                 "game into a module"
             )
 
+    def replaced(self, part: str) -> Any:
+        """The part of the game that took the place of its own, as by `replace(loaded, make_net=...)`; else None."""
+        own, now = self.loaded.game.loaded, getattr(self.loaded, part)
+        return None if own is None or now is getattr(own, part) else now
+
     @property
     def threads_each(self) -> int:
         """Processor threads for each device."""
@@ -88,7 +92,7 @@ class Workers:
         plan: RunPlan,
         kernels: Kernels,
         net: NeuralNet,
-        sizes: NetConfig,
+        sizes: Any,
         slots: int | None,
         weights: Callable[[], Path],
         stop: threading.Event,
@@ -120,8 +124,10 @@ class Workers:
             threads, slots = as_many_as_fit(lambda most: self._make_threads(evaluators, most), slots)
             self.all += threads
         self.num_slots = slots
-        if self._total > len(self.all) and plan.value_targets:
-            check_sendable(plan.value_targets, "value target")
+        if self._total > len(self.all):
+            for part, name in zip(self._parts_to_send(), ("net", "value target"), strict=True):
+                if part is not None:
+                    check_sendable(part, name)
         children = [self._start_process(i) for i in range(len(self.all), self._total)]
         self.learners = [LearnerProcess(child) for child in children[self._each - len(self.all) :: self._each]]
         """The first process of every further device."""
@@ -238,15 +244,20 @@ class Workers:
             for i, evaluate in enumerate(evaluators)
         ]  # fmt: skip
 
+    def _parts_to_send(self) -> tuple[Any, Any]:
+        """The `make_net` and the `value_targets` that are not the game's own, which a process finds by itself."""
+        return self._plan.replaced("make_net"), self._plan.value_targets or self._plan.replaced("value_targets")
+
     def _start_process(self, number: int) -> ChildProcess:
         plan, config = self._plan, self._plan.config
         assert plan.loaded.load_again is not None
+        make_net, value_targets = self._parts_to_send()
         settings = WorkerSettings(
-            load=plan.loaded.load_again, net=asdict(config.net), playing_net=asdict(self._sizes),
+            load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(self._sizes),
             config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
             device=plan.devices[number // self._each], deterministic=plan.deterministic, threads=plan.threads_each,
             cache_size=config.cache_size, num_slots=self.num_slots, seed=plan.seed, first_game=number,
-            game_stride=self._total, value_targets=plan.value_targets,
+            game_stride=self._total, value_targets=value_targets, make_net=make_net,
         )  # fmt: skip
         return ChildProcess(settings, self._stop)
 

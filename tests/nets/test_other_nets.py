@@ -1,0 +1,168 @@
+"""Networks that are no ResNet of torch: numpy alone, settings of another kind, given from Python, or not well made."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from alphazero.commands import pit
+from alphazero.commands import train as train_command
+from alphazero.commands.shared import run_command
+from alphazero.errors import InvalidSetting, NetError
+from alphazero.game import registry
+from alphazero.nets.neural_net import NeuralNet, check_saved
+from alphazero.players.contestants import load_net
+from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
+from alphazero.storage.run_folder import read_metrics
+from alphazero.training.config import RunConfig
+from alphazero.training.run import train
+from games.tictactoe.game import TicTacToe
+from tests.nets import linear_game
+from tests.nets.batches import random_batch
+from tests.nets.linear_game import LinearConfig, LinearNet
+from tests.training.test_coach import TINY
+
+FILE = str(Path(linear_game.__file__))
+FLAGS = (
+    "--game", FILE, "--threads", "1", "--device", "cpu", "--search.num-simulations", "8", "--gate.games", "4",
+    "--self-play.games-per-generation", "30", "--self-play.num-slots", "16", "--learner.batch-size", "32",
+    "--learner.learning-rate", "1", "--evaluation.opponents", "random", "--evaluation.games", "4",
+    "--evaluation.simulations", "4",
+)  # fmt: skip
+LINEAR = replace(TINY, net=LinearConfig(), generations=1, evaluation=replace(TINY.evaluation, opponents=()))
+
+
+def test_a_gradient_by_hand_is_that_of_the_losses():
+    """Against torch's own, at weights that are not zero."""
+    net = LinearNet(TicTacToe(), LinearConfig())
+    rng = np.random.default_rng(0)
+    before = {name: rng.normal(size=x.shape).astype(np.float32) for name, x in net.weights.items()}
+    batch, net.weights = random_batch(TicTacToe(), 16), before
+    found = net.trainer().train_step(batch, 0.25)
+    tensors = {name: torch.tensor(array, requires_grad=True) for name, array in before.items()}
+    x = torch.from_numpy(net.inputs(batch.observations))
+    logits = (x @ tensors["policy"]).masked_fill(~torch.from_numpy(batch.legal_masks), -1e9)
+    policy = -(torch.from_numpy(batch.policy_targets) * torch.log_softmax(logits, dim=1)).sum(dim=1).mean()
+    value = (torch.tanh(x @ tensors["value"]) - torch.from_numpy(batch.value_targets)).square().mean()
+    (policy + value).backward()
+    assert found == pytest.approx({"policy_loss": policy.item(), "value_loss": value.item()}, rel=1e-4)
+    for name, tensor in tensors.items():
+        np.testing.assert_allclose(net.weights[name], before[name] - 0.25 * tensor.grad.numpy(), atol=1e-5)
+
+
+def test_a_numpy_net_with_settings_of_its_own_learns_goes_on_and_plays(tmp_path, capsys):
+    """By the command line: two generations, one more on --resume, and a match against its checkpoint."""
+    run = tmp_path / "run"
+    assert run_command(train_command.main, [*FLAGS, "--run", str(run), "--generations", "2", "--net.scale", "0.5"]) == 0
+    resumed = ["--game", FILE, "--run", str(run), "--resume", "--device", "cpu", "--generations", "3"]
+    assert run_command(train_command.main, resumed) == 0
+    rows = read_metrics(run)
+    assert [row["generation"] for row in rows] == [1, 2, 3] and rows[2]["policy_loss"] < rows[0]["policy_loss"]
+    arrays, card = load_checkpoint(run / "generation_0003.safetensors")
+    assert card["game"] == "linear_tictactoe" and card["net"] == {"scale": 0.5} and arrays["policy"].any()
+    net = load_net(f"{run}:3", registry.load(FILE), "cpu")
+    assert isinstance(net, NeuralNet) and net.config.scale == 0.5
+    match = [f"{run}:3", "random", "--game", FILE, "--games", "4", "--simulations", "4", "--threads", "1"]
+    assert run_command(pit.main, match) == 0
+    capsys.readouterr()
+    assert run_command(train_command.main, [*resumed, "--net.scale", "0.25"]) == 2
+    assert "settings.net.scale: 0.5 -> 0.25" in capsys.readouterr().err
+    assert run_command(train_command.main, [*FLAGS, "--net.blocks", "2"]) == 2
+    assert "--net.blocks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("settings", [LinearConfig(scale=0.5), {"scale": 0.5}], ids=["dataclass", "dict"])
+def test_settings_of_another_kind_come_from_python_too(tmp_path, settings):
+    loaded = replace(registry.load("tictactoe"), make_net=linear_game.make_net)
+    config = replace(LINEAR, net=settings)
+    train(loaded, config, tmp_path / "run", threads=1)
+    run = train(loaded, replace(config, generations=2), tmp_path / "run", threads=1, resume=True)
+    assert run.generation == 2 and run.net.config == LinearConfig(scale=0.5)
+    assert read_card(tmp_path / "run" / "generation_0002.safetensors")["net"] == {"scale": 0.5}
+    begun_from = replace(config, initial_net=str(tmp_path / "run"))
+    assert train(loaded, begun_from, tmp_path / "next", threads=1).generation == 1
+
+
+def test_settings_must_have_names():
+    with pytest.raises(InvalidSetting, match="net must hold settings by name, as a dataclass or a dict, not 3"):
+        RunConfig(net=3)
+
+
+def test_a_net_that_was_replaced_plays_in_other_processes_too(tmp_path):
+    """On two devices the second one plays in a process, by the net that was given and not by the game's own."""
+    loaded = replace(registry.load("tictactoe"), make_net=linear_game.scaled_net)
+    with pytest.raises(InvalidSetting, match="cannot learn on several devices"):
+        # before it is refused, the process has played by what the game's own net could not read
+        train(loaded, LINEAR, tmp_path / "run", threads=2, devices=("cpu", "cpu"))
+    assert (tmp_path / "run" / "replay_0001.npz").exists()
+
+
+def test_a_net_that_cannot_be_sent_is_refused_before_anything_is_played(tmp_path):
+    loaded = replace(registry.load("tictactoe"), make_net=lambda game, settings: linear_game.scaled_net(game, settings))
+    with pytest.raises(InvalidSetting, match=r"cannot load its net, <lambda>: define it at the top level of a module"):
+        train(loaded, LINEAR, tmp_path / "run", threads=2, devices=("cpu", "cpu"))
+    assert not list(tmp_path.glob("run/generation_*"))
+    assert train(loaded, LINEAR, tmp_path / "threads", threads=2).generation == 1  # no process, nothing to send
+
+
+class Forgetful(LinearNet):
+    """Writes under a name of its own."""
+
+    def save(self, path: Path, card: Any) -> dict[str, Any]:
+        np.savez(path.with_suffix(".npz"), **self.weights)
+        return dict(card)
+
+
+class Careless(LinearNet):
+    """Loses the card."""
+
+    def save(self, path: Path, card: Any) -> dict[str, Any]:
+        return save_checkpoint(path, self.weights, {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (Forgetful, r"Forgetful\.save must write .*generation_0000\.safetensors and its card .*save_checkpoint\(path"),
+        (
+            Careless,
+            r"Careless\.save must write the card that it gets, but drops game, gate_score, generation, net, prom",
+        ),
+    ],
+)
+def test_a_net_that_does_not_save_what_it_must_is_told_so(tmp_path, kind, sentence):
+    loaded = replace(registry.load("tictactoe"), make_net=lambda game, settings: kind(game, LinearConfig()))
+    with pytest.raises(NetError, match=sentence):
+        train(loaded, LINEAR, tmp_path / "run", threads=1)
+
+
+def test_what_was_saved_well_is_taken(tmp_path):
+    net, path = LinearNet(TicTacToe(), LinearConfig()), tmp_path / "net.safetensors"
+    net.save(path, {"game": "tictactoe"})
+    check_saved(net, path, {"game": "another value"})
+
+
+def test_the_smallest_net_has_three_methods():
+    class Smallest(NeuralNet):
+        def evaluate(self, observations, legal_masks):
+            return legal_masks / legal_masks.sum(axis=1, keepdims=True), np.zeros(len(observations))
+
+        def save(self, path, card):
+            return save_checkpoint(path, {}, card)
+
+        def load(self, path):
+            return load_checkpoint(path)[1]
+
+    net = Smallest()
+    net.use_device("cuda")
+    net.use_threads(2)
+    net.use_determinism(True)
+    assert net.cuda_evaluator() is None and not re.search("cuda", str(net.card))
+    with pytest.raises(InvalidSetting, match="Smallest cannot learn: give it a method `trainer`"):
+        net.trainer()
