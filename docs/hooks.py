@@ -6,6 +6,7 @@ A page asks for a part by a comment on a line of its own:
     <!-- board: connect4 4453 -->     a picture of a position
     <!-- settings -->                 every setting of a run, with the values of Connect Four's presets
     <!-- help: train -->              what `alphazero train --help` says
+    <!-- api -->                      every public name of the library
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import os
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import griffe
 
+import alphazero as az
 from alphazero.game import registry
 from alphazero.training.config import RunConfig
 
@@ -114,4 +117,39 @@ def help_of(*command: str) -> str:
     return f"```text\n{done.stdout.rstrip()}\n```"
 
 
-PARTS: dict[str, Callable[..., str]] = {"facts": facts, "board": board, "settings": settings, "help": help_of}
+def api() -> str:
+    """A directive for every public name, functions first; mkdocstrings writes its signature and docstring."""
+    homes = {name: _home(name) for name in az.__all__ if name != "errors"}
+    functions = [name for name in homes if name[0].islower()]
+    lines = ["## Functions"]
+    lines += [f"\n### az.{name}\n\n{_directive(homes[name])}" for name in functions]
+    lines += ["\n## Classes"]
+    lines += [f"\n### az.{name}\n\n{_directive(homes[name])}" for name in homes if name not in functions]
+    lines += ["\n## Errors\n", "::: alphazero.errors", "    options: {show_root_heading: false, heading_level: 3}"]
+    return "\n".join(lines)
+
+
+def _home(name: str) -> str:
+    value = getattr(az, name)
+    if isinstance(value, types.ModuleType):  # the package `search`, which can be called
+        return "alphazero.search.analysis.search_position"
+    return f"{value.__module__}.{value.__name__}"
+
+
+def _directive(home: str) -> str:
+    return f"::: {home}\n    options: {{show_root_heading: false, show_root_toc_entry: false, heading_level: 4}}"
+
+
+PARTS: dict[str, Callable[..., str]] = {
+    "api": api,
+    "board": board,
+    "facts": facts,
+    "help": help_of,
+    "settings": settings,
+}
+    "facts": facts,
+    "board": board,
+    "settings": settings,
+    "help": help_of,
+    "api": api,
+}
