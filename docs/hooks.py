@@ -119,14 +119,11 @@ def help_of(*command: str) -> str:
 
 def api() -> str:
     """A directive for every public name, functions first; mkdocstrings writes its signature and docstring."""
-    homes = {name: _home(name) for name in az.__all__ if name != "errors"}
-    functions = [name for name in homes if name[0].islower()]
-    lines = ["## Functions"]
-    lines += [f"\n### az.{name}\n\n{_directive(homes[name])}" for name in functions]
-    lines += ["\n## Classes"]
-    lines += [f"\n### az.{name}\n\n{_directive(homes[name])}" for name in homes if name not in functions]
-    lines += ["\n## Errors\n", "::: alphazero.errors", "    options: {show_root_heading: false, heading_level: 3}"]
-    return "\n".join(lines)
+    names = [name for name in az.__all__ if name != "errors"]
+    functions = [name for name in names if name[0].islower()]
+    classes = [name for name in names if name not in functions]
+    parts = ["## Functions", *map(_directive, functions), "## Classes", *map(_directive, classes)]
+    return "\n\n".join([*parts, "## Errors", "::: alphazero.errors\n    options: {show_root_heading: false}"])
 
 
 def _home(name: str) -> str:
@@ -136,8 +133,9 @@ def _home(name: str) -> str:
     return f"{value.__module__}.{value.__name__}"
 
 
-def _directive(home: str) -> str:
-    return f"::: {home}\n    options: {{show_root_heading: false, show_root_toc_entry: false, heading_level: 4}}"
+def _directive(name: str) -> str:
+    options = f'heading: "az.{name}", toc_label: "az.{name}", show_root_heading: true, heading_level: 3'
+    return f"::: {_home(name)}\n    options: {{{options}}}"
 
 
 PARTS: dict[str, Callable[..., str]] = {
@@ -146,10 +144,4 @@ PARTS: dict[str, Callable[..., str]] = {
     "facts": facts,
     "help": help_of,
     "settings": settings,
-}
-    "facts": facts,
-    "board": board,
-    "settings": settings,
-    "help": help_of,
-    "api": api,
 }
