@@ -19,7 +19,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import griffe
 
@@ -68,7 +68,7 @@ def board(name: str, *moves: str) -> str:
 def settings() -> str:
     """Every setting of a run in its group: flag, default, the presets' values where they differ from it, meaning."""
     presets = {name: dict(_flat(config)) for name, config in registry.load("connect4").presets().items()}
-    meanings, lines, group = dict(_meanings(RunConfig)), ["## The run", *HEAD], ""
+    meanings, lines, group = dict(_meanings(RunConfig())), ["## The run", *HEAD], ""
     for name, default in _flat(RunConfig()):
         found = name.rpartition(".")[0]
         if found != group:
@@ -89,13 +89,13 @@ def _flat(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + field.name, value
 
 
-def _meanings(config_class: type, prefix: str = "") -> Iterator[tuple[str, str]]:
+def _meanings(config: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     """The documentation under each field."""
-    found = griffe.load(config_class.__module__, search_paths=[ROOT])[config_class.__name__]
-    types = get_type_hints(config_class)
-    for field in dataclasses.fields(config_class):
-        if dataclasses.is_dataclass(types[field.name]):
-            yield from _meanings(types[field.name], f"{prefix}{field.name}.")
+    found = griffe.load(type(config).__module__, search_paths=[ROOT])[type(config).__name__]
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _meanings(value, f"{prefix}{field.name}.")
         else:
             docstring = found[field.name].docstring
             yield prefix + field.name, " ".join(docstring.value.split()).replace("|", "\\|") if docstring else ""
