@@ -1,7 +1,7 @@
-"""The optimizer Muon (Jordan et al. 2024), for matrices: momentum, made orthogonal.
+"""The optimizer Muon (Jordan et al. 2024): gradient descent with momentum, where each update is made orthogonal.
 
-torch's own takes one matrix at a time, in bf16 whatever the processor: where that is not in hardware it takes twelve
-times as long as in float32 (docs/log.md). Here matrices of one shape are one batch, in the processor's own precision.
+torch has a Muon, too. It takes one matrix at a time, always in bf16, and is twelve times slower than float32 on
+processors without bf16 (docs/log.md). Here matrices of one shape are one batch, in the precision that is fast.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from torch import Tensor
 
 MOMENTUM = 0.95
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
-"""Of x, x^3 and x^5: five rounds bring all singular values near 1 (Jordan et al. 2024)."""
+"""Coefficients of x, x^3 and x^5: five rounds bring all singular values near 1 (Jordan et al. 2024)."""
 ROUNDS = 5
 SMALL = 64
-"""Matrices with a shorter side than this are multiplied in float32: the units for bf16 do not pay for them."""
+"""Matrices with a shorter side than this are multiplied in float32, since bf16 is not faster for them."""
 
 
 class Muon:
     """Updates matrices in place."""
 
     def __init__(self, matrices: Sequence[Tensor], weight_decay: float, dtype: torch.dtype):
-        """`dtype` is what products of all but small matrices are computed in; `weight_decay` is decoupled."""
+        """`dtype`: the type in which all but small matrices are multiplied. `weight_decay` is decoupled."""
         self._matrices, self._weight_decay, self._dtype = list(matrices), weight_decay, dtype
         shapes = dict.fromkeys(matrix.shape for matrix in matrices)
         self._groups = [[i for i, matrix in enumerate(matrices) if matrix.shape == shape] for shape in shapes]
@@ -32,13 +32,13 @@ class Muon:
         momenta = {i: row for group, stack in zip(self._groups, self._stacks, strict=True)
                    for i, row in zip(group, stack, strict=True)}  # fmt: skip
         self.momenta = [momenta[i] for i in range(len(self._matrices))]
-        """Mean gradients, one for each matrix, in the memory that is updated."""
+        """The mean gradient of each matrix, in the memory that `step` updates."""
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
-        """Decays every matrix, and moves it against the mean of its gradients, one for each matrix.
+        """Decays every matrix, and moves it against its mean gradient.
 
-        Entries change by about 0.2 x the rate, as AdamW's do (Liu et al. 2025).
+        `gradients` has one for each matrix. Entries change by about 0.2 x the rate, as with AdamW (Liu et al. 2025).
         """
         torch._foreach_mul_(self._matrices, 1.0 - learning_rate * self._weight_decay)
         for group, momentum in zip(self._groups, self._stacks, strict=True):
@@ -50,9 +50,9 @@ class Muon:
 
 
 def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
-    """U V^T for every U S V^T of `float32[n, rows, columns]`, but for singular values that end between 0.65 and 1.25.
+    """About U V^T for every matrix U S V^T of `float32[n, rows, columns]`.
 
-    Those below a hundredth of the matrix's norm end lower.
+    Singular values end between 0.65 and 1.25; those below a hundredth of the matrix's norm end lower.
     """
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices

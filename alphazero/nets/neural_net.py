@@ -1,4 +1,4 @@
-"""The interfaces of a network: `NeuralNet` plays, `Trainer` learns. Any library can stand behind them.
+"""The interfaces of a network: `NeuralNet` plays, `Trainer` learns. They can be written with any library.
 
 The smallest network writes `evaluate`, `save` and `load`; one that can learn also gives a `trainer`.
 """
@@ -172,7 +172,7 @@ class CudaEvaluator(ABC):
     """Evaluates a search's positions on the GPU, from its memory into its memory."""
 
     sees_wins = False
-    """The search overrules the answers where the mover wins at once, as `Evaluator` does."""
+    """True: the search replaces the evaluations of positions that the mover wins at once, as `Evaluator` does."""
 
     @abstractmethod
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:

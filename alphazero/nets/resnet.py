@@ -24,19 +24,20 @@ class NetConfig:
     """
 
     blocks: int = 4
-    """Residual blocks of two 3x3 convolutions each."""
+    """Number of residual blocks, with two 3x3 convolutions each."""
     channels: int = 32
-    """Channels of the trunk."""
+    """Number of channels in the trunk."""
     bottleneck: int = 0
-    """Channels of the blocks' 3x3 convolutions, between 1x1 convolutions; 0: the trunk's, without those."""
+    """Width of the 3x3 layers in bottleneck blocks; 0 turns bottlenecks off."""
     head_channels: int = 16
-    """Channels of each head's 1x1 convolution."""
+    """Number of channels in the 1x1 convolution of each head."""
     value_hidden: int = 64
-    """Units of the value head's hidden layer."""
+    """Number of units in the hidden layer of the value head."""
     lines: int = 0
-    """Channels of a layer beside the first one that sees whole lines of squares; multiples of 16 are fastest."""
+    """Number of channels in a layer for whole lines of squares, beside the first layer; 0 turns it off. Multiples of 16
+    are fastest."""
     line_length: int = 4
-    """Squares of those lines."""
+    """Number of squares in each line."""
 
     def __post_init__(self) -> None:
         lowest = {"bottleneck": 0, "lines": 0}
@@ -44,12 +45,12 @@ class NetConfig:
 
 
 def convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
-    """A convolution that keeps height and width, and its batch norm."""
+    """A convolution that keeps height and width, followed by a batch norm."""
     return nn.Sequential(nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs))
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions beside a shortcut: `[n, C, H, W]` to the same."""
+    """A residual block of two 3x3 convolutions: `[n, C, H, W]` to the same shape."""
 
     def __init__(self, channels: int):
         super().__init__()
@@ -61,9 +62,9 @@ class Block(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """Two 3x3 convolutions of fewer channels, between 1x1 convolutions, beside a shortcut: `[n, C, H, W]` to the same.
+    """A residual block whose two 3x3 convolutions have fewer channels, between 1x1 convolutions.
 
-    After He et al. 2016, who have one 3x3 convolution there.
+    `[n, C, H, W]` to the same shape. After He et al. 2016, who have one 3x3 convolution there.
     """
 
     def __init__(self, channels: int, inner: int):
@@ -79,9 +80,9 @@ class Bottleneck(nn.Module):
 
 
 class Lines(nn.Module):
-    """What lines of squares tell each square on them, `[n, P, H, W]` to `[n, C, H, W]`.
+    """Features of all lines through each square: `[n, P, H, W]` to `[n, C, H, W]`.
 
-    All that fit on the board: along rows, columns, and diagonals of both directions, which share weights.
+    The lines are all that fit on the board, along rows, columns and both diagonals. The two diagonals share weights.
     """
 
     def __init__(self, planes: int, channels: int, lines: int, length: int):
@@ -99,13 +100,13 @@ class Lines(nn.Module):
 
 
 def _both_ways(weights: Tensor) -> Tensor:
-    """Filters that have the weights `[n, p, L]` on one diagonal, and on the other: `[2 n, p, L, L]`."""
+    """Filters `[2 n, p, L, L]` with the weights `[n, p, L]` on the one diagonal, then on the other."""
     filters = torch.diag_embed(weights)
     return torch.cat([filters, filters.flip(-1)])
 
 
 class ResNet(nn.Module):
-    """`[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1) for the player to move."""
+    """Network: `[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1), for the player to move."""
 
     def __init__(self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig):
         super().__init__()

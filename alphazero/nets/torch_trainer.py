@@ -52,7 +52,7 @@ class TorchTrainer(Trainer):
         self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
         self._tried = False
-        """One batch has been learned from in this precision."""
+        """A batch has gone through the module in this precision."""
         self.num_updates = 0
         self.rank, self.processes = 0, 1
         self._on_gpu = net.device.type == "cuda"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphazero.errors import EvaluationError, InvalidSetting
+from alphazero.errors import EvaluationError, InvalidSetting, NetError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernel
 from alphazero.game.randomness import combine
@@ -96,6 +96,11 @@ class Evaluator:
     def _ask_network(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self.num_evaluations += len(states)
         priors, values = self.net.evaluate(self.kernels.observations(states), legal_masks)
+        if priors.shape != legal_masks.shape or values.shape != (len(states),):
+            raise NetError(
+                f"{type(self.net).__name__}.evaluate must give priors of shape {list(legal_masks.shape)} and values of "
+                f"shape {[len(states)]}; it gives {list(priors.shape)} and {list(values.shape)}"
+            )
         finite = np.isfinite(priors).all(axis=1) & np.isfinite(values)
         if not finite.all():
             row, game = int(np.flatnonzero(~finite)[0]), self.kernels.game

@@ -1,14 +1,14 @@
 """Weights and their card: `X.safetensors` beside `X.json`, the only format in which nets are kept.
 
-The card is JSON: whatever the caller says about the net, plus
+The card is JSON: the caller's facts about the net, and
 
     "format"        1
     "weights"       {"file", "bytes", "sha256"} of the safetensors file
     "card_sha256"   SHA-256 of the card without this entry
 
-so that every cut and every flipped bit, in either file, is found. A file that was renamed together with its
-card is still good. Every refusal is a `CheckpointError` of one sentence. Give each generation a new name:
-while one is being overwritten, weights and card do not match.
+Every cut and every flipped bit is found, in either file. Both files may be renamed together. Whatever is wrong
+raises a `CheckpointError` of one sentence. Give each generation a new name: while a checkpoint is overwritten, its
+weights and its card do not match.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from alphazero.storage.files import atomic_write, open_regular, read_sealed_json
 
 FORMAT = 1
 MAX_HEADER_BYTES = 1 << 20
-"""Some 8,000 tensors; unpacking a header takes many times its bytes."""
+"""Room for about 8,000 tensors. Parsing a header takes many times its size in memory."""
 
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
@@ -84,7 +84,7 @@ def load_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
 
 
 def read_card(path: str | Path) -> dict[str, Any]:
-    """The card of a checkpoint, verified; the weights are not looked at."""
+    """The card of a checkpoint, verified; the weights are not read."""
     _, card_path = _pair(path)
     try:
         card = read_sealed_json(card_path, "card_sha256")
@@ -123,7 +123,7 @@ def _pair(path: str | Path) -> tuple[Path, Path]:
 
 
 def _read_weights(path: Path, weights: Mapping[str, Any]) -> bytes:
-    """The bytes that the card promises, read into memory only once they are known to be those."""
+    """The weights file, whose size and checksum are compared with the card before it is read into memory."""
     try:
         with open_regular(path) as file:
             num_bytes = os.fstat(file.fileno()).st_size

@@ -1,11 +1,11 @@
-"""Files that are written whole or not at all, and distrusted when they are read.
+"""Reads and writes files: a write is complete or leaves no trace, and a read checks everything.
 
 Writing: a temporary file in the same folder, flush and fsync, read it back and compare, `os.replace`,
 fsync the folder. A process killed at any moment leaves the old file or the new one, and at worst a
 temporary file that `remove_stray_temporary_files` clears away.
 
-Reading: regular files of bounded size only; nothing is unpickled or evaluated, nothing blocks. Whatever
-is wrong becomes a `StorageError` of one sentence. For Linux and macOS.
+Reading: only regular files of bounded size; nothing is unpickled or evaluated, and no read waits. Whatever
+is wrong raises a `StorageError` of one sentence. For Linux and macOS.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def check_output_file(option: str, path: Path) -> None:
 
 
 MAX_JSON_BYTES = 1 << 20
-"""Parsing takes up to 25 times the bytes (a list of empty dicts), so this bounds the memory."""
+"""Bounds the memory for parsing, which is up to 25 times the file (for a list of empty dicts)."""
 
 _MAX_ZIP_DIRECTORY_BYTES = 1 << 20
 _NPY_MAGIC = b"\x93NUMPY\x01\x00"
@@ -110,9 +110,9 @@ def atomic_write(path: str | Path, content: bytes) -> str:
 
 
 def append(path: str | Path, content: bytes) -> None:
-    """Adds whole lines to the end of a file, which are on disk when it returns.
+    """Adds whole lines to the end of a file; they are on disk when the call returns.
 
-    A process killed meanwhile may leave a part of them: call `drop_torn_line` before reading such a file.
+    A process that is killed meanwhile may leave half a line: call `drop_torn_line` before reading such a file.
     """
     path, half = Path(path), len(content) // 2
     fault_point("append.before")
@@ -133,7 +133,7 @@ def append(path: str | Path, content: bytes) -> None:
 
 
 def drop_torn_line(path: str | Path) -> None:
-    """Cuts off what stands behind the last line end of a file, which its writer did not live to finish."""
+    """Cuts off an unfinished last line, which a killed process may have left."""
     path = Path(path)
     try:
         with open(path, "r+b") as file:
@@ -168,7 +168,7 @@ def _cannot_write(path: Path, num_bytes: int, error: OSError) -> str:
 
 
 def process_is_alive(pid: int) -> bool:
-    """Whether a process of this machine has that number (always so on Windows, which has no way to ask)."""
+    """True if a process of this machine has that number; always true on Windows, which cannot tell."""
     if os.name == "nt":
         return True
     try:
@@ -181,7 +181,7 @@ def process_is_alive(pid: int) -> bool:
 
 
 def remove_stray_temporary_files(folder: str | Path) -> list[str]:
-    """Removes what dead processes left behind; returns the names. Call it before writing to `folder`.
+    """Removes temporary files of dead processes; returns their names. Call it before writing to `folder`.
 
     Files with this process's own number count as left behind: in a container every run has the same one.
     """
@@ -204,7 +204,7 @@ def file_in(folder: Path, name: object) -> Path:
 
 @contextlib.contextmanager
 def open_regular(path: str | Path) -> Iterator[io.FileIO]:
-    """Opens for reading, never waits; refuses folders, pipes, devices and links leading out of the folder."""
+    """Opens a file for reading, without waiting; refuses folders, pipes, devices and links out of the folder."""
     path = Path(path)
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent)):
         raise StorageError(f"{path} is a link that leads out of its folder; put the file itself there")
@@ -236,7 +236,7 @@ def sha256_of(path: str | Path) -> str:
 
 
 def sha256_of_open(file: io.FileIO) -> str:
-    """SHA-256 (hex) of what an open file still holds, read in pieces of 1 MiB."""
+    """SHA-256 (hex) of the rest of an open file, read in pieces of 1 MiB."""
     digest = hashlib.sha256()
     while piece := file.read(1 << 20):
         digest.update(piece)
@@ -244,7 +244,7 @@ def sha256_of_open(file: io.FileIO) -> str:
 
 
 def to_json(value: Any, indent: int | None = 1) -> bytes:
-    """The one way we write JSON: sorted keys, ASCII, a newline at the end, no NaN or infinity."""
+    """A value as JSON: sorted keys, ASCII, a newline at the end, no NaN or infinity."""
     try:
         text = json.dumps(value, sort_keys=True, indent=indent, allow_nan=False)
     except ValueError as error:
@@ -287,7 +287,7 @@ def write_sealed_json(path: str | Path, value: Mapping[str, Any], seal: str) -> 
 
 
 def read_sealed_json(path: str | Path, seal: str) -> dict[str, Any]:
-    """Reads what `write_sealed_json` wrote; refuses the file if a single bit of it has changed."""
+    """The value that `write_sealed_json` wrote; refuses the file if a single bit of it has changed."""
     content = read_bytes(path, MAX_JSON_BYTES)
     value = parse_json(content, str(path))
     if isinstance(value, dict):
@@ -313,7 +313,7 @@ def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def read_npz(path: str | Path, max_bytes: int) -> dict[str, np.ndarray]:
-    """Reads what `write_npz` wrote, up to `max_bytes` once unpacked; sizes are checked before anything grows."""
+    """The arrays that `write_npz` wrote, at most `max_bytes` when unpacked; sizes are checked before unpacking."""
     try:
         with open_regular(path) as file, _BoundedReader(file) as reader, zipfile.ZipFile(reader) as archive:
             members = archive.infolist()
@@ -348,7 +348,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarra
 
 
 class _BoundedReader(io.BufferedReader):
-    """Refuses to read much at once: zipfile takes in a zip's whole directory before we can look at it."""
+    """A reader that refuses large reads: zipfile reads the whole directory of an archive before it can be checked."""
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0:

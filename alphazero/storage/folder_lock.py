@@ -1,4 +1,4 @@
-"""One process at a time trains in a run folder; the kernel frees the lock even on kill -9."""
+"""A lock on a run folder, so that one process at a time trains there; the kernel frees it even on kill -9."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from alphazero.errors import RunFolderError
 
 LOCK, HOLDER = "lock", "lock_holder"
 PATIENCE = 1.0
-"""Seconds to wait for a holder that is just leaving."""
+"""Seconds to wait for a process that is about to end."""
 
 
 class FolderLock:
-    """Holds a folder until `release`; raises RunFolderError naming process and host if another one has it."""
+    """Locks a folder until `release`; raises RunFolderError with process and host if another process holds it."""
 
     def __init__(self, folder: Path):
         path = folder / LOCK
@@ -39,14 +39,14 @@ class FolderLock:
             raise RunFolderError(f"cannot write {self._holder}: {error.strerror}; choose another folder") from error
 
     def is_held(self) -> bool:
-        """Still ours, and the folder is still the one that was locked."""
+        """The lock is still ours, and the folder is still the one that was locked."""
         try:
             return self._lock.is_locked and self._holder.read_text() == self._name
         except OSError:
             return False
 
     def release(self) -> None:
-        """Gives the folder free; a second call does nothing."""
+        """Unlocks the folder; a second call does nothing."""
         if self.is_held():  # else the holder's file, if there is one, is somebody else's
             self._holder.unlink(missing_ok=True)
         self._lock.release()

@@ -1,17 +1,17 @@
-"""A run folder: what one training run keeps, with its lock, and with one manifest per finished generation.
+"""A run folder: the files of one training run, its lock, and one manifest for each finished generation.
 
-    lock, lock_holder          held by the process that trains, and who that is; the kernel frees it on kill -9
+    lock, lock_holder          the lock of the process that trains, and its number; the kernel frees it on kill -9
     config.json                the settings
     metrics.jsonl              one line per generation
     generation_NNNN.*          the nets, .safetensors and .json; never removed, they verify themselves
-    replay_NNNN.*              what a resume needs besides, as are learner_NNNN.* and games_NNNN.*; pruned
+    replay_NNNN.*              needed to resume, like learner_NNNN.* and games_NNNN.*; pruned
     manifest_NNNN.json         size and SHA-256 of the generation's files, and the run's state
     never_committed            there until the first manifest is; tells a young run from a lost one
 
-A generation is finished when its manifest is in place, which is written last; so write files, then call
-`append_metrics`, then `commit`. The two newest manifests are points to resume from, and with them all that
-they name is kept; older ones are removed, since the files they name are. Name in `commit` everything that
-a resume reads, also the best generation's net. Readers need no lock.
+A generation is finished when its manifest is in place, which is written last: write the files, then call
+`append_metrics`, then `commit`. A run can be resumed from the two newest manifests; the files that they name are
+kept, and older manifests are removed. `commit` must name every file that a resume reads, also the best generation's
+net. Readers need no lock.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """A run to go on with; its settings are in `config`."""
+        """An existing run, to go on with; its settings are in `config`."""
         path = Path(path)
         _check_run_folder(path)
         run = cls(path)
@@ -141,8 +141,8 @@ class RunFolder:
     def newest_valid(self) -> Manifest | None:
         """The newest generation of which every file verifies; None if the run never finished one.
 
-        Damage is passed over with a warning. If nothing verifies, that is a `CheckpointError`: a run
-        never starts again from nothing by itself.
+        Damaged generations are skipped with a warning. If none verifies, it raises CheckpointError: a run never starts
+        again from nothing by itself.
         """
         return _newest_valid(self.path, "")
 
@@ -194,7 +194,7 @@ class RunFolder:
 def latest_manifest(path: str | Path) -> Manifest | None:
     """For readers, without the lock: the newest generation whose nets (`generation_*` files) verify.
 
-    The other files are not looked at: a reader has no use for them, and a running process prunes them.
+    The other files are not read: readers do not need them, and a running process prunes them.
     """
     _check_run_folder(Path(path))
     return _newest_valid(Path(path), "generation_")
@@ -210,7 +210,7 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
 
 
 def seconds_of_generations(path: str | Path) -> dict[int, float]:
-    """For readers, without the lock: the generations whose nets are there, and the run's seconds when each was done."""
+    """For readers, without the lock: the generations whose nets exist, and the run's duration in seconds after each."""
     _check_run_folder(Path(path))
     seconds = {0: 0.0}
     for line in read_metrics(path):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphazero.errors import EvaluationError, InvalidSetting
+from alphazero.errors import EvaluationError, InvalidSetting, NetError
 from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
@@ -470,3 +470,17 @@ def test_a_win_at_once_is_found_however_little_the_net_thinks_of_it():
         found = search.run(position.state[None].copy(), np.zeros(1, np.int64), np.array([5]))
         values.append(float(found.values[0]))
     assert values[1] == -1 < values[0]
+
+
+def test_answers_of_wrong_shapes_are_named():
+    class Column(FakeNet):
+        def evaluate(self, observations, legal_masks):
+            priors, values = super().evaluate(observations, legal_masks)
+            return priors, values[:, None]
+
+    kernels = KERNELS["tictactoe"]
+    states = kernels.start_states(1)
+    with pytest.raises(
+        NetError, match=r"^Column\.evaluate must give priors of shape \[1, 9\] .* gives \[1, 9\] and \[1, 1\]$"
+    ):
+        Evaluator(kernels, Column())(states, kernels.describe_all(states)[0])
