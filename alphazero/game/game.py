@@ -293,6 +293,10 @@ class Position:
     def _repr_svg_(self) -> str:
         return self.svg()
 
+    def __repr__(self) -> str:
+        status = "the game is over" if self.terminal else f"player {self.to_play + 1} to move"
+        return f"<{self.game.name} after {self.ply} plies: {status}>"
+
     def __str__(self) -> str:
         return self.game.render(self.state, self.to_play)
 

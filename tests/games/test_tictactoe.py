@@ -124,3 +124,9 @@ def test_answering_the_corner_with_an_edge_loses():
     assert [GAME.format_action(int(action), play("a1").state) for action in np.flatnonzero(values == 0)] == ["b2"]
     assert (values[[1, 2, 3, 5, 6, 7, 8]] < 0).all()
     assert values[0] == -1e9
+
+
+def test_a_position_tells_where_the_game_is():
+    game = registry.load("tictactoe").game
+    assert repr(game.position("b2 a1")) == "<tictactoe after 2 plies: player 1 to move>"
+    assert repr(game.position("a1 a2 b1 b2 c1")) == "<tictactoe after 5 plies: the game is over>"
