@@ -39,8 +39,8 @@ def _show(limit: float) -> str:
 def config_from_dict(config_class: type[Config], values: Any, where: str, like: Config | None = None) -> Config:
     """The settings that `asdict` made `values` from; raises InvalidSetting about what does not fit.
 
-    A field of any type gets the type that it has in `like`, or else in the defaults. Values by name stay a plain dict
-    if that type does not have them all.
+    A field of any type gets the type that it has in `like`, or else in the defaults. With `like`, values by name that
+    are not all of that type stay a plain dict.
     """
     if not isinstance(values, dict):
         raise InvalidSetting(f"{where} must hold settings by name")
@@ -53,7 +53,7 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
         raise InvalidSetting(f"{where} holds settings that this version does not know: {', '.join(sorted(unknown))}")
     chosen: dict[str, Any] = {}
     for name, value in values.items():
-        if name in free and isinstance(value, dict) and not value.keys() <= set(get_type_hints(types[name])):
+        if name in free and like is not None and isinstance(value, dict) and value.keys() - get_type_hints(types[name]):
             value = dict(value)
         elif is_dataclass(types[name]):
             value = config_from_dict(types[name], value, f"{where}, {name}")  # type: ignore[arg-type]
