@@ -1,6 +1,11 @@
 """Fixtures for all tests: every registered game, and its kernels."""
 
 import functools
+import os
+
+# before torch is imported, here and in processes that tests start: its threads wait for each other in every layer, for
+# long where other tests share the cores
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -12,15 +10,6 @@ from alphazero.nets.torch_net import TorchNet
 from alphazero.nets.torch_trainer import TorchTrainer
 from games.connect4.game import Connect4
 from tests.nets.batches import random_batch
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """torch's threads wait for each other in every layer, for long where other tests share the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(params=[{}, {"bottleneck": 8, "lines": 6}], ids=["plain", "lines"])
