@@ -29,7 +29,7 @@ MAX_EDGES = 1 << 25
 class PolicyPlayer(Player):
     """A network without a search: the action of highest prior, or one drawn at a temperature.
 
-    Positions are split over as many threads as there are `evaluates`; `use_threads` as for SearchPlayer.
+    Positions are split over as many threads as there are `evaluators`; `use_threads` as for SearchPlayer.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class PolicyPlayer(Player):
         temperature: Temperature = BEST,
         use_threads: Callable[[int], object] | None = None,
     ):
-        self.name, self._kernels, self._evaluates = name, kernels, evaluators
+        self.name, self._kernels, self._evaluators = name, kernels, evaluators
         self._chooser, self._temperature = Chooser(kernels, seed), temperature
         self._pool = _make_pool(len(evaluators), use_threads)
 
@@ -50,10 +50,12 @@ class PolicyPlayer(Player):
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
         legal_masks, _, _ = self._kernels.describe_all(states)
-        threads = min(len(self._evaluates), math.ceil(len(states) / 64))
+        threads = min(len(self._evaluators), math.ceil(len(states) / 64))
         pieces = np.array_split(np.arange(len(states)), threads)
         answers = list(
-            self._pool.map(lambda evaluate, piece: evaluate(states[piece], legal_masks[piece]), self._evaluates, pieces)
+            self._pool.map(
+                lambda evaluate, piece: evaluate(states[piece], legal_masks[piece]), self._evaluators, pieces
+            )
         )
         priors, values = (np.concatenate(parts) for parts in zip(*answers, strict=True))
         weights = np.where(legal_masks, np.maximum(priors, 1e-9), 0.0)  # a legal action beats an illegal one at 0
@@ -66,7 +68,7 @@ class SearchPlayer(Player):
     """Monte Carlo tree search over a network's answers, or over random playouts.
 
     At temperature 0 it plays the most visited action (proven losses aside, proven wins first), ties at random; above it
-    draws by the visits. Positions are split over as many threads as there are `evaluates`, each with its own;
+    draws by the visits. Positions are split over as many threads as there are `evaluators`, each with its own;
     `use_threads(1)` is called in each, so that a network stays on its thread.
     """
 
@@ -80,7 +82,7 @@ class SearchPlayer(Player):
         temperature: Temperature = BEST,
         use_threads: Callable[[int], object] | None = None,
     ):
-        self.name, self._kernels, self._evaluates = name, kernels, evaluators
+        self.name, self._kernels, self._evaluators = name, kernels, evaluators
         self._config = replace(config, reuse_subtree=False)  # nothing is kept between calls
         self._seed, self._chooser = seed, Chooser(kernels, seed)
         self._temperature = temperature
@@ -121,7 +123,7 @@ class SearchPlayer(Player):
     def analysis(self, num_simulations: int | None = None) -> Analysis:
         """A search of single positions by the player's settings, with its own number of simulations or another."""
         config = replace(self._config, num_simulations=num_simulations or self.num_simulations)
-        return Analysis(self._kernels, config, self._evaluates[0])
+        return Analysis(self._kernels, config, self._evaluators[0])
 
     def choose_after(self, analysis: Analysis, game: int, ply: int) -> int:
         """The action for an analysed position: that of the best line, or one drawn at the player's temperature."""
@@ -131,7 +133,7 @@ class SearchPlayer(Player):
 
     def _make_room(self, num_positions: int) -> int:
         """The number of positions that a thread searches at once; makes its trees when they are first needed."""
-        threads = len(self._evaluates)
+        threads = len(self._evaluators)
         size = min(self._most_trees, math.ceil(num_positions / threads))
         if size > self._num_trees:
             self._searches, self._num_trees = as_many_as_fit(self._make_searches, size)
@@ -142,7 +144,7 @@ class SearchPlayer(Player):
     def _make_searches(self, num_trees: int) -> list[Search | CudaSearch]:
         return [
             make_search(self._kernels, self._config, self._interruptible(evaluate), num_trees, self._seed)
-            for evaluate in self._evaluates
+            for evaluate in self._evaluators
         ]
 
     def _interruptible(self, evaluate: Evaluate | CudaEvaluator) -> Evaluate | CudaEvaluator:
