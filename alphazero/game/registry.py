@@ -134,6 +134,8 @@ def of(game: str | LoadedGame | Game | type | Any) -> LoadedGame:
 
 @functools.lru_cache(maxsize=64)
 def _of_class(cls: type) -> LoadedGame:
+    if not _is_game(cls):
+        raise GameError(f"a game is a name, a Game class or an object of one, not the class {cls.__name__}")
     return _keep(_load_class(cls, [], f"the game class {cls.__name__}"), _again(cls, cls))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from alphazero.errors import LawBroken
+from alphazero.errors import InvalidSetting, LawBroken
 from alphazero.game.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.game.laws import Laws
@@ -62,6 +62,8 @@ class Findings:
 
 def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     """Plays `num_games` random games; raises LawBroken, which names the law and shows the position."""
+    if num_games < 1:
+        raise InvalidSetting(f"a check plays at least 1 game, not {num_games}")
     rng = np.random.default_rng(seed)
     findings = Findings()
     check = _Check(game)

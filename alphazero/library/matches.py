@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from alphazero.errors import InvalidSetting
 from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
@@ -120,6 +121,8 @@ def match(
     """
     loaded = registry.of(game)
     threads = count_cores() if threads is None else threads
+    if threads < 1:
+        raise InvalidSetting(f"a match takes at least 1 thread, not {threads}")
 
     def open_player(contestant: Contestant) -> Player:
         return make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)

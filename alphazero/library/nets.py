@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import IllegalAction
+from alphazero.errors import IllegalAction, NetError
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
@@ -93,6 +93,9 @@ def evaluate(position: Position, net: NeuralNet) -> Evaluation:
     """
     if position.terminal:
         raise IllegalAction("the game is over at this position, so a net has no opinion of it: take back a move")
+    if not isinstance(net, NeuralNet):
+        raise NetError(f"az.evaluate takes a NeuralNet, as az.load_net returns it, not a {type(net).__name__}")
+    contestants.check_net(net, position.game)
     ask = Evaluator(kernels_of(position.game), net, cache_size=0)
     with on_one_thread(net):
         policies, values = ask(position.state[None].copy(), position.legal_mask[None].copy())

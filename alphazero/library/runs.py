@@ -8,7 +8,7 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from alphazero.errors import UnknownName
+from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import Game, registry
 from alphazero.library.nets import MakeNet, with_net
 from alphazero.nets.devices import choose_devices
@@ -66,6 +66,8 @@ def train(
     loaded, sizes = registry.of(game), net if isinstance(net, Mapping) else None
     if callable(net):
         loaded = with_net(loaded, net)
+    elif net is not None and sizes is None:
+        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {net!r:.80}")
     game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
     folder = choose_folder(loaded.game.name, resume) if folder is None else Path(folder)
     if resume:

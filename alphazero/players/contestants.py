@@ -32,8 +32,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
-from alphazero.game import Position, registry
+from alphazero.errors import CheckpointError, InvalidSetting, NetError, UnknownName
+from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.devices import choose_device
@@ -92,6 +92,7 @@ def make_player(
     if isinstance(contestant, Player):
         return contestant
     if isinstance(contestant, NeuralNet):
+        check_net(contestant, loaded.game)
         config = None
         if simulations != 0:
             learned = _search_of(contestant, "this net")
@@ -103,6 +104,12 @@ def make_player(
         "a contestant is a text, a Player, a NeuralNet, or a function from a position to an action, not a "
         f"{type(contestant).__name__}"
     )
+
+
+def check_net(net: NeuralNet, game: Game) -> None:
+    """Raises NetError if the card of the net says that it is for another game."""
+    if (trained := net.card.get("game", game.name)) != game.name:
+        raise NetError(f"this is a net for {trained}, not for {game.name}")
 
 
 def open_contestant(

@@ -137,7 +137,7 @@ def train(
     `stop`, set from any thread, and KeyboardInterrupt end the training within about a second: all finished generations
     are saved, and the result says `stopped`. Raises InputError; a mistake leaves no run behind.
     """
-    folder, threads = Path(folder), threads or count_cores()
+    folder, threads = Path(folder), count_cores() if threads is None else threads
     game_name = game_name or loaded.game.name
     devices = name_devices(devices)
     plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets)
