@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 class PublishConfig:
     """Measures a net of a run and writes it, with its card, for others to use."""
 
-    net: Annotated[str, tyro.conf.Positional]
+    net: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NET")]
     """The net: a run folder (its best net), or folder:GENERATION."""
     output: Annotated[Path, tyro.conf.Positional]
     """The file to write, as in pretrained/connect4/best.safetensors. The card is written beside it."""
