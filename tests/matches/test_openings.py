@@ -175,7 +175,7 @@ def test_a_folder_from_before_there_was_a_choice_goes_on_with_random_openings(tm
         ("random greedy --openings fair", "unknown kind of openings 'fair' (allowed: balanced, none, random)"),
         ("random greedy --game tictactoe --openings balanced", "nothing tells which openings of tictactoe"),
         ("random greedy mcts:2 --game tictactoe --openings balanced", "nothing tells which openings of tictactoe"),
-        ("random human --openings balanced", "with a human, games begin at the start"),
+        ("random human --openings balanced", "games with a human begin at the start"),
     ],
 )
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):

@@ -245,13 +245,14 @@ class GeneralGame(PythonGame[Node]):
     @cached_property
     def board(self) -> Board:
         """A square for each number of a board of two dimensions; other boards have no cells."""
-        return grid_board(self) if self.object_of(self.start().state).board.ndim == 2 else Board()
+        start = np.asarray(self.object_of(self.start().state).board)
+        return grid_board(self) if start.ndim == 2 else Board()
 
     def pieces(self, position: Position) -> list[Piece]:
         """Stones by the sign of the numbers; numbers other than 1 and -1 are written on the stones."""
         if not self.board.cells:
             return []
-        numbers = [float(number) for number in self.object_of(position.state).board.ravel()]
+        numbers = [float(number) for number in np.asarray(self.object_of(position.state).board).ravel()]
         return [
             Piece(cell, 0 if number > 0 else 1, text="" if abs(number) == 1 else f"{abs(number):g}")
             for cell, number in enumerate(numbers)
