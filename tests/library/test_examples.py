@@ -1,6 +1,5 @@
 """What a user does in ten lines: other networks, targets and players, runs that are stopped, games of a notebook."""
 
-import logging
 import subprocess
 import sys
 import threading
@@ -261,8 +260,7 @@ def test_contestants_of_every_kind_and_games_that_can_be_replayed():
     assert "wins            6" in str(result) and repr(result).startswith("<Match of net against <lambda>: 6 wins")
 
 
-def test_library_calls_print_nothing(capfd, monkeypatch):
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those that a command has installed in this process
+def test_library_calls_print_nothing(capfd):
     az.match("mcts:4", "random", "tictactoe", games=4)
     az.check_game("tictactoe", games=5)
     az.train("tictactoe", net={"blocks": 1, "channels": 8}, generations=1, **SMALL | {"progress": None})
