@@ -14,7 +14,7 @@ from games.connect4.labelled import FROZEN_FILE, Labelled, best_scores, decisive
 from games.connect4.notation import GAME
 from games.connect4.solver import NO_SCORE, Solver
 
-REFERENCES = Path(__file__).resolve().parents[3] / "shared" / "data" / "connect4"
+SOLVED = Path(__file__).parent / "connect4_scores.json"
 
 MOVES = "2252576253462244111563365343671351441"
 SCORES = [None, None, None, None, None, -1, -2]  # after MOVES, where five columns are full
@@ -363,16 +363,11 @@ def test_a_file_without_positions_is_refused(content, place, tmp_path, solver):
         load_file(tmp_path / "missing.txt", solver)
 
 
-def test_json_lines_and_moves_with_scores_give_the_same_of_200_reference_positions(tmp_path, solver):
-    file = REFERENCES / "column_scores.jsonl"
-    if not file.is_file():
-        pytest.skip(f"the reference data is not here: {file} is missing")
-    lines = file.read_text().splitlines()
-    late = [line for line in lines if len(json.loads(line)["moves"]) >= 18]
-    rng = np.random.default_rng(3)
-    cut = [late[i] for i in rng.permutation(len(late))[:180]] + [lines[i] for i in rng.permutation(len(lines))[:20]]
-    values = [json.loads(line) for line in cut]
-    as_json = load_file(write(tmp_path, *cut), solver)
+def test_json_lines_and_moves_with_scores_give_the_same_of_solved_positions(tmp_path, solver):
+    solved = json.loads(SOLVED.read_text())
+    values = [{"moves": moves, "scores": scores} for part in ("middle", "end") for moves, scores in solved[part]]
+    assert len(values) > 100
+    as_json = load_file(write(tmp_path, *map(json.dumps, values)), solver)
     pons = [f"{value['moves']} {max(s for s in value['scores'] if s is not None)}" for value in values]
     assert same(as_json, load_file(write(tmp_path, *pons), solver))
     expected = [[-100 if score is None else score for score in value["scores"]] for value in values]
