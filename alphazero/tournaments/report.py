@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alphazero.pages import embed, has_matplotlib, make_page, make_table, new_figure, save_figure
+from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure, save_figure
 from alphazero.storage.files import atomic_write, write_json
 from alphazero.tournaments.standings import HEAD, Standings, as_csv, as_json, cross_cells, remarks, table_cells
 
@@ -28,9 +28,6 @@ Pictures = Mapping[str, "Figure"]
 """By title."""
 
 RESULTS, REPORT = "results.json", "report.html"
-NO_PICTURES = (
-    'There are no pictures, since matplotlib is missing: pip install -e ".[plot]", and the same command again.'
-)
 MOST_CROSSED = 24
 """Contestants that a cross table on the page may have."""
 MOST_NAMED = 40

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alphazero.errors import RunFolderError
-from alphazero.pages import embed, make_page, make_table, new_figure
+from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
 from alphazero.storage.files import read_json
 from alphazero.storage.run_folder import read_metrics
@@ -44,7 +44,7 @@ def make_report(run: Path) -> str:
         "<h2>Warnings</h2>",
         _warnings(lines),
         "<h2>Pictures</h2>",
-        _pictures(lines),
+        _pictures(lines) if has_matplotlib() else f"<p>{NO_PICTURES}</p>",
         "<h2>The last generation</h2>",
         make_table(("figure", "value"), [(name.replace("_", " "), _show(value)) for name, value in lines[-1].items()]),
         "<h2>Settings</h2>",
@@ -142,7 +142,7 @@ def _pictures(lines: Lines) -> str:
 
 
 def _picture(title: str, lines: Lines, draw: Callable[[Axes, Lines], None]) -> str:
-    figure = new_figure(6.0, 3.4)  # says so if there is no matplotlib
+    figure = new_figure(6.0, 3.4)
     axes = figure.add_subplot()
     axes.set_title(title, parse_math=False)
     axes.grid(alpha=0.3)

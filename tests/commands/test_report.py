@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -439,3 +440,10 @@ def test_a_page_that_is_not_html_is_refused_so_that_no_file_of_the_run_is_lost(o
     before = (run / "config.json").read_bytes()
     assert "--output takes a file that ends in .html" in fails(capsys, run, "--output", run / output)
     assert (run / "config.json").read_bytes() == before
+
+
+def test_without_matplotlib_the_page_says_how_to_get_pictures(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run_command(report, [str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "matplotlib is missing: pip install" in page and "<img" not in page and "Settings" in page
