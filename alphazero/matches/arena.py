@@ -180,7 +180,8 @@ def play_and_show(
     def show(result: MatchResult) -> None:
         # before games end, their progress is at least the share of the plies that they can have
         fraction = max(result.num_games, sum(result.moves) / kernels.game.max_plies) / num_games
-        progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games, score {result.score:.1%}")
+        score = f", score {result.score:.1%}" if result.num_games else ""
+        progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games{score}")
 
     for player in (first, second):
         get_ready(kernels, player)

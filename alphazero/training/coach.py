@@ -326,7 +326,8 @@ class Coach:
                     expected = (times[-1] - times[0]) * plies / PLIES_TO_JUDGE
                     if expected > seconds:
                         raise _TooSlow(expected)
-                progress.show(result.num_games / num_games, f"score {result.score:.2f}")
+                score = f", score {result.score:.2f}" if result.num_games else ""
+                progress.show(result.num_games / num_games, f"{result.num_games} of {num_games} games{score}")
 
             try:
                 return play_match(self.state.kernels, player, opponent, num_games, self.plan.seed, on_progress=show)
