@@ -59,6 +59,10 @@ class Findings:
     never_legal: int = 0
     """Actions that no position allowed."""
 
+    def __repr__(self) -> str:
+        warnings = f", {len(self.warnings)} warnings" if self.warnings else ""
+        return f"<Findings of {self.num_games} random games: {self.num_positions:,} positions, all laws kept{warnings}>"
+
 
 def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     """Plays `num_games` random games; raises LawBroken, which names the law and shows the position."""
