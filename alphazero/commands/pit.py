@@ -43,13 +43,13 @@ class PitConfig:
     """
 
     contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = ()
-    """The contestants. With --replay, the number of a game, or nothing."""
+    """The contestants. With --replay: the number of a game, or nothing."""
     game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module."""
     games: Annotated[int | None, _option("INT", "100, or 2 with a human")] = None
     """Games per pair of contestants; each contestant begins half of them."""
     simulations: Annotated[int | None, _option("INT", "200")] = None
-    """Simulations per ply, for contestants that search and do not say how many. 0: nets play without a search."""
+    """Simulations per ply, for contestants that do not set their own. With 0, nets play without a search."""
     seed: int = 0
     """Random seed. The same seed gives the same match."""
     threads: Annotated[int, _option("INT", "every core")] = field(default_factory=count_cores)
@@ -59,12 +59,12 @@ class PitConfig:
     json: Annotated[Path | None, _option("FILE", "none")] = None
     """Also write the result into this file, as JSON."""
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
-    """Stop the match when it is clear whether A is stronger by ELO1 points or more, or by ELO0 points at most, as in
-    --sprt 0,20 (a sequential probability ratio test)."""
+    """Sequential probability ratio test, as in --sprt 0,20.
+    The match ends once it is clear whether A is at least ELO1 points stronger or at most ELO0 points."""
 
     openings: Annotated[str, _option("KIND", "random")] = "random"
-    """Openings: random (a few random plies), balanced (random plies to a position that is a draw, in games that can
-    tell), or none (games begin at the start)."""
+    """Openings: random (a few random plies), balanced (random plies to a known draw, in games with a solver),
+    or none (every game begins at the start)."""
     save_games: Annotated[Path | None, _option("FILE", "none")] = None
     """Write all games into this file, one line of JSON each, with the moves in the game's notation."""
     replay: Annotated[Path | None, _option("FILE", "none")] = None
@@ -81,8 +81,8 @@ class PitConfig:
     folder: Annotated[Path | None, _option("FOLDER", "one in tournaments/, the same for the same command")] = None
     """Tournament: the folder for its games. Run the same command again to go on with a stopped tournament."""
     ladder: Annotated[Path | None, _option("RUN", "none")] = None
-    """Rate all generations of this run beside random, greedy, mcts:100, mcts:400 and the contestants given,
-    on one core."""
+    """Rate all generations of this run, on one core.
+    They play random, greedy, mcts:100, mcts:400 and the contestants given."""
 
     def __post_init__(self) -> None:
         self.test()

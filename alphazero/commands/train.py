@@ -49,7 +49,7 @@ class Options:
     run: str = ""
     """The run folder. Empty: a new one under runs/, or with --resume the newest one there."""
     resume: bool = False
-    """Go on with a run that was stopped or is over, with its own settings."""
+    """Continue a run that was stopped or has ended, with its saved settings."""
     device: str = "auto"
     """The device that the network runs on: auto (all GPUs, else the CPU), cpu, cuda, or several as in cuda:0,cuda:1."""
     threads: int = field(default_factory=count_cores)
@@ -57,9 +57,9 @@ class Options:
     seed: int = 0
     """Random seed. With --deterministic, the same seed and threads give the same run."""
     deterministic: bool = False
-    """Make the run repeatable: self-play waits for learning, and a resumed run equals a whole one bit for bit."""
+    """Make the run repeatable, bit for bit, also across --resume; self-play then waits for learning."""
     wandb: str = ""
-    """Also send the figures to this project of Weights & Biases; WANDB_MODE=offline needs no account."""
+    """Project of Weights & Biases that also receives the figures; WANDB_MODE=offline needs no account."""
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
@@ -126,10 +126,10 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
     flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
     command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
     if run.stopped:
-        print(
-            f"\nstopped; everything up to generation {run.generation} is saved. Go on with:\n  {command}",
-            file=sys.stderr,
+        saved = (
+            f"everything up to generation {run.generation} is saved" if run.generation else "no generation is over yet"
         )
+        print(f"\nstopped; {saved}. Go on with:\n  {command}", file=sys.stderr)
         raise SystemExit(128 + (received or [signal.SIGINT])[0])
     _conclude(run, options, command)
 
@@ -138,14 +138,14 @@ def describe_plan(options: Options, game_name: str, folder: Path) -> list[str]:
     """The first lines of a run: the work to come, when it ends, and how to stop it."""
     config = options.config
     settings = "the settings of the run" if options.resume else f"preset {options.preset}"
-    gate = ", and lets the new net meet the best one" if config.gate.enabled else ""
+    gate = ", and pits the new net against the best one" if config.gate.enabled else ""
     threads = f"{options.threads} thread{'s' * (options.threads > 1)}"
     end = f"after generation {config.generations}"
     if config.minutes:
         end += f" or {config.minutes:g} {'minute' if config.minutes == 1 else 'minutes'}, whichever comes first"
     return [
         f"training a network for {game_name} with {settings} and {threads}, in {folder}",
-        f"each generation plays games against itself, learns from them{gate}; the run ends {end}",
+        f"each generation plays games by self-play, learns from them{gate}; the run ends {end}",
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]
 

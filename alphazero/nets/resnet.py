@@ -34,8 +34,8 @@ class NetConfig:
     value_hidden: int = 64
     """Number of units in the hidden layer of the value head."""
     lines: int = 0
-    """Number of channels in a layer for whole lines of squares, beside the first layer; 0 turns it off. Multiples of 16
-    are fastest."""
+    """Number of channels in a layer for whole lines of squares, beside the first layer; 0 turns it off.
+    Multiples of 16 are fastest."""
     line_length: int = 4
     """Number of squares in each line."""
 

@@ -20,11 +20,11 @@ class GateConfig:
     """The match that decides whether the candidate takes over self-play."""
 
     enabled: bool = True
-    """Off: every candidate takes over self-play."""
+    """Play this match. Without it, every candidate takes over self-play."""
     threshold: float = 0.55
-    """Score that promotes; a draw counts half (Silver et al. 2017)."""
+    """Lowest score that promotes the candidate; a draw counts half (Silver et al. 2017)."""
     games: int = 100
-    """Most games of the match; it ends as soon as the verdict is certain."""
+    """Maximum number of games; the match ends as soon as its verdict is certain."""
     simulations: int = 32
     """Simulations per ply."""
 
@@ -39,7 +39,7 @@ class EvaluationConfig:
     opponents: tuple[str, ...] = ("random", "greedy", "minimax:4")
     """Contestants that the best network plays against."""
     games: int = 100
-    """Games against each opponent; fewer where they would take a fifth of --minutes."""
+    """Games against each opponent; fewer if all matches would take more than a fifth of --minutes."""
     simulations: int = 100
     """Simulations per ply."""
 
@@ -58,17 +58,17 @@ class RunConfig:
     """
 
     generations: int = 20
-    """Generations of the run."""
+    """Number of generations after which the run ends."""
     minutes: float = 0.0
-    """The run also ends with the generation in which so many minutes are over; 0 = no limit. Generations of slow games
-    are smaller then, and the matches at the end come on top."""
+    """Time limit: the run ends with the generation in which these minutes are over; 0 = no limit.
+    Slow games get smaller generations, so that the run ends in time. The matches at the end come on top."""
     initial_net: str = ""
-    """Begin with this net: a checkpoint, a run folder, folder:12 or the name of a shipped net; empty = an untrained
-    one. With other sizes in --net..., a fresh network learns from its games until it passes the gate."""
+    """Net to begin with: a checkpoint, a run folder, folder:12 or a shipped net; empty = an untrained net.
+    If --net... asks for other sizes, a new net of those sizes learns from its games until it passes the gate."""
     cache_size: int = 1 << 20
-    """Network evaluations cached by each thread, 60 bytes each for a small game; 256 MB at most."""
+    """Network evaluations that each thread caches, at about 60 bytes each in a small game; at most 256 MB."""
     net: Any = field(default_factory=NetConfig)
-    """The settings of the network, for the game's make_net: a dataclass, whose fields become options, or a dict."""
+    """The sizes of the network: what the game's make_net takes, as a dataclass or a dict."""
     search: SearchConfig = field(default_factory=SearchConfig)
     """The search that chooses the moves of self-play."""
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)

@@ -230,7 +230,7 @@ def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(t
     first = caplog.messages[:3]
     assert first == [
         f"training a network for tictactoe with preset quick and 1 thread, in {tmp_path / 'run'}",
-        "each generation plays games against itself, learns from them, and lets the new net meet the best one; "
+        "each generation plays games by self-play, learns from them, and pits the new net against the best one; "
         "the run ends after generation 2 or 0.5 minutes, whichever comes first",
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]

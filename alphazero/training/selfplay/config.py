@@ -12,25 +12,25 @@ class SelfPlayConfig:
     """The games that the network learns from."""
 
     games_per_generation: int = 400
-    """Finished games after which the network learns; fewer where they would take a tenth of --minutes."""
+    """Games per generation; fewer if they would take more than a tenth of --minutes."""
     num_slots: int = 256
     """Games played at once by each thread; more keep the network busier and use more memory."""
     temperature: float = 1.0
-    """The first actions are drawn by visits^(1/temperature). Sequential halving has its own noise and ignores this."""
+    """First actions are drawn in proportion to visits^(1/temperature). Sequential halving ignores this."""
     temperature_plies: int = 12
     """Plies played at `temperature`; later ones at `final_temperature`."""
     final_temperature: float = 0.25
-    """0 plays the most visited action."""
+    """Temperature of all later plies; 0 plays the most visited action."""
     random_plies: int = 0
-    """A game begins with 0 to so many random plies, each number equally likely; they give no samples."""
+    """Each game begins with random plies: 0 to this many, all equally likely. They give no samples."""
     epsilon: float = 0.0
-    """Each game draws its own share of random plies, between 0 and this, so that the network learns what mistakes
-    cost. Value targets do not look past such a ply (Watkins 1989)."""
+    """Each game draws its own share of random plies, between 0 and this, to show the network what mistakes cost.
+    Value targets do not look past such a ply (Watkins 1989)."""
     epsilon_after: int = 0
-    """Number of the first game with a share of random plies: values that are cut there must be good by then."""
+    """Games that are played before `epsilon` sets in: the search's values must be good by then."""
     td_lambda: float = 0.9
-    """The value target is the lambda-return (Sutton 1988) of the search's values and the game's result: 1 is the
-    result alone, 0 the search's value of the position alone."""
+    """Lambda of the value target, the lambda-return (Sutton 1988) of the search's values and the game's result.
+    With 1 it is the result alone, with 0 the search's value of the position alone."""
 
     def __post_init__(self) -> None:
         check_ranges(
