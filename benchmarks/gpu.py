@@ -32,9 +32,10 @@ from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.nets.resnet import NetConfig
 from alphazero.nets.torch_net import TorchNet
 from alphazero.progress import count_cores
-from alphazero.search.cuda_search import CudaSearch, make_evaluators, make_search, runs_on_device
+from alphazero.search.cuda_search import CudaSearch
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig
+from alphazero.search.placement import make_evaluators, make_search, runs_on_cuda
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 from alphazero.training.calibration import rate_on_device
@@ -158,7 +159,7 @@ def search(options: GpuBenchmark) -> dict[str, Any]:
     states = random_states(kernels, min(options.batch, 256))
     states = np.tile(states, (-(-options.batch // len(states)), 1))[: options.batch]
     raw = rate_on_device(kernels, on_device(net), options.batch)
-    figures: dict[str, Any] = {"trees_on_gpu": runs_on_device(kernels, net), "search_batch": options.batch}
+    figures: dict[str, Any] = {"trees_on_gpu": runs_on_cuda(kernels, net), "search_batch": options.batch}
     for simulations in (USUAL,) if options.quick else SIMULATIONS:
         config = SearchConfig(num_simulations=simulations)
         if figures["trees_on_gpu"]:

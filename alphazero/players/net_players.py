@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +15,12 @@ from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.players.player import BEST, Assessment, Chooser, Player, Temperature
 from alphazero.search.analysis import Analysis
-from alphazero.search.cuda_search import CudaSearch, as_many_as_fit, make_evaluators, make_search
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
+from alphazero.search.placement import as_many_as_fit, make_evaluators, make_search
+
+if TYPE_CHECKING:
+    from alphazero.search.cuda_search import CudaSearch
 
 CACHE_SIZE = 1 << 16
 """Answers of a network that each thread of a player remembers."""

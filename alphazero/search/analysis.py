@@ -12,9 +12,9 @@ from alphazero.errors import IllegalAction
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
-from alphazero.search.cuda_search import make_search
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
+from alphazero.search.placement import make_search
 from alphazero.search.tree import ROOT, UNPROVEN, UNVISITED, Tree
 
 QUIET = SearchConfig(noise_fraction=0.0)

@@ -133,29 +133,27 @@ def undo(tree, b, node):
 
 
 @inlined
-def finish_walk(
-    tree, b, leaf, is_new, is_over, result, j, legal_masks, priors, values, exponent, virtual, prove,
-):  # fmt: skip
-    """Ends a walk in tree `b`: opens the leaf and backs its value up; returns how many evaluations it took, 0 or 1.
+def finish_walk(tree, b, i, walks, j, answers, settings):
+    """Ends walk `i`, which is one of tree `b`: opens the leaf and backs its value up.
 
-    `leaf` as `walk` wrote it; a leaf that `is_new` is either over with `result` for its mover, or evaluated:
-    row j of `legal_masks bool[m, A]`, `priors float32[m, A]` (to be raised to `exponent`), `values float32[m]`.
+    A new leaf where the game goes on has row `j` of the answers. Returns how many answers were used, 0 or 1.
     """
+    leaf = walks.leaves[i]
     if leaf == -1:
         return 0
     if leaf < 0:
         undo(tree, b, -2 - leaf)
         return 0
     evaluated = 0
-    if not is_new:
+    if walks.parents[i] < 0:  # a leaf of an earlier step, proven since
         value = np.float32(tree.proven[b, leaf])
-    elif is_over:
-        value = result
+    elif walks.terminal[i]:
+        value = walks.results[i]
         tree.proven[b, leaf] = np.int8(value)
     else:
-        value = values[j]
-        expand(tree, b, leaf, legal_masks[j], priors[j], value, exponent)
+        value = answers.values[j]
+        expand(tree, b, leaf, answers.legal_masks[j], answers.priors[j], value, settings.prior_exponent)
         evaluated = 1
-    backup(tree, b, leaf, value, virtual, prove)
+    backup(tree, b, leaf, value, settings.leaves_per_step > 1, settings.prove)
     tree.remaining[b] -= 1
     return evaluated

@@ -14,34 +14,21 @@ from alphazero.search.tree import ROOT
 
 
 @kernel
-def select(
-    tree, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale, scratch, parents, actions,
-    children, leaves,
-):  # fmt: skip
+def select(tree, settings, scratch, walks):
     """Walks down every tree to the leaves of the next simulations; as `selection.walk`."""
     for b in range(len(tree.size)):
-        walk(
-            tree, b, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale, scratch,
-            parents, actions, children, leaves,
-        )  # fmt: skip
+        walk(tree, b, settings, scratch, walks)
 
 
 @kernel
-def expand_and_backup(
-    tree, leaves_per_step, prove, parents, leaves, terminal, results, leaf_masks, priors, values, exponent,
-):  # fmt: skip
+def expand_and_backup(tree, settings, walks, answers):
     """Ends a step: opens the new leaves and backs their values up.
 
-    `parents`, `leaves` as `select` wrote them; `terminal bool[n]`, `results float32[n]` by entry; for the new leaves
-    that are not terminal, in order: `leaf_masks bool[m, A]`, `priors float32[m, A]` (to be raised to `exponent`),
-    `values float32[m]`.
+    `answers` has a row for each new leaf where the game goes on, in the order of `walks`.
     """
     j = 0
-    for i in range(len(leaves)):
-        j += finish_walk(
-            tree, i // leaves_per_step, leaves[i], parents[i] >= 0, terminal[i], results[i], j, leaf_masks, priors,
-            values, exponent, leaves_per_step > 1, prove,
-        )  # fmt: skip
+    for i in range(len(walks.leaves)):
+        j += finish_walk(tree, i // settings.leaves_per_step, i, walks, j, answers, settings)
 
 
 @kernel
@@ -52,31 +39,26 @@ def move_roots(tree, trees, actions, states, to_play, num_kept, new_index):
 
 
 @kernel
-def open_roots(tree, trees, legal_masks, priors, values, exponent):
-    """Opens pending roots as `backup.expand`: `legal_masks bool[n, A]`, `priors float32[n, A]`, `values float32[n]`."""
+def open_roots(tree, trees, answers, settings):
+    """Opens pending roots by `backup.expand`: row i of the answers is for tree `trees[i]`."""
+    exponent = settings.root_prior_exponent
     for i in range(len(trees)):
-        expand(tree, trees[i], ROOT, legal_masks[i], priors[i], values[i], exponent)
+        expand(tree, trees[i], ROOT, answers.legal_masks[i], answers.priors[i], answers.values[i], exponent)
 
 
 @kernel
-def prepare_roots(tree, trees, budgets, seed, games, plies, temperature, noise_fraction, noise_total, use_gumbel):
+def prepare_roots(tree, trees, budgets, seed, games, plies, settings):
     """Sets the budgets `int32[n]` of the next search and shapes the root's priors; as `roots.prepare_root`."""
     for i in range(len(trees)):
-        prepare_root(
-            tree, trees[i], budgets[i], seed, games[i], plies[i], temperature, noise_fraction, noise_total, use_gumbel
-        )
+        prepare_root(tree, trees[i], budgets[i], seed, games[i], plies[i], settings)
 
 
 @kernel
-def read_roots(
-    tree, trees, use_gumbel, visit_offset, value_scale, visit_counts, policies, qs, values, actions,
-):  # fmt: skip
-    """What the searches found, row i for tree `trees[i]`.
+def read_roots(tree, trees, settings, visit_counts, policies, qs, values, actions):
+    """Writes what the searches found, row i for tree `trees[i]`.
 
     `visit_counts int32[n, A]`; `policies float32[n, A]` the policy targets; `qs float32[n, A]` completed;
     `values float32[n]` of the roots for their movers, exact if proven; `actions int64[n]` the best ones.
     """
     for i in range(len(trees)):
-        values[i], actions[i] = read_root(
-            tree, trees[i], use_gumbel, visit_offset, value_scale, visit_counts[i], policies[i], qs[i]
-        )
+        values[i], actions[i] = read_root(tree, trees[i], settings, visit_counts[i], policies[i], qs[i])

@@ -100,94 +100,90 @@ def make_buffers(
     return SearchBuffers(**{name: memory.zeros(shape, kind) for name, (shape, kind) in shapes.items()})
 
 
-def _select(tree, work, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale):
+def _select(tree, buffers, settings):
     """Thread b walks down tree b."""
     b = cuda.grid(1)
     if b < tree.size.shape[0]:
-        walk(
-            tree, b, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale,
-            work.scratch[b], work.parents, work.actions, work.children, work.leaves,
-        )  # fmt: skip
+        walk(tree, b, settings, buffers.scratch[b], buffers)
 
 
-def _advance(tree, work):
+def _advance(tree, buffers):
     """Thread i plays the action of leaf i and describes the position for the network, unless the game is over."""
     i = cuda.grid(1)
-    if i < work.parents.shape[0] and work.parents[i] >= 0:
+    if i < buffers.parents.shape[0] and buffers.parents[i] >= 0:
         num_nodes = tree.proven.shape[1]
-        b = work.parents[i] // num_nodes
-        parent, child = work.parents[i] % num_nodes, work.children[i] % num_nodes
+        b = buffers.parents[i] // num_nodes
+        parent, child = buffers.parents[i] % num_nodes, buffers.children[i] % num_nodes
         for word in range(tree.states.shape[2]):
             tree.states[b, child, word] = tree.states[b, parent, word]
         state = tree.states[b, child]
-        step(state, work.actions[i])
+        step(state, buffers.actions[i])
         tree.to_play[b, child] = mover(state, 1 - tree.to_play[b, parent])
-        work.terminal[i] = is_terminal(state)
-        if work.terminal[i]:
-            work.results[i] = terminal_value(state)
+        buffers.terminal[i] = is_terminal(state)
+        if buffers.terminal[i]:
+            buffers.results[i] = terminal_value(state)
         else:
-            describe(state, i, work)
+            describe(state, i, buffers)
 
 
-def _describe(state, i, work):
+def _describe(state, i, buffers):
     """Writes row i of the network's questions."""
-    legal(state, work.legal_masks[i])
-    work.symmetries[i] = to_canonical(state, work.after[i], work.canonical[i])
-    for action in range(work.priors.shape[1]):
-        work.asked_masks[i, action] = work.legal_masks[i, work.permutations[work.symmetries[i], action]]
-    planes = work.planes[i]
+    legal(state, buffers.legal_masks[i])
+    buffers.symmetries[i] = to_canonical(state, buffers.after[i], buffers.canonical[i])
+    for action in range(buffers.priors.shape[1]):
+        buffers.asked_masks[i, action] = buffers.legal_masks[i, buffers.permutations[buffers.symmetries[i], action]]
+    planes = buffers.planes[i]
     for plane in range(planes.shape[0]):
         for row in range(planes.shape[1]):
             for column in range(planes.shape[2]):
                 planes[plane, row, column] = np.float32(0.0)
-    observe(work.canonical[i], planes)
+    observe(buffers.canonical[i], planes)
 
 
-def _take_leaves(tree, work, sees_wins):
+def _take_leaves(tree, buffers, sees_wins):
     """Thread i takes the network's answer about leaf i."""
     i = cuda.grid(1)
-    if i < work.parents.shape[0] and work.parents[i] >= 0 and not work.terminal[i]:
+    if i < buffers.parents.shape[0] and buffers.parents[i] >= 0 and not buffers.terminal[i]:
         num_nodes = tree.proven.shape[1]
-        take_answer(tree.states[work.parents[i] // num_nodes, work.children[i] % num_nodes], i, work, sees_wins)
+        take_answer(
+            tree.states[buffers.parents[i] // num_nodes, buffers.children[i] % num_nodes], i, buffers, sees_wins
+        )
 
 
-def _take_roots(tree, work, count, sees_wins):
+def _take_roots(tree, buffers, count, sees_wins):
     """The same of the roots that are to be opened."""
     i = cuda.grid(1)
-    if i < count and tree.proven[work.trees[i], ROOT] == PENDING:
-        take_answer(tree.states[work.trees[i], ROOT], i, work, sees_wins)
+    if i < count and tree.proven[buffers.trees[i], ROOT] == PENDING:
+        take_answer(tree.states[buffers.trees[i], ROOT], i, buffers, sees_wins)
 
 
-def _take_answer(state, i, work, sees_wins):
+def _take_answer(state, i, buffers, sees_wins):
     """Turns an answer back; if an action wins at once and `sees_wins`: value 1, and all weight on such actions."""
-    for action in range(work.priors.shape[1]):
-        work.priors[i, work.permutations[work.symmetries[i], action]] = work.answers[i, action]
+    for action in range(buffers.priors.shape[1]):
+        buffers.priors[i, buffers.permutations[buffers.symmetries[i], action]] = buffers.answers[i, action]
     if not sees_wins:
         return
     found = False
-    for action in range(work.priors.shape[1]):
-        if work.legal_masks[i, action] and wins_by(state, action, work.after[i]):
+    for action in range(buffers.priors.shape[1]):
+        if buffers.legal_masks[i, action] and wins_by(state, action, buffers.after[i]):
             if not found:
-                for other in range(work.priors.shape[1]):
-                    work.priors[i, other] = np.float32(0.0)
+                for other in range(buffers.priors.shape[1]):
+                    buffers.priors[i, other] = np.float32(0.0)
             found = True
-            work.priors[i, action] = np.float32(1.0)
+            buffers.priors[i, action] = np.float32(1.0)
     if found:
-        work.values[i] = np.float32(1.0)
+        buffers.values[i] = np.float32(1.0)
 
 
-def _expand_and_backup(tree, work, leaves_per_step, exponent, prove):
+def _expand_and_backup(tree, buffers, settings):
     """Thread b opens the new leaves of tree b and backs their values up."""
     b = cuda.grid(1)
     if b < tree.size.shape[0]:
-        for i in range(b * leaves_per_step, (b + 1) * leaves_per_step):
-            finish_walk(
-                tree, b, work.leaves[i], work.parents[i] >= 0, work.terminal[i], work.results[i], i, work.legal_masks,
-                work.priors, work.values, exponent, leaves_per_step > 1, prove,
-            )  # fmt: skip
+        for i in range(b * settings.leaves_per_step, (b + 1) * settings.leaves_per_step):
+            finish_walk(tree, b, i, buffers, i, buffers, settings)
 
 
-def _move_roots(tree, work, count, num_kept):
+def _move_roots(tree, buffers, count, num_kept):
     """Thread i moves the root of tree `trees[i]` and describes it for the network if it is not open.
 
     One thread for every tree there is: no other tree goes on searching.
@@ -196,38 +192,44 @@ def _move_roots(tree, work, count, num_kept):
     if i < tree.size.shape[0]:
         tree.remaining[i] = 0
     if i < count:
-        b = work.trees[i]
-        move_root(tree, b, work.root_actions[i], work.root_states[i], work.root_to_play[i], num_kept, work.new_index[b])
+        b = buffers.trees[i]
+        move_root(
+            tree,
+            b,
+            buffers.root_actions[i],
+            buffers.root_states[i],
+            buffers.root_to_play[i],
+            num_kept,
+            buffers.new_index[b],
+        )
         if tree.proven[b, ROOT] == PENDING:
-            describe(tree.states[b, ROOT], i, work)
+            describe(tree.states[b, ROOT], i, buffers)
 
 
-def _prepare_roots(tree, work, count, exponent, budget, seed, temperature, noise_fraction, noise_total, use_gumbel):
+def _prepare_roots(tree, buffers, count, budget, seed, settings):
     """Thread i opens the root of tree `trees[i]` if it is not open, and begins its search."""
     i = cuda.grid(1)
     if i < count:
-        b = work.trees[i]
+        b = buffers.trees[i]
         if tree.proven[b, ROOT] == PENDING:
-            expand(tree, b, ROOT, work.legal_masks[i], work.priors[i], work.values[i], exponent)
-        prepare_root(
-            tree, b, budget, seed, work.games[i], work.plies[i], temperature, noise_fraction, noise_total, use_gumbel
-        )
+            exponent = settings.root_prior_exponent
+            expand(tree, b, ROOT, buffers.legal_masks[i], buffers.priors[i], buffers.values[i], exponent)
+        prepare_root(tree, b, budget, seed, buffers.games[i], buffers.plies[i], settings)
 
 
-def _read_roots(tree, work, count, use_gumbel, visit_offset, value_scale):
+def _read_roots(tree, buffers, count, settings):
     """Thread i writes what the search in tree `trees[i]` has found."""
     i = cuda.grid(1)
     if i < count:
         value, best = read_root(
-            tree, work.trees[i], use_gumbel, visit_offset, value_scale, work.visit_counts[i], work.policies[i],
-            work.qs[i],
-        )  # fmt: skip
-        work.root_values[i] = value
-        work.best[i] = best
+            tree, buffers.trees[i], settings, buffers.visit_counts[i], buffers.policies[i], buffers.qs[i]
+        )
+        buffers.root_values[i] = value
+        buffers.best[i] = best
 
 
 class CudaKernels:
-    """The search's kernels for one game; each is called as `kernel(threads, stream, tree, work, ...)`.
+    """The search's kernels for one game; each is called as `kernel(threads, stream, tree, buffers, ...)`.
 
     They are compiled when they are first called, for the device that is current then.
     """
@@ -242,10 +244,10 @@ class CudaKernels:
         scope["take_answer"] = bound(_take_answer, scope)
 
         def kernel(template: Callable[..., Any]) -> Callable[..., None]:
-            compiled = cuda.jit(with_callees(bound(template, scope), _for_device, made))
+            compiled = cuda.jit(with_callees(bound(template, scope), _for_cuda, made))
 
-            def launch(threads: int, stream: Any, tree: Tree, work: SearchBuffers, *settings: Any) -> None:
-                compiled[max(1, -(-threads // BLOCK)), BLOCK, stream](tree, work, *settings)
+            def launch(threads: int, stream: Any, tree: Tree, buffers: SearchBuffers, *arguments: Any) -> None:
+                compiled[max(1, -(-threads // BLOCK)), BLOCK, stream](tree, buffers, *arguments)
 
             return launch
 
@@ -259,7 +261,7 @@ class CudaKernels:
         self.read_roots = kernel(_read_roots)
 
 
-def _for_device(function: types.FunctionType) -> Any:
+def _for_cuda(function: types.FunctionType) -> Any:
     """A function that a kernel calls, compiled for the device on its own; the simulator runs Python's."""
     return function if SIMULATED else cuda.jit(device=True)(function)
 

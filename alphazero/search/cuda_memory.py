@@ -20,7 +20,7 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 """Kernels run in numba's simulator (NUMBA_ENABLE_CUDASIM=1), as plain Python on the processor's memory."""
 
 
-class Device(Memory):
+class CudaMemory(Memory):
     """The current GPU, seen through one stream of its own."""
 
     def __init__(self) -> None:
@@ -89,9 +89,9 @@ class Device(Memory):
         return graph.replay
 
 
-def open_device() -> Device | Simulator:
-    """The GPU, or what stands for it."""
-    return Simulator() if SIMULATED else Device()
+def open_cuda() -> CudaMemory | SimulatedMemory:
+    """The memory of the current GPU, or of the simulator."""
+    return SimulatedMemory() if SIMULATED else CudaMemory()
 
 
 class _Part:
@@ -111,7 +111,7 @@ class _Part:
         }  # fmt: skip
 
 
-class Simulator(Memory):
+class SimulatedMemory(Memory):
     """The same on the processor, for tests of the kernels."""
 
     def get_ready(self, work: Callable[[], None]) -> None:

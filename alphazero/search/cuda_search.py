@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import functools
-import logging
-from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import numpy as np
 
 from alphazero.errors import DeviceMemoryError, EvaluationError, is_out_of_memory
 from alphazero.game.kernels import Kernels
-from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers
-from alphazero.search.cuda_memory import open_device
-from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
+from alphazero.search.cuda_memory import open_cuda
+from alphazero.search.mcts import SearchConfig, SearchResult
 from alphazero.search.tree import Memory, Tree, make_tree
-
-Made = TypeVar("Made")
-logger = logging.getLogger(__name__)
 
 cuda_kernels = functools.cache(CudaKernels)
 """A game's kernels, compiled once."""
@@ -34,18 +27,18 @@ class CudaSearch:
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: CudaEvaluator, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed, self.evaluate = kernels, config, seed, evaluate
         self._cuda = cuda_kernels(kernels)
-        self._device = open_device()
+        self._memory = open_cuda()
         num_nodes = config.num_nodes
         self.num_trees, self._num_kept = num_trees, num_nodes - config.num_simulations
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
-        self._settings = config.walk_settings
+        self._settings = config.kernel_settings
         try:
-            self.tree, self.work = room_for(kernels, config, num_trees, self._device)
-            with self._device.stream() as stream:
-                self._device.write(self.work.permutations, kernels.game.symmetries[1], stream)
-            self._simulate = self._device.captured(self._launch_simulation)
-            self._device.get_ready(self._warm_up)
+            self.tree, self.buffers = room_for(kernels, config, num_trees, self._memory)
+            with self._memory.stream() as stream:
+                self._memory.write(self.buffers.permutations, kernels.game.symmetries[1], stream)
+            self._simulate = self._memory.captured(self._launch_simulation)
+            self._memory.get_ready(self._warm_up)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -70,35 +63,34 @@ class CudaSearch:
         actions: np.ndarray | None = None,
     ) -> None:
         """As `mcts.Search.start`, of all trees that are to search until the next call; other trees rest."""
-        config, work, count = self.config, self.work, len(trees)
+        config, buffers, count = self.config, self.buffers, len(trees)
         to_play = np.zeros(count, np.int8)
         self.kernels.find_movers(states, to_play)
         if actions is None or not config.keeps_subtree:
             actions = np.full(count, -1, np.int64)
-        with self._device.stream() as stream:
+        with self._memory.stream() as stream:
             for array, rows in (
-                (work.trees, trees), (work.root_states, states), (work.root_to_play, to_play),
-                (work.root_actions, actions), (work.games, games), (work.plies, plies),
+                (buffers.trees, trees), (buffers.root_states, states), (buffers.root_to_play, to_play),
+                (buffers.root_actions, actions), (buffers.games, games), (buffers.plies, plies),
             ):  # fmt: skip
-                self._device.write(array, rows, stream)
-            self._cuda.move_roots(self.num_trees, stream, self.tree, work, count, self._num_kept)
+                self._memory.write(array, rows, stream)
+            self._cuda.move_roots(self.num_trees, stream, self.tree, buffers, count, self._num_kept)
             self._ask()
-            self._cuda.take_roots(count, stream, self.tree, work, count, self.evaluate.sees_wins)
+            self._cuda.take_roots(count, stream, self.tree, buffers, count, self.evaluate.sees_wins)
             self._cuda.prepare_roots(
-                count, stream, self.tree, work, count, config.prior_exponents[0], config.num_simulations, self.seed,
-                *config.root_settings,
-            )  # fmt: skip
+                count, stream, self.tree, buffers, count, config.num_simulations, self.seed, self._settings
+            )
         self._running = trees
         self._simulations_left = config.num_simulations
 
     def step(self) -> None:
         """One simulation (`leaves_per_step` of them) in every tree that has any left; returns before it is done."""
-        with self._device.stream() as stream:
+        with self._memory.stream() as stream:
             self._simulate()
             self._simulations_left = max(0, self._simulations_left - self.config.leaves_per_step)
             if self._simulations_left == 0 and self.config.leaves_per_step > 1:
                 # walks that met a leaf in flight are walked again; only the device knows how many
-                (remaining,) = self._device.read((self.tree.remaining,), self.num_trees, stream)
+                (remaining,) = self._memory.read((self.tree.remaining,), self.num_trees, stream)
                 self._simulations_left = int(remaining.max())
 
     def finished(self) -> np.ndarray:
@@ -107,14 +99,12 @@ class CudaSearch:
 
     def read(self, trees: np.ndarray) -> SearchResult:
         """As `mcts.Search.read`; waits for the device."""
-        count, work = len(trees), self.work
-        with self._device.stream() as stream:
-            self._device.write(work.trees, trees, stream)
-            self._cuda.read_roots(
-                count, stream, self.tree, work, count, self.config.gumbel_actions > 0, *self._settings[3:5]
-            )
-            found = (work.visit_counts, work.policies, work.qs, work.root_values, work.best)
-            result = SearchResult(*self._device.read(found, count, stream))
+        count, buffers = len(trees), self.buffers
+        with self._memory.stream() as stream:
+            self._memory.write(buffers.trees, trees, stream)
+            self._cuda.read_roots(count, stream, self.tree, buffers, count, self._settings)
+            found = (buffers.visit_counts, buffers.policies, buffers.qs, buffers.root_values, buffers.best)
+            result = SearchResult(*self._memory.read(found, count, stream))
         if not (np.isfinite(result.values).all() and np.isfinite(result.policy).all()):
             raise EvaluationError("the network's answers on the GPU are not finite numbers")
         return result
@@ -130,18 +120,18 @@ class CudaSearch:
         return self.read(trees)
 
     def _launch_simulation(self) -> None:
-        leaves, tree, work = self.config.leaves_per_step, self.tree, self.work
-        _, exponent = self.config.prior_exponents
-        with self._device.stream() as stream:
-            self._cuda.select(self.num_trees, stream, tree, work, leaves, *self._settings)
-            self._cuda.advance(self.num_trees * leaves, stream, tree, work)
+        tree, buffers, settings = self.tree, self.buffers, self._settings
+        num_walks = self.num_trees * settings.leaves_per_step
+        with self._memory.stream() as stream:
+            self._cuda.select(self.num_trees, stream, tree, buffers, settings)
+            self._cuda.advance(num_walks, stream, tree, buffers)
             self._ask()
-            self._cuda.take_leaves(self.num_trees * leaves, stream, tree, work, self.evaluate.sees_wins)
-            self._cuda.expand_and_backup(self.num_trees, stream, tree, work, leaves, exponent, self.config.prove)
+            self._cuda.take_leaves(num_walks, stream, tree, buffers, self.evaluate.sees_wins)
+            self._cuda.expand_and_backup(self.num_trees, stream, tree, buffers, settings)
 
     def _ask(self) -> None:
-        work = self.work
-        self.evaluate(work.planes, work.asked_masks, work.answers, work.values)
+        buffers = self.buffers
+        self.evaluate(buffers.planes, buffers.asked_masks, buffers.answers, buffers.values)
 
 
 def room_for(kernels: Kernels, config: SearchConfig, num_trees: int, memory: Memory) -> tuple[Tree, SearchBuffers]:
@@ -151,57 +141,3 @@ def room_for(kernels: Kernels, config: SearchConfig, num_trees: int, memory: Mem
         make_tree(num_trees, num_nodes, game.num_actions, game.state_words, memory),
         make_buffers(kernels, num_trees, num_nodes, config.leaves_per_step, memory),
     )
-
-
-def as_many_as_fit(make: Callable[[int], Made], count: int) -> tuple[Made, int]:
-    """What `make` makes for `count`, or for half as many, and so on, as the GPU's memory allows; and that number."""
-    while True:
-        try:
-            return make(count), count
-        except DeviceMemoryError as error:
-            if count == 1:
-                raise
-            logger.warning("%s; going on with half of them", str(error).split(":")[0])
-        open_device().wait()  # until here the error holds what was made
-        count = (count + 1) // 2
-
-
-def make_search(
-    kernels: Kernels, config: SearchConfig, evaluate: Evaluate | CudaEvaluator, num_trees: int, seed: int = 0
-) -> Search | CudaSearch:
-    """A search where `evaluate` is: on the GPU or on the processor."""
-    if isinstance(evaluate, CudaEvaluator):
-        return CudaSearch(kernels, config, evaluate, num_trees, seed)
-    return Search(kernels, config, evaluate, num_trees, seed)
-
-
-def make_evaluators(
-    kernels: Kernels, net: NeuralNet, threads: int, cache_size: int
-) -> Sequence[Evaluator | CudaEvaluator]:
-    """What searches by a network ask it through, one for each search that is to go on beside the others.
-
-    On the GPU, if the network is there and the rules compile for it, two: while the host plays what one has found, the
-    other searches. On the processor one for each of `threads`, with a cache of `cache_size` entries.
-    """
-    if runs_on_device(kernels, net):
-        evaluators = [net.cuda_evaluator() for _ in range(2)]
-        return [evaluate for evaluate in evaluators if evaluate is not None]
-    return [Evaluator(kernels, net, cache_size, sees_wins=True) for _ in range(threads)]
-
-
-@functools.cache
-def runs_on_device(kernels: Kernels, net: NeuralNet) -> bool:
-    """The network is on a GPU and a search of the game can be set up there; says once why not, if it cannot."""
-    evaluate = net.cuda_evaluator() if kernels.game.compiled else None
-    if evaluate is None:
-        return False
-    try:
-        CudaSearch(kernels, SearchConfig(num_simulations=1), evaluate, 1)
-    except Exception as error:  # numba raises many kinds
-        reason = " ".join(str(error).split())
-        logger.warning(
-            "the search of %s cannot be set up on the GPU; its trees stay on the processor, the network on the GPU: %s",
-            kernels.game.name, reason[:300],
-        )  # fmt: skip
-        return False
-    return True

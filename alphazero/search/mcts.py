@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from alphazero.game.kernels import Kernels
-from alphazero.search import cpu_kernels as tree_kernels
-from alphazero.search.tree import PENDING, make_tree
+from alphazero.search import cpu_kernels
+from alphazero.search.tree import PENDING, Answers, KernelSettings, Walks, make_tree
 from alphazero.settings import check_ranges
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -81,25 +81,24 @@ class SearchConfig:
         return 1 + self.num_simulations * (2 if self.keeps_subtree else 1)
 
     @property
-    def walk_settings(self) -> tuple[np.float32, np.float32, int, np.float32, np.float32]:
-        """What `selection.walk` takes from `c_puct` to `value_scale`."""
-        return (
-            np.float32(self.c_puct), np.float32(self.fpu_reduction), self.gumbel_actions,
-            np.float32(self.gumbel_visit_offset), np.float32(self.gumbel_value_scale),
-        )  # fmt: skip
-
-    @property
-    def prior_exponents(self) -> tuple[float, float]:
-        """What `backup.expand` takes as `exponent`: at a root, and below it."""
-        exponent = 1.0 / self.prior_temperature
-        return 1.0 if self.gumbel_actions > 0 else exponent, exponent
-
-    @property
-    def root_settings(self) -> tuple[float, np.float32, float, bool]:
-        """What `roots.prepare_root` takes from `temperature` to `use_gumbel`; halving has noise of its own kind."""
-        use_gumbel = self.gumbel_actions > 0
-        noise_fraction = np.float32(0.0 if use_gumbel else self.noise_fraction)
-        return self.root_temperature, noise_fraction, self.noise_total, use_gumbel and self.noise_fraction > 0
+    def kernel_settings(self) -> KernelSettings:
+        """The settings as the kernels take them; sequential halving has Gumbel noise in place of Dirichlet noise."""
+        halves, exponent = self.gumbel_actions > 0, 1.0 / self.prior_temperature
+        return KernelSettings(
+            leaves_per_step=self.leaves_per_step,
+            c_puct=np.float32(self.c_puct),
+            fpu_reduction=np.float32(self.fpu_reduction),
+            max_considered=self.gumbel_actions,
+            visit_offset=np.float32(self.gumbel_visit_offset),
+            value_scale=np.float32(self.gumbel_value_scale),
+            prior_exponent=exponent,
+            root_prior_exponent=1.0 if halves else exponent,
+            root_temperature=float(self.root_temperature),
+            noise_fraction=np.float32(0.0 if halves else self.noise_fraction),
+            noise_total=float(self.noise_total),
+            draws_gumbel=halves and self.noise_fraction > 0,
+            prove=self.prove,
+        )
 
 
 @dataclass(frozen=True)
@@ -140,16 +139,15 @@ class Search:
         game = kernels.game
         self.tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
         entries = num_trees * config.leaves_per_step
-        self._parents, self._actions, self._children = (np.full(entries, -1, np.int64) for _ in range(3))
-        self._leaves = np.full(entries, -1, np.int64)
-        self._terminal, self._results = np.zeros(entries, bool), np.zeros(entries, np.float32)
+        parents, actions, children, leaves = np.full((4, entries), -1, np.int64)
+        terminal, results = np.zeros(entries, bool), np.zeros(entries, np.float32)
+        self._walks = Walks(parents, actions, children, leaves, terminal, results)
         self._leaf_states = np.zeros((entries, game.state_words), np.uint64)
         self._leaf_masks = np.zeros((entries, game.num_actions), bool)
         self._q = np.zeros(game.num_actions, np.float32)
         self._new_index = np.zeros(config.num_nodes, np.int32)
         self._rows = self.tree.states.reshape(-1, game.state_words), self.tree.to_play.reshape(-1)
-        self._settings = (*config.walk_settings, self._q)
-        _, self._exponent = config.prior_exponents
+        self._settings = config.kernel_settings
 
     def start(
         self,
@@ -175,30 +173,26 @@ class Search:
         elif budgets.max(initial=0) > config.num_simulations:
             raise ValueError(f"a budget of {budgets.max()} simulations exceeds the room for {config.num_simulations}")
         num_kept = tree.proven.shape[1] - config.num_simulations
-        tree_kernels.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
+        cpu_kernels.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
         pending = trees[tree.proven[trees, 0] == PENDING]
         if len(pending):
             roots = tree.states[pending, 0]
             masks, _, _ = self.kernels.describe_all(roots)
-            tree_kernels.open_roots(tree, pending, masks, *self.evaluate(roots, masks), config.prior_exponents[0])
-        tree_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, *config.root_settings)
+            answers = Answers(masks, *self.evaluate(roots, masks))
+            cpu_kernels.open_roots(tree, pending, answers, self._settings)
+        cpu_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, self._settings)
 
     def step(self) -> None:
         """One simulation (`leaves_per_step` of them) in every tree that has any left."""
-        leaves = self.config.leaves_per_step
-        tree_kernels.select(
-            self.tree, leaves, *self._settings, self._parents, self._actions, self._children, self._leaves
-        )
+        walks = self._walks
+        cpu_kernels.select(self.tree, self._settings, self._q, walks)
         count = self.kernels.advance(
-            *self._rows, self._parents, self._actions, self._children,
-            self._terminal, self._results, self._leaf_states, self._leaf_masks,
+            *self._rows, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
+            self._leaf_states, self._leaf_masks,
         )  # fmt: skip
         masks = self._leaf_masks[:count]
-        priors, values = self.evaluate(self._leaf_states[:count], masks)
-        tree_kernels.expand_and_backup(
-            self.tree, leaves, self.config.prove, self._parents, self._leaves,
-            self._terminal, self._results, masks, priors, values, self._exponent,
-        )  # fmt: skip
+        answers = Answers(masks, *self.evaluate(self._leaf_states[:count], masks))
+        cpu_kernels.expand_and_backup(self.tree, self._settings, walks, answers)
 
     def finished(self) -> np.ndarray:
         """`int64[m]`: the trees whose budget is spent."""
@@ -214,8 +208,8 @@ class Search:
             np.empty(count, np.float32),
             np.empty(count, np.int64),
         )
-        tree_kernels.read_roots(
-            self.tree, trees, self.config.gumbel_actions > 0, *self._settings[3:5],
+        cpu_kernels.read_roots(
+            self.tree, trees, self._settings,
             result.visit_counts, result.policy, result.q, result.values, result.actions,
         )  # fmt: skip
         return result

@@ -68,14 +68,15 @@ def move_root(tree, b, action, state, to_play, num_kept, new_index):
 
 
 @inlined
-def prepare_root(tree, b, budget, seed, game, ply, temperature, noise_fraction, noise_total, use_gumbel):
+def prepare_root(tree, b, budget, seed, game, ply, settings):
     """Sets the simulations of the next search in tree `b` and shapes the root's priors for it.
 
-    P(s, a)^(1 / temperature), made to sum to 1, then mixed with Dirichlet noise by `noise_fraction` (float32);
+    P(s, a)^(1 / root_temperature), made to sum to 1, then mixed with Dirichlet noise by `noise_fraction`;
     the noise's concentration is `noise_total` over the number of legal actions (as in KataGo, Wu 2019).
     Sequential halving without Gumbel variates breaks its ties at random.
     """
     tree.budget[b] = tree.remaining[b] = budget
+    temperature, noise_fraction = settings.root_temperature, settings.noise_fraction
     prior, target = tree.prior[b, ROOT], tree.root_prior[b]
     allowed, total, noise_sum = 0, 0.0, 0.0
     tree.visited_prior[b, ROOT] = ZERO
@@ -85,7 +86,7 @@ def prepare_root(tree, b, budget, seed, game, ply, temperature, noise_fraction, 
         if prior[action] >= ZERO:
             allowed += 1
             total += float(prior[action]) ** (1.0 / temperature)
-    concentration = noise_total / allowed
+    concentration = settings.noise_total / allowed
     for action in range(len(prior)):
         target[action] = ILLEGAL
         if prior[action] >= ZERO:
@@ -109,7 +110,7 @@ def prepare_root(tree, b, budget, seed, game, ply, temperature, noise_fraction, 
                 kept = rounded_product(ONE - noise_fraction, target[action])
                 target[action] = kept + rounded_product(noise_fraction, share)
     for action in range(len(prior)):
-        draw = gumbel(gumbel_key, action) if use_gumbel else TIE_BREAK * uniform(gumbel_key, action)
+        draw = gumbel(gumbel_key, action) if settings.draws_gumbel else TIE_BREAK * uniform(gumbel_key, action)
         tree.root_gumbel[b, action] = np.float32(draw)
     for action in range(len(prior)):
         if tree.visits[b, ROOT, action] > 0:
@@ -152,11 +153,12 @@ def visit_policy(prior, visits, policy):
 
 
 @inlined
-def gumbel_policy(prior, visits, q, noise, visit_offset, value_scale, policy):
+def gumbel_policy(prior, visits, q, noise, settings, policy):
     """Turns the marks in `policy` into the improved policy softmax(logits + sigma(q)) (Danihelka et al. 2022, eq. 11).
 
     Returns the winner of sequential halving: of the most visited marked actions that of highest gumbel + logit + sigma.
     """
+    visit_offset, value_scale = settings.visit_offset, settings.value_scale
     most_visits, most_visits_marked = 0, 0
     for action in range(len(prior)):
         most_visits = max(most_visits, visits[action])
@@ -193,7 +195,7 @@ def improved_value(policy, q):
 
 
 @inlined
-def read_root(tree, b, use_gumbel, visit_offset, value_scale, visit_counts, policy, q):
+def read_root(tree, b, settings, visit_counts, policy, q):
     """What the search in tree `b` found: returns the root's value for its mover, exact if proven, and the best action.
 
     Writes `visit_counts int32[A]`, `policy float32[A]` the policy target, `q float32[A]` completed.
@@ -205,8 +207,8 @@ def read_root(tree, b, use_gumbel, visit_offset, value_scale, visit_counts, poli
         visit_counts[action] = visits[action]
     mark_candidates(prior, proven, policy)
     value = tree.node_value[b, ROOT] / tree.node_visits[b, ROOT]
-    if use_gumbel:
-        best = gumbel_policy(prior, visits, q, tree.root_gumbel[b], visit_offset, value_scale, policy)
+    if settings.max_considered > 0:
+        best = gumbel_policy(prior, visits, q, tree.root_gumbel[b], settings, policy)
         # halving visits bad actions as often as good ones at first: the mean of all visits misleads
         value = improved_value(policy, q)
     else:

@@ -90,7 +90,7 @@ def gumbel_score(prior, noise, q, most_visits, visit_offset, value_scale):
 
 
 @inlined
-def choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_scale, q):
+def choose_by_gumbel(tree, b, simulation, settings, q):
     """The root action of sequential halving: the best of gumbel + logit + sigma(q) among those whose turn it is."""
     prior, visits = tree.root_prior[b], tree.visits[b, ROOT]
     proven = tree.action_proven[b, ROOT]
@@ -101,7 +101,7 @@ def choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_sc
             return action
         allowed += prior[action] >= ZERO
         most_visits = max(most_visits, visits[action])
-    num_considered = min(max_considered, allowed, tree.budget[b])
+    num_considered = min(settings.max_considered, allowed, tree.budget[b])
     turn = considered_visits(num_considered, tree.budget[b], simulation)
     best, best_score, best_gap = -1, np.float32(-np.inf), 1 << 30
     for action in range(len(prior)):
@@ -109,36 +109,32 @@ def choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_sc
             # with several leaves in flight no action may have exactly `turn` visits: take the nearest then
             gap = abs(visits[action] - turn)
             noise = tree.root_gumbel[b, action]
-            score = gumbel_score(prior[action], noise, q[action], most_visits, visit_offset, value_scale)
+            score = gumbel_score(
+                prior[action], noise, q[action], most_visits, settings.visit_offset, settings.value_scale
+            )
             if gap < best_gap or (gap == best_gap and score > best_score):
                 best, best_score, best_gap = action, score, gap
     return best
 
 
 @inlined
-def walk(
-    tree, b, leaves_per_step, c_puct, fpu_reduction, max_considered, visit_offset, value_scale, scratch, parents,
-    actions, children, leaves,
-):  # fmt: skip
-    """Walks down tree `b` to the leaves of its next simulations.
+def walk(tree, b, settings, scratch, walks):
+    """Walks down tree `b` to the leaves of its next simulations and writes their entries of `walks`.
 
-    For leaf l, entry i = b * leaves_per_step + l: `leaves[i]` is its node, -1 if the tree's budget is spent,
-    or -2 - node if the walk ran into a node that is still pending. For a new node `parents[i]`, `children[i]` are rows
-    b * N + node and `actions[i]` the action between them; else they are -1. With several leaves a step, each walk
-    leaves a virtual loss behind (Chaslot et al. 2008), so that the next one takes another way.
-    `max_considered` > 0 turns sequential halving on at the root. `scratch float32[A]`.
+    With several leaves a step, each walk leaves a virtual loss behind (Chaslot et al. 2008), so that the next one takes
+    another way. `scratch float32[A]` is scratch space.
     """
     num_nodes = tree.proven.shape[1]
-    for l in range(leaves_per_step):  # noqa: E741
-        i = b * leaves_per_step + l
-        parents[i] = children[i] = leaves[i] = -1
+    for l in range(settings.leaves_per_step):  # noqa: E741
+        i = b * settings.leaves_per_step + l
+        walks.parents[i] = walks.children[i] = walks.leaves[i] = -1
         if l >= tree.remaining[b]:
             continue
         node = ROOT
         while True:
-            if node == ROOT and max_considered > 0:
+            if node == ROOT and settings.max_considered > 0:
                 simulation = tree.budget[b] - tree.remaining[b] + l
-                action = choose_by_gumbel(tree, b, simulation, max_considered, visit_offset, value_scale, scratch)
+                action = choose_by_gumbel(tree, b, simulation, settings, scratch)
             else:
                 action = choose_by_puct(
                     tree.root_prior[b] if node == ROOT else tree.prior[b, node],
@@ -147,10 +143,10 @@ def walk(
                     tree.node_visits[b, node],
                     tree.node_value[b, node],
                     tree.visited_prior[b, node],
-                    c_puct,
-                    fpu_reduction,
+                    settings.c_puct,
+                    settings.fpu_reduction,
                 )
-            if leaves_per_step > 1:
+            if settings.leaves_per_step > 1:
                 add_visit(tree, b, node, action, -ONE)
             child = tree.child[b, node, action]
             if child == UNVISITED:
@@ -160,10 +156,11 @@ def walk(
                 tree.parent[b, child] = node
                 tree.action[b, child] = action
                 tree.proven[b, child] = PENDING
-                leaves[i] = child
-                parents[i], actions[i], children[i] = b * num_nodes + node, action, b * num_nodes + child
+                walks.leaves[i] = child
+                walks.parents[i], walks.children[i] = b * num_nodes + node, b * num_nodes + child
+                walks.actions[i] = action
                 break
             node = child
             if tree.proven[b, node] != UNPROVEN:
-                leaves[i] = -2 - node if tree.proven[b, node] == PENDING else node
+                walks.leaves[i] = -2 - node if tree.proven[b, node] == PENDING else node
                 break

@@ -1,7 +1,7 @@
 """B search trees side by side in arrays: what a walk reads at a node, and what is known of it.
 
 The functions that grow them know no game and no network: `selection` walks down, `backup` opens leaves and counts what
-they are worth, `roots` begins and reads a search. Each works on one tree, and runs on the processor (`tree_kernels`)
+they are worth, `roots` begins and reads a search. Each works on one tree, and runs on the processor (`cpu_kernels`)
 and on a GPU (`cuda_kernels`) alike. All arithmetic on values is float32, in a fixed order, so a tree comes out the same
 alone or among others, compiled or as plain Python.
 """
@@ -50,6 +50,46 @@ class Tree(NamedTuple):
     remaining: np.ndarray  # int32[B]: of which are still to come
     root_prior: np.ndarray  # float32[B, A]: the root's priors after temperature and noise
     root_gumbel: np.ndarray  # float32[B, A]: the Gumbel variates of this search
+
+
+class KernelSettings(NamedTuple):
+    """The settings of a search as its kernels take them; made by `SearchConfig.kernel_settings`."""
+
+    leaves_per_step: int
+    c_puct: np.float32
+    fpu_reduction: np.float32
+    max_considered: int  # actions of sequential halving at the root; 0: PUCT there too
+    visit_offset: np.float32
+    value_scale: np.float32
+    prior_exponent: float  # 1 / temperature of the priors below the root
+    root_prior_exponent: float
+    root_temperature: float
+    noise_fraction: np.float32  # of Dirichlet noise in the root's priors
+    noise_total: float
+    draws_gumbel: bool
+    prove: bool
+
+
+class Walks(NamedTuple):
+    """The walks of one step, L = `leaves_per_step` of each tree; entry b * L + l is walk l of tree b.
+
+    `cuda_kernels.SearchBuffers` has arrays of the same names and serves in its place.
+    """
+
+    parents: np.ndarray  # int64[B * L]: row b * N + node of the leaf's parent, or -1 if the leaf is not new
+    actions: np.ndarray  # int64[B * L]: the action from the parent to a new leaf
+    children: np.ndarray  # int64[B * L]: row of a new leaf, or -1
+    leaves: np.ndarray  # int64[B * L]: node, -1 if the budget is spent, -2 - node if that node is still pending
+    terminal: np.ndarray  # bool[B * L]: the game is over at the new leaf
+    results: np.ndarray  # float32[B * L]: and the mover's result there
+
+
+class Answers(NamedTuple):
+    """The network's answers about m new leaves; `SearchBuffers` serves in its place as well."""
+
+    legal_masks: np.ndarray  # bool[m, A]
+    priors: np.ndarray  # float32[m, A]: weights of any sum
+    values: np.ndarray  # float32[m]: for the player to move
 
 
 class Memory:

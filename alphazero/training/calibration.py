@@ -15,9 +15,10 @@ from alphazero.errors import DeviceMemoryError, is_out_of_memory
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.search.cuda_kernels import make_buffers
-from alphazero.search.cuda_memory import open_device
-from alphazero.search.cuda_search import as_many_as_fit, room_for
+from alphazero.search.cuda_memory import open_cuda
+from alphazero.search.cuda_search import room_for
 from alphazero.search.mcts import SearchConfig
+from alphazero.search.placement import as_many_as_fit
 from alphazero.search.tree import Memory
 
 SMALLEST = 64
@@ -59,7 +60,7 @@ def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig
     It is the lowest at which the network is nearly as fast as it can be, at most `most` and what the memory holds.
     Raises DeviceMemoryError if that does not hold a single one.
     """
-    device = open_device()
+    device = open_cuda()
     fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_search(kernels, config, 1))
     most = max(1, min(most, fitting))
     rate, first = as_many_as_fit(lambda size: rate_on_device(kernels, evaluate, size), min(SMALLEST, most))
@@ -78,7 +79,7 @@ def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> floa
 
     Raises DeviceMemoryError.
     """
-    device = open_device()
+    device = open_cuda()
     try:
         work = make_buffers(kernels, size, 1, 1, device)
         ask = device.captured(lambda: evaluate(work.planes, work.asked_masks, work.answers, work.values))

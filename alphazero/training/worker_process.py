@@ -31,8 +31,8 @@ from alphazero.game.spec import LoadedGame
 from alphazero.game.user_code import ALONE
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.search.cuda_search import make_evaluators
 from alphazero.search.mcts import SearchConfig
+from alphazero.search.placement import make_evaluators
 from alphazero.training.learner import Learner, LearnerConfig
 from alphazero.training.replay_buffer import ReplayBuffer, ReplayConfig, Samples, read_samples
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, SelfPlayCounts, ValueTargets, lambda_returns

@@ -15,8 +15,8 @@ from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
-from alphazero.search.cuda_search import as_many_as_fit, make_evaluators, runs_on_device
 from alphazero.search.evaluator import Evaluator
+from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
 from alphazero.settings import check_ranges
 from alphazero.training.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.config import RunConfig, settings_by_name
@@ -103,7 +103,7 @@ class Workers:
         """
         self._plan, self._kernels, self._net = plan, kernels, net
         self._sizes, self._slots, self._weights, self._stop = sizes, slots, weights, stop
-        self._on_gpu = runs_on_device(kernels, net)
+        self._on_gpu = runs_on_cuda(kernels, net)
         self._leave: Callable[[], None] | None = None
         self._meeting: tempfile.TemporaryDirectory[str] | None = None
         """The folder in which processes that learn together meet, as long as they do."""

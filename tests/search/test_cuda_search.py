@@ -1,4 +1,4 @@
-"""The search on a GPU: the same visits as on the processor, for every game; in numba's simulator, and on a device."""
+"""The search on a GPU: the same visits as on the processor, for every game; in numba's simulator, and on one."""
 
 import importlib.util
 import os
@@ -11,7 +11,7 @@ import torch
 
 from alphazero.game import registry
 
-CHECK = Path(__file__).parent / "device_search_check.py"
+CHECK = Path(__file__).parent / "cuda_search_check.py"
 ROOT = CHECK.parents[2]
 
 
@@ -32,24 +32,24 @@ import numba.cuda.dispatcher
 from numba import cuda
 from numba.cuda.typing.typeof import Purpose, typeof
 from alphazero.game import registry
-from alphazero.search.cuda_kernels import CudaKernels, make_work
+from alphazero.search.cuda_kernels import CudaKernels, make_buffers
 from alphazero.game.kernels import Kernels
+from alphazero.search.mcts import SearchConfig
 from alphazero.search.tree import HOST, make_tree
 
 numba.cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
 kernels = Kernels(registry.load(sys.argv[1]).game)
 of_game = CudaKernels(kernels)
 tree = make_tree(6, 15, kernels.game.num_actions, kernels.game.state_words)
-work, x = make_work(kernels, 6, 15, 3, HOST), np.float32(1)
+buffers, settings = make_buffers(kernels, 6, 15, 3, HOST), SearchConfig(leaves_per_step=3).kernel_settings
 arguments = {
-    "select": (3, x, x, 5, x, x), "advance": (), "expand_and_backup": (3, 0.5, True), "move_roots": (5, 10),
-    "prepare_roots": (5, 0.5, 14, 7, 1.0, x, 10.0, True), "read_roots": (5, True, x, x),
-    "take_leaves": (True,), "take_roots": (5, True),
+    "select": (settings,), "advance": (), "expand_and_backup": (settings,), "move_roots": (5, 10),
+    "prepare_roots": (5, 14, 7, settings), "read_roots": (5, settings), "take_leaves": (True,), "take_roots": (5, True),
 }
-for name, settings in arguments.items():
+for name, others in arguments.items():
     (dispatcher,) = (cell.cell_contents for cell in getattr(of_game, name).__closure__)
     code, _ = cuda.compile_ptx(
-        dispatcher.py_func, tuple(typeof(each, Purpose.argument) for each in (tree, work, *settings)), cc=(9, 0)
+        dispatcher.py_func, tuple(typeof(each, Purpose.argument) for each in (tree, buffers, *others)), cc=(9, 0)
     )
     assert ".visible .entry" in code
     print(name)
@@ -73,11 +73,13 @@ def test_every_kernel_compiles_for_a_gpu_without_one(name: str):
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("name", sorted(registry.NAMES))
-def test_a_device_finds_what_the_processor_finds(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_gpu_finds_what_the_processor_finds(name: str, monkeypatch: pytest.MonkeyPatch):
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU")
-    from alphazero.search.cuda_memory import Device
-    from tests.search import device_search_check
+    from alphazero.search.cuda_memory import CudaMemory
+    from tests.search import cuda_search_check
 
-    monkeypatch.setattr(Device, "captured", lambda self, launch: launch)  # the planted answers are computed by numpy
-    assert device_search_check.differences(name, simulator=False) == []
+    monkeypatch.setattr(
+        CudaMemory, "captured", lambda self, launch: launch
+    )  # the planted answers are computed by numpy
+    assert cuda_search_check.differences(name, simulator=False) == []

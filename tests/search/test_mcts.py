@@ -1,7 +1,7 @@
 """The search against a plain reference, planted evaluations, games known by thought, and golden trees.
 
-`PYTHONPATH=. python tests/test_mcts.py --write` writes tests/golden/*.json anew: only after a change of the search that
-was meant to change its results, and only once the tests against the reference pass.
+`PYTHONPATH=. python tests/search/test_mcts.py --write` writes tests/search/golden/*.json anew: only after a change of
+the search that was meant to change its results, and only once the tests against the reference pass.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from alphazero.game import Game, Position, registry
 from alphazero.game.functions import plain
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import action_values
-from alphazero.search import cpu_kernels as tree_kernels
+from alphazero.search import cpu_kernels
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from tests.game.double_move_game import DoubleMove
 from tests.search.reference_search import (
@@ -284,9 +284,9 @@ def test_compiled_code_is_plain_python(game, name, monkeypatch):
     for kernel in (kernels.find_movers, kernels.describe, kernels.advance):
         kernel._run = kernel.plain
     for kernel_name in ("move_roots", "open_roots", "prepare_roots", "select", "expand_and_backup", "read_roots"):
-        as_python = plain(getattr(tree_kernels, kernel_name))
+        as_python = plain(getattr(cpu_kernels, kernel_name))
         assert not hasattr(as_python, "py_func")
-        monkeypatch.setattr(tree_kernels, kernel_name, np.errstate(over="ignore", divide="ignore")(as_python))
+        monkeypatch.setattr(cpu_kernels, kernel_name, np.errstate(over="ignore", divide="ignore")(as_python))
     search = Search(kernels, config, evaluate, len(positions), 7)
     result = search.run(states_of(positions), np.arange(len(positions)), plies_of(positions))
     for i in range(len(positions)):
@@ -956,5 +956,5 @@ def write_golden() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
-        sys.exit("usage: PYTHONPATH=. python tests/test_mcts.py --write")
+        sys.exit("usage: PYTHONPATH=. python tests/search/test_mcts.py --write")
     write_golden()

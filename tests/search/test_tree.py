@@ -11,10 +11,9 @@ from scipy import stats
 from alphazero.game import Game, Position, registry
 from alphazero.game import randomness as noise
 from alphazero.game.kernels import Kernels
-from alphazero.search import cpu_kernels as tree_kernels
-from alphazero.search import selection
+from alphazero.search import cpu_kernels, selection
 from alphazero.search.mcts import Search, SearchConfig
-from alphazero.search.tree import ILLEGAL, Tree, make_tree
+from alphazero.search.tree import ILLEGAL, Answers, Tree, make_tree
 from tests.search.reference_search import F, check_tree, neutral, planted, plies_of, random_positions, states_of
 
 TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
@@ -23,6 +22,7 @@ PLAIN = SearchConfig(
     num_simulations=80, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, root_temperature=1.0, gumbel_actions=0,
     reuse_subtree=True, prove=True, leaves_per_step=1,
 )  # fmt: skip
+SETTINGS = PLAIN.kernel_settings
 UNPROVEN = 2
 
 
@@ -134,7 +134,8 @@ def read_gumbel_root(prior, visits, q, proven, gumbels, offset, scale, raw_value
     policies, qs, values = np.empty((1, actions), F), np.empty((1, actions), F), np.empty(1, F)
     best = np.empty(1, np.int64)
     counts = np.empty((1, actions), np.int32)
-    tree_kernels.read_roots(tree, np.arange(1), True, F(offset), F(scale), counts, policies, qs, values, best)
+    settings = SETTINGS._replace(max_considered=16, visit_offset=F(offset), value_scale=F(scale))
+    cpu_kernels.read_roots(tree, np.arange(1), settings, counts, policies, qs, values, best)
     return policies[0], int(best[0])
 
 
@@ -165,17 +166,18 @@ def opened_roots(priors: np.ndarray, count: int = 1) -> Tree:
     tree = make_tree(count, 2, len(priors), 1)
     everyone = np.arange(count)
     rows = np.repeat(np.asarray(priors, F)[None], count, axis=0)
-    tree_kernels.open_roots(tree, everyone, rows >= 0, rows, np.zeros(count, F), 1.0)
+    cpu_kernels.open_roots(tree, everyone, Answers(rows >= 0, rows, np.zeros(count, F)), SETTINGS)
     return tree
 
 
 def prepare(tree, seed=0, first_game=0, ply=0, temperature=1.0, fraction=0.0, total=10.0, use_gumbel=False):
     count = len(tree.size)
     everyone = np.arange(count)
-    tree_kernels.prepare_roots(
-        tree, everyone, np.ones(count, np.int32), seed, first_game + everyone, np.full(count, ply), temperature,
-        F(fraction), total, use_gumbel,
-    )  # fmt: skip
+    settings = SETTINGS._replace(
+        root_temperature=temperature, noise_fraction=F(fraction), noise_total=total, draws_gumbel=use_gumbel
+    )
+    budgets = np.ones(count, np.int32)
+    cpu_kernels.prepare_roots(tree, everyone, budgets, seed, first_game + everyone, np.full(count, ply), settings)
     return tree.root_prior.copy()
 
 
@@ -379,18 +381,14 @@ def test_a_move_keeps_the_oldest_nodes_and_the_search_goes_on():
         after = [position.play(int(action)) for position, action in zip(positions, chosen, strict=True)]
         scratch = np.zeros(search.tree.proven.shape[1], np.int32)
         everyone = np.arange(8)
-        tree_kernels.move_roots(
-            search.tree, everyone, chosen, states_of(after), np.zeros(8, np.int8), num_kept, scratch
-        )
+        cpu_kernels.move_roots(search.tree, everyone, chosen, states_of(after), np.zeros(8, np.int8), num_kept, scratch)
         kept_visits = []
         for b in range(8):
             assert rows_of(snapshot(CONNECT4, search.tree, b)) == expected[b]
             assert search.tree.size[b] == len(expected[b]) <= num_kept
             kept_visits.append(search.tree.visits[b, 0].sum())
         budgets = np.full(8, 40, np.int32)
-        tree_kernels.prepare_roots(
-            search.tree, everyone, budgets, 0, everyone, plies_of(after), 1.0, F(0.0), 10.0, False
-        )  # fmt: skip
+        cpu_kernels.prepare_roots(search.tree, everyone, budgets, 0, everyone, plies_of(after), SETTINGS)
         while search.tree.remaining.any():
             search.step()
         for b in range(8):
@@ -431,7 +429,8 @@ def test_priors_are_raised_by_hand(exponent, expected):
     """Weights 4 and 1: their roots are 2 and 1, their squares 16 and 1."""
     tree = make_tree(1, 2, 3, 1)
     masks, weights = np.array([[True, False, True]]), np.array([[4, 7, 1]], F)
-    tree_kernels.open_roots(tree, np.arange(1), masks, weights, np.zeros(1, F), exponent)
+    answers, settings = Answers(masks, weights, np.zeros(1, F)), SETTINGS._replace(root_prior_exponent=exponent)
+    cpu_kernels.open_roots(tree, np.arange(1), answers, settings)
     assert tree.prior[0, 0, [0, 2]] == pytest.approx(expected)
     assert tree.prior[0, 0, 1] < 0
 
@@ -439,7 +438,8 @@ def test_priors_are_raised_by_hand(exponent, expected):
 def test_no_mass_on_legal_actions_makes_them_equal():
     tree = make_tree(2, 2, 3, 1)
     masks = np.array([[True, False, True], [True, False, True]])
-    tree_kernels.open_roots(tree, np.arange(2), masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros(2, F), 1.0)
+    answers = Answers(masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros(2, F))
+    cpu_kernels.open_roots(tree, np.arange(2), answers, SETTINGS)
     assert tree.prior[0, 0, [0, 2]] == pytest.approx([0.5, 0.5])
     assert tree.prior[1, 0, [0, 2]] == pytest.approx([0.25, 0.75])  # what lies on illegal actions is of no account
 

@@ -9,10 +9,11 @@ import pytest
 from alphazero.errors import DeviceMemoryError
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
-from alphazero.search import cuda_search as device_search
-from alphazero.search.cuda_memory import Simulator
-from alphazero.search.cuda_search import as_many_as_fit, room_for
+from alphazero.search import cuda_memory
+from alphazero.search.cuda_memory import SimulatedMemory
+from alphazero.search.cuda_search import room_for
 from alphazero.search.mcts import SearchConfig
+from alphazero.search.placement import as_many_as_fit
 from alphazero.search.tree import HOST
 from alphazero.training import calibration
 from alphazero.training.calibration import bytes_of_search, calls_per_second, choose_slots
@@ -36,8 +37,8 @@ def plant(monkeypatch, rates: dict[int, float], free: float = 1e12) -> list[int]
         return rates[size]
 
     device = SimpleNamespace(free_bytes=lambda: int(free), wait=lambda: None)
-    for module in (calibration, device_search):
-        monkeypatch.setattr(module, "open_device", lambda: device)
+    for module in (calibration, cuda_memory):
+        monkeypatch.setattr(module, "open_cuda", lambda: device)
     monkeypatch.setattr(calibration, "rate_on_device", rate)
     return tried
 
@@ -71,9 +72,9 @@ def test_no_memory_for_the_networks_answers_is_said_in_a_sentence(kernels, monke
     def captured(launch):
         raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
 
-    device = Simulator()
+    device = SimulatedMemory()
     monkeypatch.setattr(device, "captured", captured)
-    monkeypatch.setattr(calibration, "open_device", lambda: device)
+    monkeypatch.setattr(calibration, "open_cuda", lambda: device)
     monkeypatch.setattr(calibration, "make_buffers", lambda *arguments: None)
     with pytest.raises(DeviceMemoryError, match=r"1,024 positions at once: .*--net.channels.*--device cpu"):
         calibration.rate_on_device(kernels, None, 1024)
@@ -97,7 +98,7 @@ def test_the_bytes_are_those_of_the_arrays(name):
 
 
 def test_a_search_that_does_not_fit_is_halved_until_it_does(caplog, monkeypatch):
-    monkeypatch.setattr("alphazero.search.cuda_search.open_device", lambda: SimpleNamespace(wait=lambda: None))
+    monkeypatch.setattr("alphazero.search.cuda_memory.open_cuda", lambda: SimpleNamespace(wait=lambda: None))
 
     def make(count):
         if count > 10:

@@ -16,9 +16,9 @@ import numpy as np
 from alphazero.errors import GameError
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
-from alphazero.search.cuda_search import make_search
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
+from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay.config import SelfPlayConfig

@@ -1,7 +1,7 @@
-"""The search on a device against the one on the processor, for one game: run by test_cuda.py.
+"""The search on a GPU against the one on the processor, for one game: run by test_cuda_search.py.
 
-`python tests/device_search_check.py GAME` with NUMBA_ENABLE_CUDASIM=1 does it in numba's simulator, which has to be
-chosen before numba is imported, hence in a process of its own.
+`python tests/search/cuda_search_check.py GAME` with NUMBA_ENABLE_CUDASIM=1 does it in numba's simulator, which has to
+be chosen before numba is imported, hence in a process of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from alphazero.game import registry
 from alphazero.game.functions import plain
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
-from alphazero.search import cpu_kernels as tree_kernels
+from alphazero.search import cpu_kernels
 from alphazero.search.analysis import Analysis
 from alphazero.search.cuda_search import CudaSearch
 from alphazero.search.evaluator import Evaluator
@@ -45,7 +45,7 @@ SEED = 7
 
 
 class Planted:
-    """Priors and values that depend on what the network sees alone, in whole numbers: the same on every device."""
+    """Priors and values that depend on what the network sees alone, in whole numbers: the same on every processor."""
 
     def __init__(self, kernels: Kernels):
         game = kernels.game
@@ -60,7 +60,7 @@ class Planted:
         return priors, (marks[:, -1].astype(np.float32) - 128) / 129
 
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As a search on the device asks: about the smallest mirror image, whose answer is turned back."""
+        """As a search on the GPU asks: about the smallest mirror image, whose answer is turned back."""
         game = self.kernels.game
         _, permutations = game.symmetries
         priors, values = np.empty(legal_masks.shape, np.float32), np.empty(len(states), np.float32)
@@ -77,7 +77,7 @@ class Planted:
 
 
 class PlantedOnCuda(CudaEvaluator):
-    """The same for a search on a device; it computes on the processor, so that no graph can be made of it."""
+    """The same for a search on a GPU; it computes on the processor, so that no graph can be made of it."""
 
     search: CudaSearch
 
@@ -85,14 +85,14 @@ class PlantedOnCuda(CudaEvaluator):
         self.planted = planted
 
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
-        device = self.search._device
-        with device.stream() as stream:
-            seen, masks = device.read((planes, legal_masks), len(planes), stream)
+        memory = self.search._memory
+        with memory.stream() as stream:
+            seen, masks = memory.read((planes, legal_masks), len(planes), stream)
             for array, answer in zip((priors, values), self.planted.answers(seen, masks), strict=True):
-                device.write(array, answer, stream)
+                memory.write(array, answer, stream)
 
 
-def device_search(kernels: Kernels, config: SearchConfig, planted: Planted) -> CudaSearch:
+def cuda_search(kernels: Kernels, config: SearchConfig, planted: Planted) -> CudaSearch:
     evaluate = PlantedOnCuda(planted)
     evaluate.search = search = CudaSearch.__new__(CudaSearch)
     search.__init__(kernels, config, evaluate, TREES + 1, SEED)  # type: ignore[misc]
@@ -124,7 +124,7 @@ def play_two_plies(search: Search | CudaSearch, states: np.ndarray, plies: np.nd
 
 
 def differences(name: str, simulator: bool) -> list[str]:
-    """Where the device's search differs from that of the processor, compiled or (with `simulator`) as plain Python."""
+    """Where the GPU's search differs from that of the processor, compiled or (with `simulator`) as plain Python."""
     kernels = Kernels(registry.load(name).game)
     planted = Planted(kernels)
     wrong = []
@@ -132,7 +132,7 @@ def differences(name: str, simulator: bool) -> list[str]:
         positions = random_positions(kernels.game, TREES, seed=len(config_name))
         states, plies = states_of(positions), plies_of(positions)
         expected = play_two_plies(idle(Search(kernels, config, planted, TREES + 1, SEED)), states, plies)
-        runs = {"device": play_two_plies(device_search(kernels, config, planted), states, plies)}
+        runs = {"GPU": play_two_plies(cuda_search(kernels, config, planted), states, plies)}
         if simulator:
             with plain_python(kernels) as plain_kernels:
                 search = idle(Search(plain_kernels, config, planted, TREES + 1, SEED))
@@ -153,7 +153,7 @@ def idle(search: Search) -> Search:
 
 
 def self_play_differences(name: str) -> list[str]:
-    """Where games played by a search on the device differ from those of one on the processor."""
+    """Where games played by a search on the GPU differ from those of one on the processor."""
     kernels = Kernels(registry.load(name).game)
     planted = Planted(kernels)
     config = SelfPlayConfig(random_plies=2, temperature_plies=3)
@@ -166,10 +166,10 @@ def self_play_differences(name: str) -> list[str]:
         evaluate = PlantedOnCuda(planted)
         evaluate.sees_wins = sees_wins
         on_processor = Evaluator(kernels, network, 0, sees_wins)
-        on_device = SelfPlay(kernels, config, search_config, evaluate, 3, SEED)
-        assert isinstance(on_device.search, CudaSearch)
-        evaluate.search = on_device.search
-        there, here = on_device.play(4), SelfPlay(kernels, config, search_config, on_processor, 3, SEED).play(4)
+        on_cuda = SelfPlay(kernels, config, search_config, evaluate, 3, SEED)
+        assert isinstance(on_cuda.search, CudaSearch)
+        evaluate.search = on_cuda.search
+        there, here = on_cuda.play(4), SelfPlay(kernels, config, search_config, on_processor, 3, SEED).play(4)
         for field, samples in here.arrays().items():
             if there.arrays()[field].tobytes() != samples.tobytes():
                 wrong.append(f"{name}: self-play's {field} differ")
@@ -177,17 +177,17 @@ def self_play_differences(name: str) -> list[str]:
 
 
 def analysis_differences(name: str) -> list[str]:
-    """Where what is said of a position by a tree on the device differs from what one on the processor says."""
+    """Where what is said of a position by a tree on the GPU differs from what one on the processor says."""
     kernels = Kernels(registry.load(name).game)
     planted = Planted(kernels)
     (position,) = random_positions(kernels.game, 1, seed=1)
     evaluate = PlantedOnCuda(planted)
-    on_device = Analysis(kernels, BASE, evaluate)
-    assert isinstance(on_device._search, CudaSearch)
-    evaluate.search = on_device._search
+    on_cuda = Analysis(kernels, BASE, evaluate)
+    assert isinstance(on_cuda._search, CudaSearch)
+    evaluate.search = on_cuda._search
     here = Analysis(kernels, BASE, planted).run(position)
     expected = [replace(line, prior=None, moves=(line.action,)) for line in here]
-    return [] if on_device.run(position) == expected else [f"{name}: an analysis differs"]
+    return [] if on_cuda.run(position) == expected else [f"{name}: an analysis differs"]
 
 
 @contextlib.contextmanager
@@ -197,14 +197,14 @@ def plain_python(kernels: Kernels) -> Iterator[Kernels]:
     for kernel in (plain_kernels.find_movers, plain_kernels.describe, plain_kernels.advance):
         kernel._run = kernel.plain
     names = "move_roots", "open_roots", "prepare_roots", "select", "expand_and_backup", "read_roots"
-    compiled = {name: getattr(tree_kernels, name) for name in names}
+    compiled = {name: getattr(cpu_kernels, name) for name in names}
     try:
         for name, kernel in compiled.items():
-            setattr(tree_kernels, name, np.errstate(all="ignore")(plain(kernel)))
+            setattr(cpu_kernels, name, np.errstate(all="ignore")(plain(kernel)))
         yield plain_kernels
     finally:
         for name, kernel in compiled.items():
-            setattr(tree_kernels, name, kernel)
+            setattr(cpu_kernels, name, kernel)
 
 
 if __name__ == "__main__":

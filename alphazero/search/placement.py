@@ -1,0 +1,82 @@
+"""Where a search runs: on the GPU if its network answers there, else on the processor.
+
+The CUDA modules are imported once a network is on a GPU, so a search on the processor never loads them.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from alphazero.errors import DeviceMemoryError
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import Evaluate, Search, SearchConfig
+
+if TYPE_CHECKING:
+    from alphazero.search.cuda_search import CudaSearch
+
+Made = TypeVar("Made")
+logger = logging.getLogger(__name__)
+
+
+def make_search(
+    kernels: Kernels, config: SearchConfig, evaluate: Evaluate | CudaEvaluator, num_trees: int, seed: int = 0
+) -> Search | CudaSearch:
+    """A search on the GPU if `evaluate` answers there, else on the processor."""
+    if isinstance(evaluate, CudaEvaluator):
+        from alphazero.search.cuda_search import CudaSearch
+
+        return CudaSearch(kernels, config, evaluate, num_trees, seed)
+    return Search(kernels, config, evaluate, num_trees, seed)
+
+
+def make_evaluators(
+    kernels: Kernels, net: NeuralNet, threads: int, cache_size: int
+) -> Sequence[Evaluator | CudaEvaluator]:
+    """The evaluators of a network, one for each search that runs beside the others.
+
+    On the GPU, if the network is there and the rules compile for it, there are two: one searches while the host plays
+    the moves that the other found. On the processor there is one for each of `threads`, with a cache of `cache_size`
+    entries.
+    """
+    if runs_on_cuda(kernels, net):
+        evaluators = [net.cuda_evaluator() for _ in range(2)]
+        return [evaluate for evaluate in evaluators if evaluate is not None]
+    return [Evaluator(kernels, net, cache_size, sees_wins=True) for _ in range(threads)]
+
+
+@functools.cache
+def runs_on_cuda(kernels: Kernels, net: NeuralNet) -> bool:
+    """The network is on a GPU and a search of the game can be set up there; logs once why not, if it cannot."""
+    evaluate = net.cuda_evaluator() if kernels.game.compiled else None
+    if evaluate is None:
+        return False
+    try:
+        make_search(kernels, SearchConfig(num_simulations=1), evaluate, 1)
+    except Exception as error:  # numba raises many kinds
+        reason = " ".join(str(error).split())
+        logger.warning(
+            "the search of %s cannot be set up on the GPU; its trees stay on the processor, the network on the GPU: %s",
+            kernels.game.name, reason[:300],
+        )  # fmt: skip
+        return False
+    return True
+
+
+def as_many_as_fit(make: Callable[[int], Made], count: int) -> tuple[Made, int]:
+    """Returns `(make(n), n)` for the largest n of count, count / 2, ... that the GPU's memory allows."""
+    while True:
+        try:
+            return make(count), count
+        except DeviceMemoryError as error:
+            if count == 1:
+                raise
+            logger.warning("%s; going on with half of them", str(error).split(":")[0])
+        from alphazero.search.cuda_memory import open_cuda
+
+        open_cuda().wait()  # until here the error holds what was made
+        count = (count + 1) // 2
