@@ -13,6 +13,12 @@ from alphazero.storage.files import to_json
 
 Config = TypeVar("Config")
 
+RETIRED: dict[str, dict[str, Any]] = {"SearchConfig": {"root_temperature": 1.0}}
+"""Settings that are gone, by the class that had them, with the value at which they did nothing.
+
+Cards and run folders written before hold them; they are dropped where they have that value.
+"""
+
 
 def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -> None:
     """Raises InvalidSetting if a field of `settings` is outside its limits `(lowest, highest)`, both allowed.
@@ -44,6 +50,7 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
     """
     if not isinstance(values, dict):
         raise InvalidSetting(f"{where} must hold settings by name")
+    values = without_retired(config_class, values)
     types = get_type_hints(config_class)
     if free := [name for name, kind in types.items() if kind is Any]:
         example = config_class() if like is None else like
@@ -63,6 +70,19 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
             raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {value!r}")
         chosen[name] = value
     return config_class(**chosen)
+
+
+def without_retired(config_class: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of `config_class` in `values`, less the retired ones that did nothing, at any depth."""
+    neutral = RETIRED.get(config_class.__name__, {})
+    types = get_type_hints(config_class)
+    return {
+        name: without_retired(types[name], value)
+        if is_dataclass(types.get(name)) and isinstance(value, dict)
+        else value
+        for name, value in values.items()
+        if not (name in neutral and value == neutral[name])
+    }
 
 
 def settings_changed(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

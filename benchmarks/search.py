@@ -1,7 +1,7 @@
 """Measures the search beside the network alone: `python -m benchmarks.search --game connect4 --net 5x64`.
 
-All figures come from one run, in turns, so that they can be compared on a machine that is not always equally fast;
-each is the median of `--repeats`.
+The measurements take turns in one run, so that they can be compared although the machine's speed varies. Each figure
+is the median of `--repeats`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ from alphazero.storage.files import write_json
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
 
 PARTS = 8
-"""Self-play is measured in so many parts, the network alone between them."""
+"""Parts in which self-play is measured; the network alone is measured between them."""
 FIRST_SEARCH = """
-import sys, games, numpy as np
+import sys, numpy as np
+from alphazero.game import registry
 from alphazero.search.evaluator import Evaluator
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import Search, SearchConfig
-package = registry.load(sys.argv[1])
-kernels, zero = Kernels(package.game), np.zeros(1, np.int64)
-evaluate = Evaluator(kernels, package.make_net(package.game, {}))
+loaded = registry.load(sys.argv[1])
+kernels, zero = Kernels(loaded.game), np.zeros(1, np.int64)
+evaluate = Evaluator(kernels, loaded.make_net(loaded.game, {}))
 Search(kernels, SearchConfig(num_simulations=16), evaluate, 1).run(kernels.start_states(1), zero, zero)
 """
 
@@ -65,7 +66,7 @@ class SearchBenchmark:
     games: int = 0
     """Self-play games measured; 0 = one and a half for each tree."""
     repeats: int = 5
-    """Times that each short measurement is taken."""
+    """Repetitions of each short measurement."""
     json: Path | None = None
     """Write the figures into this file as well."""
 
@@ -155,7 +156,7 @@ def measure(options: SearchBenchmark) -> dict[str, Any]:
 
 
 def peak_memory_mb() -> float:
-    """The most memory that this process has held; nan where the system does not tell."""
+    """The most memory that this process has used; nan if the system does not tell."""
     try:
         import resource
     except ImportError:  # Windows
@@ -183,7 +184,7 @@ def self_play_rates(
 ) -> tuple[float, float, float, float]:
     """Simulations, positions and evaluations per second of whole self-play games from the start position.
 
-    The last figure is the network's own rate, measured between the parts of the games.
+    The last figure is the rate of the network alone, measured between the parts.
     """
     evaluators = [Evaluator(kernels, net) for _ in range(options.threads)]
     workers = [
@@ -204,7 +205,7 @@ def self_play_rates(
 
 
 def first_search_seconds(options: SearchBenchmark) -> float:
-    """From the start of a fresh process to the end of its first search with a network, compiled code being on disk."""
+    """Seconds that a fresh process needs to finish its first search with a network; compiled code is on disk."""
     times = []
     for _ in range(2):  # the first one may compile
         begin = time.perf_counter()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pytest
 
 from alphazero.errors import InvalidSetting
-from alphazero.settings import check_ranges
+from alphazero.search.mcts import SearchConfig
+from alphazero.settings import check_ranges, config_from_dict
+from alphazero.training.config import RunConfig
 
 
 @dataclass
@@ -40,3 +42,16 @@ def test_a_value_outside_its_limits_is_refused(settings, what, sentence):
 @pytest.mark.parametrize("settings", [Settings(), Settings(0, None, ()), Settings(1 << 16, 1e-8, (1,))])
 def test_both_limits_are_allowed_and_none_is_no_value(settings):
     check_ranges(settings, random_plies=(0, 1 << 16), rate=(1e-8, math.inf), counts=(1, math.inf))
+
+
+def test_a_retired_setting_that_did_nothing_is_dropped_at_any_depth():
+    old = asdict(SearchConfig(num_simulations=9)) | {"root_temperature": 1.0}
+    assert config_from_dict(SearchConfig, old, "a card") == SearchConfig(num_simulations=9)
+    run = asdict(RunConfig())
+    run["search"]["root_temperature"] = 1
+    assert config_from_dict(RunConfig, run, "config.json") == RunConfig()
+
+
+def test_a_retired_setting_that_did_something_is_refused():
+    with pytest.raises(InvalidSetting, match=r"does not know: root_temperature"):
+        config_from_dict(SearchConfig, {"root_temperature": 1.2}, "a card")

@@ -56,6 +56,7 @@ from alphazero.players.net_players import SearchPlayer, make_net_player
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
+from alphazero.settings import config_from_dict
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import resolve_checkpoint
 
@@ -265,8 +266,8 @@ def _open_net(
 def _search_of(net: NeuralNet, where: str) -> SearchConfig:
     """The search of the net's training, without its noise; PLAY if the card names none."""
     try:
-        learned = SearchConfig(**net.card.get("search", {}))
-    except TypeError as error:
+        learned = config_from_dict(SearchConfig, net.card.get("search", {}), "search")
+    except InvalidSetting as error:
         raise CheckpointError(f"the search settings on the card of {where} do not fit: {error}") from error
     return replace(learned, noise_fraction=0.0, reuse_subtree=False, num_simulations=PLAY.num_simulations)
 

@@ -30,7 +30,7 @@ from alphazero.search.analysis import Analysis, Line
 MOST_SIMULATIONS = 20_000
 """Most simulations of one analysis; fewer in games with many actions, whose trees take more memory."""
 MOST_EDGES = 1 << 22
-"""Most edges in the tree of an analysis: about 100 MB."""
+"""Most edges that one analysis adds to its tree: about 200 MB with what the tree keeps of the last position."""
 ANALYSES = ("kata-analyze", "kata-genmove_analyze", "lz-analyze", "lz-genmove_analyze")
 INTERVAL = 100
 """Hundredths of a second between two reports of an analysis, by default."""

@@ -1,4 +1,4 @@
-"""Searches of one position: `search_position` returns what a whole search finds, `Analysis` can be read at any time."""
+"""Searches of one position: `search_position` runs a whole search, and `Analysis` can be read while it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from alphazero.search.placement import make_search
 from alphazero.search.tree import ROOT, UNPROVEN, UNVISITED, Tree
 
 QUIET = SearchConfig(noise_fraction=0.0)
-"""PUCT without noise: the visits are spent on finding the best action, and on nothing else."""
+"""PUCT without noise, which only learning needs."""
+LEAVES = 8
+"""Leaves of one tree that a network evaluates at once: a few take it little longer than one."""
+SIMULATIONS_PER_LEAF = 25
+"""A short search has fewer leaves in flight, since each is chosen before the values of the others are known."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Found:
     value: float
     """The position's value in [-1, 1] for the player to move."""
     proven: bool
-    """The search has seen all that matters to the end of the game, so `value` is exactly -1, 0 or 1."""
+    """`value` is the exact result with perfect play: -1, 0 or 1."""
     line: tuple[int, ...]
     """The best action and the expected play after it."""
 
@@ -75,11 +79,12 @@ def search_position(
     position: Position,
     net: NeuralNet | Evaluate,
     simulations: int | None = None,
-    config: SearchConfig = QUIET,
+    config: SearchConfig | None = None,
     seed: int = 0,
 ) -> Found:
     """Searches one position on the processor, with a network or any `evaluate` function of `mcts`.
 
+    Without `config` it is PUCT without noise, and a network is asked about several positions at once (`leaves_for`).
     `simulations` replaces the number in `config`; `seed` matters only to a config with noise. The search runs on the
     canonical mirror image of the position (`Kernels.canonical`), so mirrored positions get mirrored results.
     Raises IllegalAction if the game is over at `position`.
@@ -93,13 +98,16 @@ def search_position(
     """
     if position.terminal:
         raise IllegalAction("the game is over at this position, so there is nothing to search: take back a move")
+    chosen = QUIET if config is None else config
     if simulations is not None:
-        config = replace(config, num_simulations=simulations)
+        chosen = replace(chosen, num_simulations=simulations)
     kernels = kernels_of(position.game)
     evaluate = Evaluator(kernels, net, 1 << 14, sees_wins=True) if isinstance(net, NeuralNet) else net
+    if config is None:
+        chosen = replace(chosen, leaves_per_step=leaves_for(evaluate, chosen.num_simulations))
     states, symmetries = kernels.canonical(position.state[None])
     own = position.game.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
-    search = Search(kernels, config, evaluate, 1, seed)
+    search = Search(kernels, chosen, evaluate, 1, seed)
     with on_one_thread(net):
         result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
     best = int(result.actions[0])
@@ -114,9 +122,19 @@ def search_position(
     )  # fmt: skip
 
 
+def leaves_for(evaluate: Evaluate | CudaEvaluator, num_simulations: int) -> int:
+    """Leaves of one tree in flight at once: LEAVES where a network answers, fewer in a short search."""
+    if not isinstance(evaluate, Evaluator | CudaEvaluator):
+        return 1
+    return max(1, min(LEAVES, num_simulations // SIMULATIONS_PER_LEAF))
+
+
 @contextlib.contextmanager
 def on_one_thread(net: NeuralNet | Evaluate) -> Iterator[None]:
-    """More threads take longer for one position at a time, and much longer where they wait for other work."""
+    """Inside, the network of the calling thread computes on one processor thread.
+
+    More threads are slower for one position at a time, and much slower if they wait for other programs.
+    """
     if not isinstance(net, NeuralNet):
         yield
         return
@@ -129,29 +147,43 @@ def on_one_thread(net: NeuralNet | Evaluate) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Line:
-    """What a search thinks of one action."""
+    """One action in a search: its visits, value and prior, and the expected play after it."""
 
     action: int
     visits: int
     value: float
-    """In [-1, 1] for the player to move; exact where the end of the game was seen."""
+    """In [-1, 1] for the player to move; exact if the action is proven."""
     prior: float | None
-    """In [0, 1]; None where the tree is on a GPU."""
+    """In [0, 1]; None if the tree is on a GPU."""
     moves: tuple[int, ...]
-    """The action and what both sides are expected to play after it; the action alone where the tree is on a GPU."""
+    """The action and the expected play after it; the action alone if the tree is on a GPU."""
 
 
 class Analysis:
-    """Grows one tree by PUCT without noise, so that the visits can be read at any time."""
+    """One tree, grown by PUCT without noise, whose visits can be read at any time.
+
+    It follows a game: if a position comes after the last one, its subtree is kept. A network evaluates several leaves
+    at once (`leaves_for`).
+    """
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate | CudaEvaluator):
-        quiet = replace(config, noise_fraction=0.0, gumbel_actions=0, root_temperature=1.0, reuse_subtree=False)
-        self._search = make_search(kernels, quiet, evaluate, 1)
+        leaves = max(config.leaves_per_step, leaves_for(evaluate, config.num_simulations))
+        config = replace(config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=True, leaves_per_step=leaves)
+        self._search = make_search(kernels, config, evaluate, 1)
         self._tree = np.zeros(1, np.int64)
+        self._last: Position | None = None
 
     def begin(self, position: Position) -> None:
-        """From here on `position`, which is not terminal, is searched."""
-        self._search.start(self._tree, position.state[None].copy(), np.zeros(1, np.int64), np.array([position.ply]))
+        """Begins a search of `position`, which is not terminal; its subtree is kept if the tree has one."""
+        last, zero = self._last, np.zeros(1, np.int64)
+        since = () if last is None or position.actions[: last.ply] != last.actions else position.actions[last.ply :]
+        for action in since[:-1]:
+            assert last is not None
+            last = last.play(action)
+            self._search.start(self._tree, last.state[None].copy(), zero, np.array([last.ply]), np.array([action]))
+        played = np.array(since[-1:] or [-1])
+        self._search.start(self._tree, position.state[None].copy(), zero, np.array([position.ply]), played)
+        self._last = position
 
     @property
     def finished(self) -> bool:
@@ -159,22 +191,22 @@ class Analysis:
         return len(self._search.finished()) > 0
 
     def step(self) -> None:
-        """One simulation more, unless it is finished."""
+        """Runs one more simulation, or several that a network evaluates at once; none if the search is finished."""
         self._search.step()
 
     def run(self, position: Position) -> list[Line]:
-        """Everything found by a whole search."""
+        """Runs a whole search; returns its lines."""
         self.begin(position)
         while not self.finished:
             self.step()
         return self.lines()
 
     def result(self) -> SearchResult:
-        """The same for one tree as every search gives, so far."""
+        """The search's result up to now, with one row."""
         return self._search.read(self._tree)
 
     def lines(self) -> list[Line]:
-        """The actions visited so far, the best first."""
+        """All visited actions, the best first."""
         found = self.result()
         visits, policy, q = found.visit_counts[0], found.policy[0], found.q[0]
         order = [int(action) for action in np.lexsort((-visits, -policy)) if visits[action] > 0]
@@ -193,9 +225,9 @@ class Analysis:
 
 
 def _best_line(tree: Tree, node: int) -> list[int]:
-    """What is expected from `node` on, as far as the tree has looked: wins first, losses last, then visits."""
+    """The expected play from `node` to the end of the tree: wins before losses, then the most visited action."""
     actions: list[int] = []
-    while node != UNVISITED:
+    while node != UNVISITED and tree.node_visits[0, node] > 0:  # the row of a finished game holds older numbers
         visits, proven = tree.visits[0, node], tree.action_proven[0, node]
         worth = np.where(proven == UNPROVEN, 0, proven)
         action = int(np.lexsort((-visits, np.where(visits > 0, -worth, 2)))[0])

@@ -1,4 +1,4 @@
-"""The end of a simulation in one tree: the leaf is opened, and its value counted up to the root."""
+"""The end of a simulation in one tree: expansion of the leaf, and backup of its value to the root."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ TINY, HUGE = np.float32(1e-30), np.float32(1e30)
 
 @inlined
 def expand(tree, b, node, legal_mask, prior, value, exponent):
-    """Opens a node: `prior float32[A]` (weights, any sum) is kept to the legal actions and made to sum to 1.
+    """Opens a node: the weights `prior float32[A]` of the legal actions are scaled to sum to 1.
 
-    They are then raised to `exponent` (float64), and made to sum to 1 again.
+    They are then raised to `exponent` (float64) and scaled to sum to 1 again.
     """
     total, allowed, unit = ZERO, 0, ONE
     for action in range(len(prior)):
         if legal_mask[action]:
             total += prior[action]
             allowed += 1
-    if not TINY < total < HUGE:  # their sum, or one over it, may be no float32: count in other units
+    if not TINY < total < HUGE:  # the sum, or one over it, may be outside the range of float32: count in other units
         unit = HUGE if total < HUGE else TINY
         total = ZERO
         for action in range(len(prior)):
@@ -54,7 +54,7 @@ def expand(tree, b, node, legal_mask, prior, value, exponent):
 
 @inlined
 def settle(tree, b, node):
-    """The exact value of a node for the player to move if its actions decide it, else UNPROVEN."""
+    """The exact value of a node for the player to move if its actions prove it, else UNPROVEN."""
     best = np.int8(-1)
     for action in range(tree.prior.shape[2]):
         if tree.prior[b, node, action] >= ZERO:
@@ -70,7 +70,7 @@ def settle(tree, b, node):
 
 @inlined
 def add_visit(tree, b, node, action, value):
-    """Counts one more visit of an action, with `value` for the player who chooses it."""
+    """Adds one visit of an action, with `value` for the player who chooses it."""
     visits = tree.visits[b, node, action]
     if visits == 0:
         prior = tree.root_prior[b, action] if node == ROOT else tree.prior[b, node, action]
@@ -84,7 +84,7 @@ def add_visit(tree, b, node, action, value):
 
 @inlined
 def change_visit(tree, b, node, action, change):
-    """Adds `change` to the value of a visit that was counted already."""
+    """Adds `change` to the value of a visit that is already counted."""
     tree.node_value[b, node] += change
     if tree.action_proven[b, node, action] == UNPROVEN:
         tree.q[b, node, action] += change / np.float32(tree.visits[b, node, action])
@@ -92,10 +92,10 @@ def change_visit(tree, b, node, action, change):
 
 @inlined
 def backup(tree, b, leaf, value, virtual, prove):
-    """Counts `value`, for the player to move at `leaf`, for every action on the way to the root.
+    """Adds `value`, which is for the player to move at `leaf`, to every action between the leaf and the root.
 
-    The one place that changes signs: from child to parent where `to_play` differs. A proven child may prove its
-    parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008).
+    This is the only place that changes the sign: from child to parent, where `to_play` differs. A proven child may
+    prove its parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008).
     """
     node = leaf
     exact = prove and tree.proven[b, leaf] != UNPROVEN
@@ -120,7 +120,7 @@ def backup(tree, b, leaf, value, virtual, prove):
 
 @inlined
 def undo(tree, b, node):
-    """Takes back the visits of a walk that ended at a pending node."""
+    """Removes the visits of a walk that ended at a pending node."""
     while node != ROOT:
         parent, action = tree.parent[b, node], tree.action[b, node]
         visits = tree.visits[b, parent, action] - 1  # the pending walk itself is still counted, so at least 1
@@ -134,9 +134,9 @@ def undo(tree, b, node):
 
 @inlined
 def finish_walk(tree, b, i, walks, j, answers, settings):
-    """Ends walk `i`, which is one of tree `b`: opens the leaf and backs its value up.
+    """Ends walk `i` of tree `b`: opens the leaf and backs up its value.
 
-    A new leaf where the game goes on has row `j` of the answers. Returns how many answers were used, 0 or 1.
+    Row `j` of the answers is for this leaf if it is new and the game goes on. Returns how many answers were used.
     """
     leaf = walks.leaves[i]
     if leaf == -1:
@@ -145,11 +145,12 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         undo(tree, b, -2 - leaf)
         return 0
     evaluated = 0
-    if walks.parents[i] < 0:  # a leaf of an earlier step, proven since
+    if walks.parents[i] < 0:  # not new, and proven before
         value = np.float32(tree.proven[b, leaf])
     elif walks.terminal[i]:
         value = walks.results[i]
         tree.proven[b, leaf] = np.int8(value)
+        tree.node_visits[b, leaf] = ZERO
     else:
         value = answers.values[j]
         expand(tree, b, leaf, answers.legal_masks[j], answers.priors[j], value, settings.prior_exponent)

@@ -1,7 +1,7 @@
-"""The loops over trees on the processor.
+"""The search's kernels on the processor: loops over trees.
 
-Every kernel is serial, lets go of Python's lock, touches each tree on its own and is compiled once, then cached on
-disk: threads share the work by holding trees of their own.
+Every kernel is serial, releases Python's lock, is compiled once and cached on disk. Threads share the work by having
+trees of their own.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from alphazero.search.tree import ROOT
 
 @kernel
 def select(tree, settings, scratch, walks):
-    """Walks down every tree to the leaves of the next simulations; as `selection.walk`."""
+    """Calls `selection.walk` for every tree."""
     for b in range(len(tree.size)):
         walk(tree, b, settings, scratch, walks)
 
 
 @kernel
 def expand_and_backup(tree, settings, walks, answers):
-    """Ends a step: opens the new leaves and backs their values up.
+    """Calls `backup.finish_walk` for every walk.
 
     `answers` has a row for each new leaf where the game goes on, in the order of `walks`.
     """
@@ -33,14 +33,14 @@ def expand_and_backup(tree, settings, walks, answers):
 
 @kernel
 def move_roots(tree, trees, actions, states, to_play, num_kept, new_index):
-    """Moves the root of every tree `trees[i]` by `actions[i]`, or sets it to `states[i]`; as `roots.move_root`."""
+    """Calls `roots.move_root` for every tree `trees[i]`."""
     for i in range(len(trees)):
         move_root(tree, trees[i], actions[i], states[i], to_play[i], num_kept, new_index)
 
 
 @kernel
 def open_roots(tree, trees, answers, settings):
-    """Opens pending roots by `backup.expand`: row i of the answers is for tree `trees[i]`."""
+    """Calls `backup.expand` for the root of every tree `trees[i]`, with row i of the answers."""
     exponent = settings.root_prior_exponent
     for i in range(len(trees)):
         expand(tree, trees[i], ROOT, answers.legal_masks[i], answers.priors[i], answers.values[i], exponent)
@@ -48,17 +48,17 @@ def open_roots(tree, trees, answers, settings):
 
 @kernel
 def prepare_roots(tree, trees, budgets, seed, games, plies, settings):
-    """Sets the budgets `int32[n]` of the next search and shapes the root's priors; as `roots.prepare_root`."""
+    """Calls `roots.prepare_root` for every tree `trees[i]`; `budgets int32[n]`."""
     for i in range(len(trees)):
         prepare_root(tree, trees[i], budgets[i], seed, games[i], plies[i], settings)
 
 
 @kernel
 def read_roots(tree, trees, settings, visit_counts, policies, qs, values, actions):
-    """Writes what the searches found, row i for tree `trees[i]`.
+    """Writes the results of the searches, row i for tree `trees[i]`.
 
     `visit_counts int32[n, A]`; `policies float32[n, A]` the policy targets; `qs float32[n, A]` completed;
-    `values float32[n]` of the roots for their movers, exact if proven; `actions int64[n]` the best ones.
+    `values float32[n]` the roots' values for their movers, exact if proven; `actions int64[n]` the best actions.
     """
     for i in range(len(trees)):
         values[i], actions[i] = read_root(tree, trees[i], settings, visit_counts[i], policies[i], qs[i])

@@ -1,7 +1,7 @@
-"""The search's kernels on a GPU: one thread a tree, or a leaf, and in it the same functions as on the processor.
+"""The search's kernels on a GPU: one thread for each tree or leaf, which runs the same functions as the processor.
 
-A kernel works on two bundles of arrays, the trees and the `SearchBuffers` of a step. They stay where they are from the
-first launch to the last, as a captured graph needs.
+Every kernel takes two sets of arrays, the trees and the `SearchBuffers`. Their addresses never change, as a captured
+graph needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from alphazero.search.selection import walk
 from alphazero.search.tree import PENDING, ROOT, Memory, Tree, rounded_product
 
 BLOCK = 32
-"""Threads a block: one warp, so that few trees are spread over many multiprocessors."""
+"""Threads per block: one warp, so that a few trees use many multiprocessors."""
 
 # Names that `CudaKernels` replaces by one game's own.
 legal: Any
@@ -38,23 +38,23 @@ take_answer: Any
 
 
 class SearchBuffers(NamedTuple):
-    """What the kernels of a search pass on to each other and to the network: B trees, L leaves of each a step."""
+    """The arrays through which kernels and network pass their results: B trees, L leaves of each per step."""
 
     parents: Any  # int64[B * L]: row of the parent in the trees' nodes, or -1
     actions: Any  # int64[B * L]
     children: Any  # int64[B * L]: row of the new node, or -1
-    leaves: Any  # int64[B * L]: as `selection.walk` writes them
+    leaves: Any  # int64[B * L]: as in `tree.Walks`
     terminal: Any  # bool[B * L]
     results: Any  # float32[B * L]: the mover's result where terminal
     legal_masks: Any  # bool[B * L, A]
-    # the network is asked about canonical images, S being the game's symmetries
+    # the network sees canonical images; S symmetries
     symmetries: Any  # int64[B * L]
     permutations: Any  # int64[S, A]
     canonical: Any  # uint64[B * L, K]
     planes: Any  # float32[B * L, P, H, W]
     asked_masks: Any  # bool[B * L, A]
     answers: Any  # float32[B * L, A]
-    priors: Any  # float32[B * L, A]: what the answers say of the position itself
+    priors: Any  # float32[B * L, A]: the answers, turned back to the position itself
     values: Any  # float32[B * L]
     after: Any  # uint64[B * L, K]: scratch space
     scratch: Any  # float32[B, A]
@@ -63,10 +63,10 @@ class SearchBuffers(NamedTuple):
     trees: Any  # int64[B]
     root_states: Any  # uint64[B, K]
     root_to_play: Any  # int8[B]
-    root_actions: Any  # int64[B]: played since the last search, or -1
+    root_actions: Any  # int64[B]: the action played since the last search, or -1
     games: Any  # int64[B]
     plies: Any  # int64[B]
-    # what the searches in trees[:n] have found
+    # results of the searches in trees[:n]
     visit_counts: Any  # int32[B, A]
     policies: Any  # float32[B, A]
     qs: Any  # float32[B, A]
@@ -77,7 +77,7 @@ class SearchBuffers(NamedTuple):
 def make_buffers(
     kernels: Kernels, num_trees: int, num_nodes: int, leaves_per_step: int, memory: Memory
 ) -> SearchBuffers:
-    """Room for the steps of `num_trees` trees of `num_nodes` nodes."""
+    """Buffers for `num_trees` trees of `num_nodes` nodes."""
     game = kernels.game
     entries, each = num_trees * leaves_per_step, (num_trees, game.num_actions)
     shapes: dict[str, tuple[tuple[int, ...], Any]] = {
@@ -108,7 +108,7 @@ def _select(tree, buffers, settings):
 
 
 def _advance(tree, buffers):
-    """Thread i plays the action of leaf i and describes the position for the network, unless the game is over."""
+    """Thread i plays the action that leads to leaf i and, unless the game is over, writes the network's input."""
     i = cuda.grid(1)
     if i < buffers.parents.shape[0] and buffers.parents[i] >= 0:
         num_nodes = tree.proven.shape[1]
@@ -127,7 +127,7 @@ def _advance(tree, buffers):
 
 
 def _describe(state, i, buffers):
-    """Writes row i of the network's questions."""
+    """Writes row i of the network's input."""
     legal(state, buffers.legal_masks[i])
     buffers.symmetries[i] = to_canonical(state, buffers.after[i], buffers.canonical[i])
     for action in range(buffers.priors.shape[1]):
@@ -141,7 +141,7 @@ def _describe(state, i, buffers):
 
 
 def _take_leaves(tree, buffers, sees_wins):
-    """Thread i takes the network's answer about leaf i."""
+    """Thread i reads the network's answer for leaf i."""
     i = cuda.grid(1)
     if i < buffers.parents.shape[0] and buffers.parents[i] >= 0 and not buffers.terminal[i]:
         num_nodes = tree.proven.shape[1]
@@ -151,14 +151,17 @@ def _take_leaves(tree, buffers, sees_wins):
 
 
 def _take_roots(tree, buffers, count, sees_wins):
-    """The same of the roots that are to be opened."""
+    """Thread i reads the network's answer for the root of tree `trees[i]`, if that root is pending."""
     i = cuda.grid(1)
     if i < count and tree.proven[buffers.trees[i], ROOT] == PENDING:
         take_answer(tree.states[buffers.trees[i], ROOT], i, buffers, sees_wins)
 
 
 def _take_answer(state, i, buffers, sees_wins):
-    """Turns an answer back; if an action wins at once and `sees_wins`: value 1, and all weight on such actions."""
+    """Turns the canonical image's answer back to the position.
+
+    With `sees_wins`, a position in which an action wins at once gets value 1, and such actions get all the weight.
+    """
     for action in range(buffers.priors.shape[1]):
         buffers.priors[i, buffers.permutations[buffers.symmetries[i], action]] = buffers.answers[i, action]
     if not sees_wins:
@@ -176,7 +179,7 @@ def _take_answer(state, i, buffers, sees_wins):
 
 
 def _expand_and_backup(tree, buffers, settings):
-    """Thread b opens the new leaves of tree b and backs their values up."""
+    """Thread b opens the new leaves of tree b and backs up their values."""
     b = cuda.grid(1)
     if b < tree.size.shape[0]:
         for i in range(b * settings.leaves_per_step, (b + 1) * settings.leaves_per_step):
@@ -184,9 +187,9 @@ def _expand_and_backup(tree, buffers, settings):
 
 
 def _move_roots(tree, buffers, count, num_kept):
-    """Thread i moves the root of tree `trees[i]` and describes it for the network if it is not open.
+    """Thread i moves the root of tree `trees[i]` and writes the network's input if that root is pending.
 
-    One thread for every tree there is: no other tree goes on searching.
+    There is one thread for every tree, and trees that are not in `trees` stop searching.
     """
     i = cuda.grid(1)
     if i < tree.size.shape[0]:
@@ -207,7 +210,7 @@ def _move_roots(tree, buffers, count, num_kept):
 
 
 def _prepare_roots(tree, buffers, count, budget, seed, settings):
-    """Thread i opens the root of tree `trees[i]` if it is not open, and begins its search."""
+    """Thread i opens the root of tree `trees[i]` if it is pending, and begins its search."""
     i = cuda.grid(1)
     if i < count:
         b = buffers.trees[i]
@@ -218,7 +221,7 @@ def _prepare_roots(tree, buffers, count, budget, seed, settings):
 
 
 def _read_roots(tree, buffers, count, settings):
-    """Thread i writes what the search in tree `trees[i]` has found."""
+    """Thread i writes the result of the search in tree `trees[i]`."""
     i = cuda.grid(1)
     if i < count:
         value, best = read_root(
@@ -262,12 +265,12 @@ class CudaKernels:
 
 
 def _for_cuda(function: types.FunctionType) -> Any:
-    """A function that a kernel calls, compiled for the device on its own; the simulator runs Python's."""
+    """A function that a kernel calls, compiled for the GPU; in the simulator it stays as it is."""
     return function if SIMULATED else cuda.jit(device=True)(function)
 
 
 def _rounded_product() -> Any:
-    """The product that is never fused with a sum (`tree.rounded_product`)."""
+    """`tree.rounded_product` by an instruction that is never fused with a sum."""
     from numba.cuda import libdevice
 
     @cuda.jit(device=True)

@@ -1,4 +1,4 @@
-"""Memory, streams and graphs of a GPU, shared by torch and numba; and the same faces in numba's simulator."""
+"""Memory, streams and graphs of a GPU, shared by torch and numba; and a stand-in for numba's simulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 
 
 class CudaMemory(Memory):
-    """The current GPU, seen through one stream of its own."""
+    """Memory of the current GPU, used through one stream."""
 
     def __init__(self) -> None:
         import torch  # takes a second, which players without a network do not need
@@ -42,41 +42,41 @@ class CudaMemory(Memory):
         return cuda.as_cuda_array(_Part(array, at))
 
     def get_ready(self, work: Callable[[], None]) -> None:
-        """Does `work` once, so that all is compiled and has its memory."""
+        """Calls `work` once, so that everything is compiled and has its memory."""
         work()
 
     def wait(self) -> None:
-        """Until all that was begun is done; memory that is not used any more is given back."""
+        """Waits for the GPU; memory that is no longer used is freed."""
         self._torch.cuda.synchronize()
         self._torch.cuda.empty_cache()
 
     def free_bytes(self) -> int:
-        """Memory that nobody uses yet."""
+        """Free memory in bytes."""
         return int(self._torch.cuda.mem_get_info()[0])
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[Any]:
-        """What torch and the kernels do inside goes to this stream; gives numba's name for it."""
+        """Inside, torch and the kernels use this stream; gives numba's object for it."""
         with self._torch.cuda.stream(self._stream):
             yield self._numba_stream
 
     def write(self, array: Any, rows: np.ndarray, stream: Any) -> None:
-        """Copies `rows` to the beginning of an array on the device."""
+        """Copies `rows` to the beginning of an array on the GPU."""
         source = np.ascontiguousarray(rows, array.dtype)
         self._sources.append(source)  # must stay until it is copied
         array[: len(rows)].copy_to_device(source, stream=stream)
 
     def read(self, arrays: Sequence[Any], count: int, stream: Any) -> list[np.ndarray]:
-        """The first `count` rows of each array; waits until they are there."""
+        """Copies of the first `count` rows of each array; waits until they have arrived."""
         found = [array[:count].copy_to_host(stream=stream) for array in arrays]
         stream.synchronize()
         self._sources.clear()
         return found
 
     def captured(self, launch: Callable[[], None]) -> Callable[[], None]:
-        """What `launch` sends to the stream, as one graph: no call of Python or of the driver between its kernels.
+        """Everything that `launch` sends to the stream, as one graph without calls of Python or the driver in between.
 
-        `launch` is called a few times first, so that whatever it compiles is there.
+        `launch` is called a few times first, so that it has compiled everything.
         """
         with CAPTURING:
             with self.stream() as stream:
@@ -95,9 +95,9 @@ def open_cuda() -> CudaMemory | SimulatedMemory:
 
 
 class _Part:
-    """`array[:, :, at]` of an array on the device, for `as_cuda_array`.
+    """`array[:, :, at]` of an array on the GPU, for `as_cuda_array`.
 
-    numba's own slicing makes a Python object of every row: half a minute for a large tree.
+    numba's own slicing makes a Python object for every row, which takes half a minute for a large tree.
     """
 
     def __init__(self, array: Any, at: int | slice):
@@ -112,13 +112,13 @@ class _Part:
 
 
 class SimulatedMemory(Memory):
-    """The same on the processor, for tests of the kernels."""
+    """The processor's memory in place of a GPU's, for numba's simulator."""
 
     def get_ready(self, work: Callable[[], None]) -> None:
-        """Plain Python has nothing to compile."""
+        """Does nothing: plain Python has nothing to compile."""
 
     def wait(self) -> None:
-        """Nothing is ever under way."""
+        """Returns at once: nothing runs in the background."""
 
     def free_bytes(self) -> int:
         return 1 << 32

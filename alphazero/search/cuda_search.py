@@ -1,4 +1,4 @@
-"""The batched search with its trees on a GPU: nothing is copied to the host, or waited for, inside a search."""
+"""The batched search with its trees on a GPU: a search copies nothing to the host and waits for nothing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ cuda_kernels = functools.cache(CudaKernels)
 
 
 class CudaSearch:
-    """As `mcts.Search`, with the same results; all its trees search at the same time and with the same simulations.
+    """`mcts.Search` on a GPU, with the same results; all trees search at the same time, with equal simulations.
 
-    The network is asked about every leaf, without a cache: on a GPU an answer costs less than looking it up.
+    There is no cache: on a GPU the network's answer costs less than looking it up.
     """
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: CudaEvaluator, num_trees: int, seed: int = 0):
@@ -48,7 +48,7 @@ class CudaSearch:
             ) from error
 
     def _warm_up(self) -> None:
-        """Compiles what is left, and takes the memory that questions about roots need."""
+        """Compiles the remaining kernels, and takes the memory that evaluating roots needs."""
         everyone = np.arange(self.num_trees)
         self.start(everyone, self.kernels.start_states(self.num_trees), everyone, everyone * 0)
         self.read(everyone)
@@ -62,7 +62,7 @@ class CudaSearch:
         plies: np.ndarray,
         actions: np.ndarray | None = None,
     ) -> None:
-        """As `mcts.Search.start`, of all trees that are to search until the next call; other trees rest."""
+        """As `mcts.Search.start`, for all trees that search until the next call; other trees rest."""
         config, buffers, count = self.config, self.buffers, len(trees)
         to_play = np.zeros(count, np.int8)
         self.kernels.find_movers(states, to_play)
@@ -84,21 +84,21 @@ class CudaSearch:
         self._simulations_left = config.num_simulations
 
     def step(self) -> None:
-        """One simulation (`leaves_per_step` of them) in every tree that has any left; returns before it is done."""
+        """Begins one simulation (or `leaves_per_step`) in every tree that has any left; returns before it is done."""
         with self._memory.stream() as stream:
             self._simulate()
             self._simulations_left = max(0, self._simulations_left - self.config.leaves_per_step)
             if self._simulations_left == 0 and self.config.leaves_per_step > 1:
-                # walks that met a leaf in flight are walked again; only the device knows how many
+                # walks that met a leaf in flight are repeated; only the GPU knows how many
                 (remaining,) = self._memory.read((self.tree.remaining,), self.num_trees, stream)
                 self._simulations_left = int(remaining.max())
 
     def finished(self) -> np.ndarray:
-        """`int64[m]`: the trees whose search is over: all of the last start, or none."""
+        """`int64[m]`: the trees whose search is finished: all trees of the last start, or none."""
         return self._running if self._simulations_left == 0 else self._running[:0]
 
     def read(self, trees: np.ndarray) -> SearchResult:
-        """As `mcts.Search.read`; waits for the device."""
+        """As `mcts.Search.read`; waits for the GPU."""
         count, buffers = len(trees), self.buffers
         with self._memory.stream() as stream:
             self._memory.write(buffers.trees, trees, stream)
@@ -135,7 +135,7 @@ class CudaSearch:
 
 
 def room_for(kernels: Kernels, config: SearchConfig, num_trees: int, memory: Memory) -> tuple[Tree, SearchBuffers]:
-    """All that a search of so many trees works on."""
+    """The arrays of a search of `num_trees` trees."""
     game, num_nodes = kernels.game, config.num_nodes
     return (
         make_tree(num_trees, num_nodes, game.num_actions, game.state_words, memory),

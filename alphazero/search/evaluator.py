@@ -1,7 +1,7 @@
-"""What stands between the search and a network: mirror images merged, duplicates removed, answers remembered.
+"""The evaluator between a search and a network: it merges mirror images, removes duplicates and caches answers.
 
-The cache is a table of buckets of four entries, keyed by the whole state, so that no two positions are ever mixed up.
-A full bucket gives up the entry that was used longest ago.
+The cache is a table of buckets with four entries each, keyed by the whole state, so positions are never confused. A
+full bucket drops its least recently used entry.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from alphazero.nets.neural_net import NeuralNet
 
 BUCKET = 4
 MOST_BYTES = 1 << 28
-"""A cache takes no more memory, which counts for games with many actions or long states."""
+"""Most memory of a cache; it limits games with many actions or long states."""
 
 
 class Evaluator:
     """The `evaluate` of a search, by a network.
 
-    Where `sees_wins`, positions in which the mover wins at once are not asked about: their value is 1, and all weight
-    is on the actions that win. Networks that only meet their like are blind to what these never play (docs/log.md).
-    The network is asked about canonical states alone, as it is taught (`Kernels.canonical`).
-    `cache_size` entries are kept (rounded up to a power of two), or as many as fit into 256 MB; with 0 the network is
-    asked about every state anew.
-    An object belongs to one thread. Raises EvaluationError when the network answers with nan or inf.
+    With `sees_wins`, positions in which the mover wins at once never reach the network: their value is 1, and the
+    winning actions get all the weight. Networks that only play against themselves misjudge moves that they never play
+    (docs/log.md). The network sees canonical states alone, in training too (`Kernels.canonical`).
+    The cache has `cache_size` entries (rounded up to a power of two), or as many as fit into 256 MB; 0 turns it off.
+    An evaluator belongs to one thread. Raises EvaluationError if the network answers with nan or inf.
     """
 
     def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 20, sees_wins: bool = False):
@@ -36,9 +35,9 @@ class Evaluator:
         self.kernels, self.net = kernels, net
         self._sees_wins = sees_wins and kernels.game.compiled  # rules that run as Python take longer than the network
         self.num_requests = 0
-        """Positions asked for."""
+        """Positions that the search asked for."""
         self.num_evaluations = 0
-        """Positions that the network was asked for."""
+        """Positions that reached the network."""
         game = kernels.game
         self._permutations = game.symmetries[1]
         fitting = MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 12)
@@ -52,7 +51,7 @@ class Evaluator:
         self._batch = 0
 
     def clear(self) -> None:
-        """Forgets everything: for when the weights have changed."""
+        """Empties the cache, after the weights have changed."""
         self._used[:] = 0
         self._batch = 0
 
@@ -75,7 +74,7 @@ class Evaluator:
             try:
                 fresh = self._ask(states[asked], masks)
             except BaseException:
-                self.clear()  # the entries of this batch have no answers
+                self.clear()  # this batch's entries have no answers
                 raise
         priors, values = np.empty((count, self._priors.shape[1]), np.float32), np.empty(count, np.float32)
         keep_and_fetch(
@@ -114,10 +113,11 @@ class Evaluator:
 
 @kernel
 def find(keys, used, batch, states, entries, misses):
-    """Finds the cache entry of every state, or makes room for one; returns how many states the network must see.
+    """Finds the cache entry of every state, or makes one; returns the number of states that the network must see.
 
-    `entries int64[m]`: the entry, whose answer may be yet to come if the state is new in this batch, or -1 - j for the
-    j-th miss where the bucket is full of this batch's own states; `misses int64[m]`: the states to ask about.
+    Writes `entries int64[m]`: the entry of each state, whose answer is still to come if the state is new in this
+    batch, or -1 - j for the j-th miss if its bucket is full of states of this batch. Writes `misses int64[m]`: the rows
+    of the states that the network must see.
     """
     num_buckets = len(used) // BUCKET
     count = 0
@@ -156,9 +156,9 @@ def find(keys, used, batch, states, entries, misses):
 def keep_and_fetch(
     cached_priors, cached_values, entries, misses, fresh_priors, fresh_values, symmetries, permutations, priors, values,
 ):  # fmt: skip
-    """Writes the network's answers into the cache and everybody's answer into `priors`, `values`.
+    """Writes the network's answers into the cache, and the answer for every state into `priors`, `values`.
 
-    Answers are for canonical states: the prior of the state's own action `permutations[s, a]` is that of action a.
+    Answers are for canonical states: the canonical state's action a is the state's own action `permutations[s, a]`.
     """
     for j in range(len(misses)):
         entry = entries[misses[j]]

@@ -1,4 +1,4 @@
-"""Batched Monte Carlo tree search: grows B trees by one simulation per step; all their leaves share one evaluation.
+"""Batched Monte Carlo tree search: each step adds a simulation to B trees, whose leaves share one evaluation.
 
 `evaluate(states uint64[m, K], legal_masks bool[m, A]) -> (priors float32[m, A], values float32[m])` is any function: a
 network behind its cache, random playouts, or a planted one in a test. Priors are weights of any sum, values are for
@@ -22,7 +22,7 @@ Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How a search spends its simulations; each part can be turned off.
+    """Settings of a search: its simulations, and the methods that spend them, each with its paper.
 
     >>> import alphazero as az
     >>> game = az.load_game("connect4")
@@ -38,46 +38,45 @@ class SearchConfig:
     fpu_reduction: float = 0.2
     """First-play urgency: how far below its parent's value an unvisited action starts (Wu 2019)."""
     prior_temperature: float = 1.0
-    """Exponent 1/T on all priors (as in Lc0), but for those that sequential halving takes at the root: above 1 looks
-    wider, since networks are surer of themselves than they are right."""
+    """Temperature T of the priors: each is raised to 1/T, as in Lc0. Above 1 the search is wider, since networks are
+    overconfident. Sequential halving takes the root's priors as they are."""
     noise_fraction: float = 0.25
     """Share of Dirichlet noise in the root's priors; 0 turns it off (Silver et al. 2018). Sequential halving has Gumbel
-    noise instead, which 0 turns off; any other value is the same there."""
+    noise instead: on above 0, off at 0."""
     noise_total: float = 10.0
     """Concentration of the Dirichlet noise, shared among the legal actions (Wu 2019)."""
-    root_temperature: float = 1.0
-    """A further exponent 1/T on the root's priors; above 1 flattens them (Wu 2019)."""
     gumbel_actions: int = 0
-    """Actions that sequential halving considers at the root; 0 = PUCT with noise instead (Danihelka et al. 2022)."""
+    """Actions that sequential halving considers at the root (Danihelka et al. 2022); 0 = PUCT with noise."""
     gumbel_visit_offset: float = 50.0
     """c_visit of Danihelka et al. 2022."""
     gumbel_value_scale: float = 1.0
     """c_scale of Danihelka et al. 2022."""
     reuse_subtree: bool = False
-    """Keep what was found below the action played, on top of the new simulations (not with sequential halving, which
-    counts visits from zero). Off: the evaluator remembers the network's answers anyway, and a fresh search asks it for
-    fewer new ones."""
+    """Keep the subtree below the action played, and add the new simulations to it; analyses of a game do so. Not with
+    sequential halving, which counts visits from zero. Self-play does not: its cache keeps the network's answers, and a
+    fresh search asks for fewer new ones."""
     prove: bool = True
-    """Back up exact values of finished games (MCTS-Solver, Winands et al. 2008)."""
+    """Back up exact results of finished games (MCTS-Solver, Winands et al. 2008)."""
     leaves_per_step: int = 1
-    """Leaves of one tree in flight at once, kept apart by virtual loss; above 1 only where few trees must be fast."""
+    """Leaves of one tree that are evaluated at once, kept apart by virtual loss. Above 1 few trees are faster, as in
+    analyses; many trees are fast anyway."""
 
     def __post_init__(self) -> None:
         check_ranges(
             self, "search setting",
             num_simulations=(1, 1_000_000), c_puct=(0, 1000), fpu_reduction=(-2, 2), prior_temperature=(0.1, 10),
-            noise_fraction=(0, 1), noise_total=(1e-3, 1e6), root_temperature=(0.1, 10), gumbel_actions=(0, 100_000),
+            noise_fraction=(0, 1), noise_total=(1e-3, 1e6), gumbel_actions=(0, 100_000),
             gumbel_visit_offset=(0, 1e6), gumbel_value_scale=(0, 1e3), leaves_per_step=(1, 4096),
         )  # fmt: skip
 
     @property
     def keeps_subtree(self) -> bool:
-        """What was found below the action played is kept."""
+        """The subtree below the action played is kept."""
         return self.reuse_subtree and self.gumbel_actions == 0
 
     @property
     def num_nodes(self) -> int:
-        """Room of a tree: the root, a search's nodes, and as many again where a subtree is kept."""
+        """Nodes of a tree: the root, those of one search, and as many again if a subtree is kept."""
         return 1 + self.num_simulations * (2 if self.keeps_subtree else 1)
 
     @property
@@ -93,7 +92,6 @@ class SearchConfig:
             value_scale=np.float32(self.gumbel_value_scale),
             prior_exponent=exponent,
             root_prior_exponent=1.0 if halves else exponent,
-            root_temperature=float(self.root_temperature),
             noise_fraction=np.float32(0.0 if halves else self.noise_fraction),
             noise_total=float(self.noise_total),
             draws_gumbel=halves and self.noise_fraction > 0,
@@ -103,19 +101,19 @@ class SearchConfig:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What n searches found; row i belongs to the i-th position asked for."""
+    """Results of n searches; row i belongs to the i-th position."""
 
     visit_counts: np.ndarray
     """`int32[n, A]`: N(s, a)."""
     policy: np.ndarray
     """`float32[n, A]`: the policy target, sums to 1; 0 on illegal actions."""
     q: np.ndarray
-    """`float32[n, A]`: Q(s, a) for the player to move; where nothing was visited, the mix of what is known."""
+    """`float32[n, A]`: Q(s, a) for the player to move; unvisited actions have v_mix of Danihelka et al. 2022."""
     values: np.ndarray
-    """`float32[n]`: the position's value for the player to move: exact if it was proven, else the mean of all visits,
-    or with sequential halving the value of `policy`."""
+    """`float32[n]`: the position's value for the player to move: exact if proven, else the mean of all visits, or with
+    sequential halving the value of `policy`."""
     actions: np.ndarray
-    """`int64[n]`: the best action: most visited, or the winner of sequential halving."""
+    """`int64[n]`: the best action: the most visited, or the winner of sequential halving."""
 
 
 class Search:
@@ -160,8 +158,8 @@ class Search:
     ) -> None:
         """Begins a search in `trees int64[n]` from `states uint64[n, K]`, none of them terminal.
 
-        `actions int64[n]`, where not -1, are those played since the tree's last search: what it found below is kept.
-        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to the configured simulations.
+        `actions int64[n]` are the actions played since each tree's last search, whose subtrees are kept; -1: none.
+        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to `config.num_simulations`.
         """
         config, tree, count = self.config, self.tree, len(trees)
         to_play = np.zeros(count, np.int8)
@@ -183,7 +181,7 @@ class Search:
         cpu_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, self._settings)
 
     def step(self) -> None:
-        """One simulation (`leaves_per_step` of them) in every tree that has any left."""
+        """Runs one simulation (or `leaves_per_step`) in every tree that has any left."""
         walks = self._walks
         cpu_kernels.select(self.tree, self._settings, self._q, walks)
         count = self.kernels.advance(
@@ -195,11 +193,11 @@ class Search:
         cpu_kernels.expand_and_backup(self.tree, self._settings, walks, answers)
 
     def finished(self) -> np.ndarray:
-        """`int64[m]`: the trees whose budget is spent."""
+        """`int64[m]`: the trees whose search is finished."""
         return np.flatnonzero(self.tree.remaining == 0)
 
     def read(self, trees: np.ndarray) -> SearchResult:
-        """What the searches in `trees int64[n]` have found so far."""
+        """Results up to now of the searches in `trees int64[n]`."""
         count, num_actions = len(trees), self.kernels.game.num_actions
         result = SearchResult(
             np.empty((count, num_actions), np.int32),
@@ -215,7 +213,7 @@ class Search:
         return result
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
-        """Searches n <= `num_trees` positions from scratch to the end of their budgets."""
+        """Searches n <= `num_trees` positions from scratch, with all simulations."""
         if len(states) > len(self.tree.size):
             raise ValueError(f"{len(states)} positions do not fit into {len(self.tree.size)} trees")
         trees = np.arange(len(states))

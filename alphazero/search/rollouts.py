@@ -1,6 +1,6 @@
 """Random playouts: games played at random from a position to the end.
 
-Templates as in `alphazero.game.kernels`: they call the rules by name and are bound to a game by `Kernels.bind`.
+The templates call the rules by name; `Kernels.bind` compiles them for one game, as in `alphazero.game.kernels`.
 """
 
 from __future__ import annotations

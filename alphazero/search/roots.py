@@ -1,4 +1,4 @@
-"""The root of one tree: where a search begins, its noise, and what was found."""
+"""The root of one tree: its position, its noise, and the result read from it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from alphazero.search.selection import complete_q, gumbel_score
 from alphazero.search.tree import ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
 
 TIE_BREAK = 1e-3
-"""Logits that differ by more are no tie."""
+"""Logits that differ by less count as a tie."""
 
 
 @inlined
 def copy_node(tree, b, source, target):
-    """Copies a node's row, its links to children left out."""
+    """Copies a node without its links to children."""
     for word in range(tree.states.shape[2]):
         tree.states[b, target, word] = tree.states[b, source, word]
     tree.to_play[b, target] = tree.to_play[b, source]
@@ -38,9 +38,9 @@ def copy_node(tree, b, source, target):
 def move_root(tree, b, action, state, to_play, num_kept, new_index):
     """Makes the root's child by `action` the new root of tree `b`; keeps at most `num_kept` of its nodes.
 
-    With action -1, or where no such child was opened, the tree is emptied: its root is `state uint64[K]`, `to_play`,
-    pending. A node always comes after its parent, so that one pass in place does it; where room is short the youngest
-    nodes go, and are opened again when a walk comes by. `new_index int32[N]` is scratch space.
+    With action -1, or if there is no such child, the tree is emptied: its root is then `state uint64[K]`, `to_play`,
+    and pending. Nodes come after their parents, so one pass moves them in place. If there is not enough room, the
+    youngest nodes are dropped; a walk that comes by opens them again. `new_index int32[N]` is scratch space.
     """
     root = tree.child[b, ROOT, action] if action >= 0 and tree.size[b] > 0 else UNVISITED
     if root == UNVISITED:
@@ -69,14 +69,14 @@ def move_root(tree, b, action, state, to_play, num_kept, new_index):
 
 @inlined
 def prepare_root(tree, b, budget, seed, game, ply, settings):
-    """Sets the simulations of the next search in tree `b` and shapes the root's priors for it.
+    """Sets the budget of the next search in tree `b`, and the root's priors for it.
 
-    P(s, a)^(1 / root_temperature), made to sum to 1, then mixed with Dirichlet noise by `noise_fraction`;
-    the noise's concentration is `noise_total` over the number of legal actions (as in KataGo, Wu 2019).
-    Sequential halving without Gumbel variates breaks its ties at random.
+    P(s, a), made to sum to 1, is mixed with Dirichlet noise by `noise_fraction`; the noise's concentration is
+    `noise_total` over the number of legal actions (as in KataGo, Wu 2019).
+    Sequential halving without Gumbel variates breaks ties at random.
     """
     tree.budget[b] = tree.remaining[b] = budget
-    temperature, noise_fraction = settings.root_temperature, settings.noise_fraction
+    noise_fraction = settings.noise_fraction
     prior, target = tree.prior[b, ROOT], tree.root_prior[b]
     allowed, total, noise_sum = 0, 0.0, 0.0
     tree.visited_prior[b, ROOT] = ZERO
@@ -85,19 +85,19 @@ def prepare_root(tree, b, budget, seed, game, ply, settings):
     for action in range(len(prior)):
         if prior[action] >= ZERO:
             allowed += 1
-            total += float(prior[action]) ** (1.0 / temperature)
+            total += float(prior[action])
     concentration = settings.noise_total / allowed
     for action in range(len(prior)):
         target[action] = ILLEGAL
         if prior[action] >= ZERO:
-            target[action] = np.float32(float(prior[action]) ** (1.0 / temperature) / total)
+            target[action] = np.float32(float(prior[action]) / total)
     if noise_fraction > ZERO:
         noise = tree.root_gumbel[b]  # serves as scratch space here
         for action in range(len(prior)):
             if prior[action] >= ZERO:
                 noise[action] = np.float32(gamma(combine(noise_key, action), concentration))
                 noise_sum += float(noise[action])
-        if noise_sum == 0.0:  # so small a concentration puts everything on one action, too little for float32
+        if noise_sum == 0.0:  # the concentration is so small that all shares underflow: one action gets everything
             chosen = int(uniform(noise_key, len(prior)) * allowed)
             for action in range(len(prior)):
                 if prior[action] >= ZERO:
@@ -121,12 +121,12 @@ def prepare_root(tree, b, budget, seed, game, ply, settings):
 def mark_candidates(prior, proven, marks):
     """Writes 1 into `marks float32[A]` for every action worth playing, else 0.
 
-    Proven losses are not, unless all actions are lost; where an action is proven to win, only such ones are.
+    Proven losses are not, unless all actions are lost. If an action is proven to win, only such actions are.
     """
     best = -1
     for action in range(len(prior)):
         if prior[action] >= ZERO:
-            # an open action may turn out to be anything but a sure win: rank it with the draws
+            # an unproven action is no sure win: rank it with the draws
             best = max(best, 0 if proven[action] == UNPROVEN else proven[action])
     for action in range(len(prior)):
         known = 0 if proven[action] == UNPROVEN else proven[action]
@@ -156,7 +156,7 @@ def visit_policy(prior, visits, policy):
 def gumbel_policy(prior, visits, q, noise, settings, policy):
     """Turns the marks in `policy` into the improved policy softmax(logits + sigma(q)) (Danihelka et al. 2022, eq. 11).
 
-    Returns the winner of sequential halving: of the most visited marked actions that of highest gumbel + logit + sigma.
+    Returns the winner of sequential halving: the most visited marked action, of equals the highest score.
     """
     visit_offset, value_scale = settings.visit_offset, settings.value_scale
     most_visits, most_visits_marked = 0, 0
@@ -185,7 +185,7 @@ def gumbel_policy(prior, visits, q, noise, settings, policy):
 def improved_value(policy, q):
     """The value of the improved policy (Danihelka et al. 2022): sum of policy(a) Q(s, a), for the player to move.
 
-    `policy float32[A]` sums to 1, `q float32[A]` is completed; actions without a share may have any q.
+    `policy float32[A]` sums to 1, and `q float32[A]` is completed; it may be anything where the policy is 0.
     """
     value = 0.0
     for action in range(len(policy)):
@@ -196,9 +196,9 @@ def improved_value(policy, q):
 
 @inlined
 def read_root(tree, b, settings, visit_counts, policy, q):
-    """What the search in tree `b` found: returns the root's value for its mover, exact if proven, and the best action.
+    """Reads a search: returns the root's value for its mover, exact if proven, and the best action.
 
-    Writes `visit_counts int32[A]`, `policy float32[A]` the policy target, `q float32[A]` completed.
+    Writes `visit_counts int32[A]`, the policy target `policy float32[A]` and the completed `q float32[A]`.
     """
     prior, visits, proven = tree.prior[b, ROOT], tree.visits[b, ROOT], tree.action_proven[b, ROOT]
     exact = tree.proven[b, ROOT] != UNPROVEN
@@ -209,7 +209,7 @@ def read_root(tree, b, settings, visit_counts, policy, q):
     value = tree.node_value[b, ROOT] / tree.node_visits[b, ROOT]
     if settings.max_considered > 0:
         best = gumbel_policy(prior, visits, q, tree.root_gumbel[b], settings, policy)
-        # halving visits bad actions as often as good ones at first: the mean of all visits misleads
+        # halving first visits bad actions as often as good ones, so the mean of all visits misleads
         value = improved_value(policy, q)
     else:
         best = visit_policy(prior, visits, policy)

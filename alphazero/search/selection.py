@@ -1,4 +1,4 @@
-"""The walk down one tree: which action to look at next."""
+"""The walk down one tree: the choice of the next action at each node."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def puct(q, prior, visits, weight):
 def choose_by_puct(prior, visits, q, node_visits, node_value, visited_prior, c_puct, fpu_reduction):
     """The action of highest PUCT score at one node; `prior`, `visits`, `q` are rows `[A]`.
 
-    An unvisited action starts from the node's mean value less `fpu_reduction` x sqrt(prior mass visited) (first-play
-    urgency as in KataGo, Wu 2019).
+    An unvisited action has the node's mean value minus `fpu_reduction` x sqrt(visited prior mass): first-play urgency
+    as in KataGo (Wu 2019).
     """
     weight = c_puct * np.float32(math.sqrt(node_visits))
     unvisited_q = node_value / node_visits - rounded_product(fpu_reduction, np.float32(math.sqrt(visited_prior)))
     best, best_score = 0, np.float32(-np.inf)
     for action in range(len(prior)):
         score = puct(q[action] if visits[action] > 0 else unvisited_q, prior[action], visits[action], weight)
-        if score > best_score:  # never so for an illegal action: its score is -inf, or nan where c_puct is 0
+        if score > best_score:  # false for an illegal action: its score is -inf, or nan if c_puct is 0
             best, best_score = action, score
     return best
 
 
 @inlined
 def complete_q(prior, visits, q, proven, raw_value, completed):
-    """Writes Q(s, a), completed where nothing was visited by v_mix (Danihelka et al. 2022, appendix D, equation 33)."""
+    """Writes Q(s, a), with v_mix for unvisited actions (Danihelka et al. 2022, appendix D, equation 33)."""
     total, mass, weighted = 0, ZERO, ZERO
     for action in range(len(prior)):
         if visits[action] > 0:
@@ -56,16 +56,16 @@ def complete_q(prior, visits, q, proven, raw_value, completed):
 
 @inlined
 def sigma(q, most_visits, visit_offset, value_scale):
-    """The weight of a value beside a logit (Danihelka et al. 2022, equation 8); q in [-1, 1] is moved to [0, 1]."""
+    """The term that a value adds to a logit (Danihelka et al. 2022, equation 8); q in [-1, 1] is scaled to [0, 1]."""
     return (visit_offset + np.float32(most_visits)) * value_scale * (q + ONE) / np.float32(2.0)
 
 
 @inlined
 def considered_visits(num_considered, budget, simulation):
-    """Sequential halving: the visits that an action must have to be visited next, at `simulation` of `budget`.
+    """Sequential halving: the number of visits that the next action to visit has, at `simulation` of `budget`.
 
-    `num_considered` actions share the first phase equally, the better half of them the next one, and so on, each
-    phase taking an equal part of the budget (Karnin et al. 2013; Danihelka et al. 2022, figure 1).
+    `num_considered` actions share the first phase equally, the better half of them the second, and so on. Each phase
+    takes an equal part of the budget (Karnin et al. 2013; Danihelka et al. 2022, figure 1).
     """
     if num_considered <= 1:
         return simulation
@@ -91,7 +91,7 @@ def gumbel_score(prior, noise, q, most_visits, visit_offset, value_scale):
 
 @inlined
 def choose_by_gumbel(tree, b, simulation, settings, q):
-    """The root action of sequential halving: the best of gumbel + logit + sigma(q) among those whose turn it is."""
+    """The root action of sequential halving: the highest gumbel + logit + sigma(q) among the actions to visit next."""
     prior, visits = tree.root_prior[b], tree.visits[b, ROOT]
     proven = tree.action_proven[b, ROOT]
     complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
@@ -106,7 +106,7 @@ def choose_by_gumbel(tree, b, simulation, settings, q):
     best, best_score, best_gap = -1, np.float32(-np.inf), 1 << 30
     for action in range(len(prior)):
         if prior[action] >= ZERO:
-            # with several leaves in flight no action may have exactly `turn` visits: take the nearest then
+            # with several leaves in flight, perhaps no action has exactly `turn` visits: take the nearest
             gap = abs(visits[action] - turn)
             noise = tree.root_gumbel[b, action]
             score = gumbel_score(
@@ -119,10 +119,10 @@ def choose_by_gumbel(tree, b, simulation, settings, q):
 
 @inlined
 def walk(tree, b, settings, scratch, walks):
-    """Walks down tree `b` to the leaves of its next simulations and writes their entries of `walks`.
+    """Walks down tree `b` to the leaves of its next simulations, and writes their entries of `walks`.
 
-    With several leaves a step, each walk leaves a virtual loss behind (Chaslot et al. 2008), so that the next one takes
-    another way. `scratch float32[A]` is scratch space.
+    With several leaves per step, each walk leaves a virtual loss (Chaslot et al. 2008), so that the next one goes
+    elsewhere. `scratch float32[A]` is scratch space.
     """
     num_nodes = tree.proven.shape[1]
     for l in range(settings.leaves_per_step):  # noqa: E741

@@ -1,9 +1,9 @@
-"""B search trees side by side in arrays: what a walk reads at a node, and what is known of it.
+"""B search trees side by side in arrays.
 
-The functions that grow them know no game and no network: `selection` walks down, `backup` opens leaves and counts what
-they are worth, `roots` begins and reads a search. Each works on one tree, and runs on the processor (`cpu_kernels`)
-and on a GPU (`cuda_kernels`) alike. All arithmetic on values is float32, in a fixed order, so a tree comes out the same
-alone or among others, compiled or as plain Python.
+The functions that grow them know no game and no network: `selection` walks down, `backup` opens leaves and backs up
+their values, `roots` begins and reads a search. Each works on one tree, and runs on the processor (`cpu_kernels`) and
+on a GPU (`cuda_kernels`). All arithmetic on values is float32, in a fixed order, so a tree is the same alone or among
+others, compiled or as plain Python.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ UNVISITED = -1
 ILLEGAL = np.float32(-np.inf)
 """The prior of an action that the rules forbid."""
 SURE = np.float32(1e6)
-"""The size of q once an action is proven to win (+) or lose (-): no exploration can make up for it."""
+"""The size of q of an action that is proven to win (+) or lose (-), beyond what exploration can outweigh."""
 UNPROVEN = np.int8(2)
-"""In place of a proven value -1, 0, +1: not known."""
+"""In place of a proven value -1, 0, +1: the exact value is not known."""
 PENDING = np.int8(3)
-"""In place of a proven value: a node whose evaluation is still to come."""
+"""In place of a proven value: the node waits for its evaluation."""
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
@@ -35,7 +35,9 @@ class Tree(NamedTuple):
     to_play: np.ndarray  # int8[B, N]
     proven: np.ndarray  # int8[B, N]: the exact value for the player to move, UNPROVEN or PENDING
     raw_value: np.ndarray  # float32[B, N]: the evaluation of the node itself
-    node_visits: np.ndarray  # float32[B, N]: N(s) = 1 + the sum of N(s, a), the node's own evaluation counted
+    node_visits: (
+        np.ndarray
+    )  # float32[B, N]: N(s) = 1 + the sum of N(s, a), 1 for its own evaluation; 0 if the game is over
     node_value: np.ndarray  # float32[B, N]: the sum of those N(s) values, for the player to move
     visited_prior: np.ndarray  # float32[B, N]: the sum of P(s, a) over the visited actions
     parent: np.ndarray  # int32[B, N]
@@ -47,8 +49,8 @@ class Tree(NamedTuple):
     action_proven: np.ndarray  # int8[B, N, A]: exact value for the player who chooses a, or UNPROVEN
     size: np.ndarray  # int32[B]: nodes in use
     budget: np.ndarray  # int32[B]: simulations of this search
-    remaining: np.ndarray  # int32[B]: of which are still to come
-    root_prior: np.ndarray  # float32[B, A]: the root's priors after temperature and noise
+    remaining: np.ndarray  # int32[B]: simulations still to come
+    root_prior: np.ndarray  # float32[B, A]: the root's priors with noise
     root_gumbel: np.ndarray  # float32[B, A]: the Gumbel variates of this search
 
 
@@ -63,7 +65,6 @@ class KernelSettings(NamedTuple):
     value_scale: np.float32
     prior_exponent: float  # 1 / temperature of the priors below the root
     root_prior_exponent: float
-    root_temperature: float
     noise_fraction: np.float32  # of Dirichlet noise in the root's priors
     noise_total: float
     draws_gumbel: bool
@@ -93,7 +94,7 @@ class Answers(NamedTuple):
 
 
 class Memory:
-    """Where arrays are: the processor's memory, or in a subclass a GPU's."""
+    """The processor's memory; a subclass is a GPU's."""
 
     def zeros(self, shape: tuple[int, ...], kind: Any) -> Any:
         """An array of zeros."""
@@ -108,9 +109,9 @@ HOST = Memory()
 
 
 def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int, memory: Memory = HOST) -> Tree:
-    """Room for `num_trees` empty trees; what their nodes hold is written when these are opened.
+    """`num_trees` empty trees with room for `num_nodes` nodes each; a node is written when it is opened.
 
-    What a walk reads at a node lies side by side in one block of 32-bit words, so that it is fetched from memory at
+    All that a walk reads at a node lies side by side in one block of 32-bit words, so that it is fetched from memory at
     once: a third faster at 200 simulations than an array for each field.
     """
     nodes, edges = (num_trees, num_nodes), (num_trees, num_nodes, num_actions)
@@ -144,9 +145,9 @@ def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int
 
 @inlined
 def rounded_product(a, b):
-    """a * b in float32, where a sum follows.
+    """a * b rounded to float32, before a sum.
 
-    A GPU would compute product and sum in one operation and round once; it has an instruction of its own for this
-    function (`cuda_kernels`), so that a tree comes out the same there.
+    A GPU would compute product and sum in one operation and round once. `cuda_kernels` replaces this function by an
+    instruction that rounds the product, so trees are the same there.
     """
     return a * b

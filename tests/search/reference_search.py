@@ -105,13 +105,12 @@ class ReferenceSearch:
         self._prepare(noise, None, budget)
 
     def _prepare(self, noise: np.ndarray | None, gumbel: np.ndarray | None, budget: int) -> None:
-        """P^(1/T), made to sum to 1, mixed with the noise."""
+        """P, made to sum to 1, mixed with the noise."""
         self.budget = self.remaining = budget or self.config.num_simulations
         self.gumbel = gumbel
         edges = self.root.edges
-        powers = {action: float(edge.prior) ** (1.0 / self.config.root_temperature) for action, edge in edges.items()}
-        total = sum(powers.values())
-        self.root_prior = {action: F(power / total) for action, power in powers.items()}
+        total = sum(float(edge.prior) for edge in edges.values())
+        self.root_prior = {action: F(float(edge.prior) / total) for action, edge in edges.items()}
         fraction = F(self.config.noise_fraction)
         if noise is not None and fraction > 0:
             for action in edges:

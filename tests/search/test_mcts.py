@@ -46,7 +46,7 @@ KERNELS = {name: Kernels(game) for name, game in GAMES.items()}
 GOLDEN = Path(__file__).parent / "golden"
 # every setting is written out: the defaults may change
 BASE = SearchConfig(
-    num_simulations=200, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0, root_temperature=1.0,
+    num_simulations=200, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0,
     gumbel_actions=0, gumbel_visit_offset=50.0, gumbel_value_scale=1.0, reuse_subtree=False, prove=True,
     leaves_per_step=1, prior_temperature=1.0,
 )  # fmt: skip
@@ -107,8 +107,8 @@ CONFIGS = {
     "greedy": replace(BASE, c_puct=0.3, fpu_reduction=0.0),
     "wide": replace(BASE, c_puct=4.0, fpu_reduction=-0.5),
     "unproven": replace(BASE, prove=False),
-    "flat": replace(BASE, prior_temperature=1.7, noise_fraction=0.25, root_temperature=1.2),
-    "noise": replace(BASE, noise_fraction=0.25, root_temperature=1.3),
+    "flat": replace(BASE, prior_temperature=1.7, noise_fraction=0.25),
+    "noise": replace(BASE, noise_fraction=0.25),
     "three-leaves": replace(BASE, leaves_per_step=3),
     "eight-leaves": replace(BASE, leaves_per_step=8, noise_fraction=0.25),
     "eight-leaves-unproven": replace(BASE, leaves_per_step=8, prove=False),
@@ -878,7 +878,7 @@ def test_policies_are_visits_over_their_sum_with_proofs_put_in(game):
 @pytest.mark.parametrize(
     "setting",
     [{"num_simulations": 0}, {"c_puct": -0.1}, {"c_puct": math.nan}, {"noise_fraction": 1.1}, {"noise_total": 0.0},
-     {"root_temperature": 0.0}, {"prior_temperature": 0.05}, {"prior_temperature": 11.0}, {"gumbel_actions": -1},
+     {"prior_temperature": 0.05}, {"prior_temperature": 11.0}, {"gumbel_actions": -1},
      {"leaves_per_step": 0}],
 )  # fmt: skip
 def test_settings_outside_their_range_are_refused(setting):
@@ -891,7 +891,7 @@ def test_settings_outside_their_range_are_refused(setting):
 GOLDEN_CASES: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     # name: game, moves before, plies searched, settings
     "puct_tictactoe": ("tictactoe", "b2", 1, {"num_simulations": 150, "noise_fraction": 0.25}),
-    "puct_connect4": ("connect4", "4 4", 1, {"num_simulations": 200, "noise_fraction": 0.25, "root_temperature": 1.2}),
+    "puct_connect4": ("connect4", "4 4", 1, {"num_simulations": 200, "noise_fraction": 0.25}),
     "puct_double_move": ("double_move", "1 2", 1, {"num_simulations": 120}),
     "leaves_connect4": ("connect4", "1 7 2 7", 1, {"num_simulations": 150, "leaves_per_step": 4}),
     "gumbel_tictactoe": ("tictactoe", "a1 b2", 1, {"num_simulations": 64, "gumbel_actions": 4, "noise_fraction": 0.25}),

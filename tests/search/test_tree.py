@@ -19,7 +19,7 @@ from tests.search.reference_search import F, check_tree, neutral, planted, plies
 TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
 KERNELS = {game.name: Kernels(game) for game in (TICTACTOE, CONNECT4)}
 PLAIN = SearchConfig(
-    num_simulations=80, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, root_temperature=1.0, gumbel_actions=0,
+    num_simulations=80, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, gumbel_actions=0,
     reuse_subtree=True, prove=True, leaves_per_step=1,
 )  # fmt: skip
 SETTINGS = PLAIN.kernel_settings
@@ -170,24 +170,18 @@ def opened_roots(priors: np.ndarray, count: int = 1) -> Tree:
     return tree
 
 
-def prepare(tree, seed=0, first_game=0, ply=0, temperature=1.0, fraction=0.0, total=10.0, use_gumbel=False):
+def prepare(tree, seed=0, first_game=0, ply=0, fraction=0.0, total=10.0, use_gumbel=False):
     count = len(tree.size)
     everyone = np.arange(count)
-    settings = SETTINGS._replace(
-        root_temperature=temperature, noise_fraction=F(fraction), noise_total=total, draws_gumbel=use_gumbel
-    )
+    settings = SETTINGS._replace(noise_fraction=F(fraction), noise_total=total, draws_gumbel=use_gumbel)
     budgets = np.ones(count, np.int32)
     cpu_kernels.prepare_roots(tree, everyone, budgets, seed, first_game + everyone, np.full(count, ply), settings)
     return tree.root_prior.copy()
 
 
-def test_temperature_at_the_root_by_hand():
+def test_without_noise_the_roots_priors_are_those_of_the_network():
     tree = opened_roots([0.64, 0.16, -1, 0.2])
-    # square roots 0.8, 0.4, 0.4472136, together 1.6472136
-    assert prepare(tree, temperature=2.0)[0, [0, 1, 3]] == pytest.approx([0.485669, 0.2428343, 0.2714970], abs=1e-6)
-    # squares 0.4096, 0.0256, 0.04, together 0.4752
-    assert prepare(tree, temperature=0.5)[0, [0, 1, 3]] == pytest.approx([0.8619529, 0.0538721, 0.0841751], abs=1e-6)
-    assert prepare(tree, temperature=1.0)[0, [0, 1, 3]] == pytest.approx([0.64, 0.16, 0.2])
+    assert prepare(tree)[0, [0, 1, 3]] == pytest.approx([0.64, 0.16, 0.2])
     assert tree.prior[0, 0, [0, 1, 3]] == pytest.approx([0.64, 0.16, 0.2])  # the raw prior stays as it was
 
 
