@@ -5,7 +5,7 @@ A page asks for a part by a comment on a line of its own:
     <!-- facts: connect4 -->          the table of a game's sizes
     <!-- board: connect4 4453 -->     a picture of a position
     <!-- settings -->                 every setting of a run, with the values of Connect Four's presets
-    <!-- help: train -->              what `alphazero train --help` says
+    <!-- help: train -->              the help text of `alphazero train`
     <!-- api -->                      every public name of the library
 """
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replaces the comments of a page by what they ask for."""
+    """Replaces the comments of a page by the parts that they ask for."""
     return re.sub(r"^<!-- (\w+)(?:: (.+?))? -->$", _part, markdown, flags=re.MULTILINE)
 
 
@@ -108,7 +108,7 @@ def _show(value: Any) -> str:
 
 
 def help_of(*command: str) -> str:
-    """What a command says with --help."""
+    """The help text of a command."""
     environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "alphazero", *command, "--help"],

@@ -72,7 +72,6 @@ def documentation(tree: ast.AST) -> Iterator[str]:
             yield node.value.value
 
 
-@pytest.mark.xfail(strict=False, reason="the wings are being rewritten one by one")
 @pytest.mark.parametrize("path", sorted(set(PROGRAM) - set(BENCHMARKS)), ids=name_of)
 def test_no_documentation_opens_with_what_those_of_or_how(path: Path):
     """A noun or a verb says it sooner."""
