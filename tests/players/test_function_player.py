@@ -92,7 +92,7 @@ def test_the_legal_action_of_highest_logit_is_played(file, name):
 def test_it_sees_a_batch_of_boards(file):
     player = open_function(file, "prefer_last")
     choose(player, "a1 b2", "")
-    (seen,) = player._evaluates[0]._function.__globals__["seen"]
+    (seen,) = player._evaluators[0]._function.__globals__["seen"]
     positions = [TIC_TAC_TOE.game.position(text) for text in ("a1 b2", "")]
     assert isinstance(seen, torch.Tensor) and seen.dtype == torch.float32
     assert np.array_equal(seen.numpy(), np.stack([position.observation for position in positions]))
@@ -105,7 +105,7 @@ def test_a_policy_that_masks_by_itself(file):
 def test_a_torch_module_answers_alike_alone_and_in_a_batch(file):
     player, texts = open_function(file, "net"), ["", "a1", "a1 b2", "c3 b3", "b2 a1 c3"]
     assert choose(player, *texts) == [choose(player, *[text] * (i + 1))[i] for i, text in enumerate(texts)]
-    assert not player._evaluates[0]._function.training
+    assert not player._evaluators[0]._function.training
 
 
 def test_the_temperature_draws_by_the_softmax(file):
