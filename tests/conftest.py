@@ -9,22 +9,27 @@ from collections.abc import Iterator
 # long where other tests share the cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import coloredlogs
 import pytest
 
 from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels
 
 
+def take_logging_back() -> None:
+    """Removes the handler and the level that a command gave the root logger."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, coloredlogs.StandardErrorHandler)]:
+        root.removeHandler(handler)
+    root.setLevel(logging.WARNING)
+
+
 @pytest.fixture(autouse=True)
 def commands_leave_no_logging_behind() -> Iterator[None]:
-    """Takes back handler and level of a command that ran in this process, for tests of what the library prints."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    """Each test begins without the logging of commands that ran in this process, be it in a test or in a fixture."""
+    take_logging_back()
     yield
-    for handler in set(root.handlers) - set(handlers):
-        if type(handler) is logging.StreamHandler:
-            root.removeHandler(handler)
-    root.setLevel(level)
+    take_logging_back()
 
 
 @functools.cache
