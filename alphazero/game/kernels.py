@@ -168,6 +168,20 @@ def kernel(function: Callable[..., Any]) -> Any:
     return njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
 
 
+def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """The compiled function for arguments of these types: 0.8 instead of 8 microseconds a call of a search's kernels.
+
+    numba looks at the type of every array and number of every call; this looks once. So each call must have arguments
+    of the same types: number types, dimensions and layout of arrays. A plain function is returned as it is.
+    """
+    dispatcher: Any = function
+    if not hasattr(dispatcher, "compile"):
+        return function
+    signature = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
+    dispatcher.compile(signature)
+    return dispatcher.overloads[signature].entry_point
+
+
 class Kernels:
     """The batch kernels of one game; every one is compiled, or found on disk, when it is first called.
 
@@ -302,6 +316,12 @@ class Kernel:
             _say_slow(self._game_name, error)
             return self.plain
         return self.compiled
+
+    def entry_point(self, *arguments: Any) -> Callable[..., Any]:
+        """See `entry_point`; plain Python where numba cannot compile the rules."""
+        if self._run is None:
+            self._run = self._compile(arguments)
+        return entry_point(self._run, *arguments)
 
     @property
     def is_compiled(self) -> bool:

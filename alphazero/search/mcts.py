@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, entry_point
 from alphazero.search import cpu_kernels
 from alphazero.search.tree import PENDING, Answers, KernelSettings, Walks, make_tree
 from alphazero.settings import check_ranges
@@ -146,6 +146,18 @@ class Search:
         self._new_index = np.zeros(config.num_nodes, np.int32)
         self._rows = self.tree.states.reshape(-1, game.state_words), self.tree.to_play.reshape(-1)
         self._settings = config.kernel_settings
+        no_answers = self._answers(0, np.empty((0, game.num_actions)), np.empty(0))
+        self._advance_arguments = (
+            *self._rows, parents, actions, children, terminal, results, self._leaf_states, self._leaf_masks,
+        )  # fmt: skip
+        self._select = entry_point(cpu_kernels.select, self.tree, self._settings, self._q, self._walks)
+        self._advance = kernels.advance.entry_point(*self._advance_arguments)
+        self._finish = entry_point(cpu_kernels.expand_and_backup, self.tree, self._settings, self._walks, no_answers)
+
+    def _answers(self, count: int, priors: np.ndarray, values: np.ndarray) -> Answers:
+        """The answers about the first `count` new leaves, of the types that the kernels take."""
+        contiguous = np.ascontiguousarray
+        return Answers(self._leaf_masks[:count], contiguous(priors, np.float32), contiguous(values, np.float32))
 
     def start(
         self,
@@ -182,15 +194,10 @@ class Search:
 
     def step(self) -> None:
         """Runs one simulation (or `leaves_per_step`) in every tree that has any left."""
-        walks = self._walks
-        cpu_kernels.select(self.tree, self._settings, self._q, walks)
-        count = self.kernels.advance(
-            *self._rows, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
-            self._leaf_states, self._leaf_masks,
-        )  # fmt: skip
-        masks = self._leaf_masks[:count]
-        answers = Answers(masks, *self.evaluate(self._leaf_states[:count], masks))
-        cpu_kernels.expand_and_backup(self.tree, self._settings, walks, answers)
+        self._select(self.tree, self._settings, self._q, self._walks)
+        count = self._advance(*self._advance_arguments)
+        answers = self._answers(count, *self.evaluate(self._leaf_states[:count], self._leaf_masks[:count]))
+        self._finish(self.tree, self._settings, self._walks, answers)
 
     def finished(self) -> np.ndarray:
         """`int64[m]`: the trees whose search is finished."""
