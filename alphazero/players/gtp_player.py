@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import threading
+import time
 import weakref
 from collections import deque
 from typing import IO
@@ -26,8 +27,8 @@ from alphazero.players.player import FollowingPlayer, Forfeit
 TIMEOUT = 60.0
 """Seconds to wait for an answer unless told otherwise."""
 NEEDED = ("boardsize", "clear_board", "genmove", "play", "quit")
-MAX_LINE, MAX_LINES = 1 << 16, 1 << 14
-"""The longest line, in characters, and the longest answer, in lines, that an engine may give."""
+MAX_LINE, MAX_LINES, MAX_ANSWER = 1 << 16, 1 << 14, 1 << 20
+"""The longest line, in characters, and the longest answer, in lines and in characters, that an engine may give."""
 GRACE = 1.0
 """Seconds that an engine has to end by itself."""
 
@@ -49,7 +50,7 @@ class Engine:
             self._process = start_program(command, subprocess.PIPE)
         except (OSError, ValueError) as error:
             raise EngineFault(f"cannot be started: {getattr(error, 'strerror', None) or error}") from error
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._lines = Inbox()
         self._complaints: deque[str] = deque(maxlen=1)
         # the threads do not know this object, so that it can be collected while they wait
         readers = (_listen, self._process.stdout, self._lines), (_overhear, self._process.stderr, self._complaints)
@@ -75,8 +76,10 @@ class Engine:
     def _answer(self, command: str) -> tuple[str, str]:
         """The sign and the text of an answer, which an empty line ends."""
         lines: list[str] = []
+        length, deadline = 0, time.monotonic() + self._timeout  # for the whole answer, however slowly it comes
         while True:
-            line = self._next_line(command)
+            line = self._next_line(command, deadline)
+            length += len(line)
             if line or lines:
                 self._note(line)
             if not line and lines:
@@ -87,14 +90,14 @@ class Engine:
                 raise EngineFault(
                     f"answered {lines[0]!r:.80} to {command!r}, which is not GTP: it must begin with = or ?"
                 )
-            if len(lines) > MAX_LINES:
+            if len(lines) > MAX_LINES or length > MAX_ANSWER:
                 raise EngineFault(f"gave an answer without end to {command!r}")
         first = re.sub(r"^[=?]\d*\s*", "", lines[0])
         return lines[0][0], "\n".join([first, *lines[1:]]).strip()
 
-    def _next_line(self, command: str) -> str:
+    def _next_line(self, command: str, deadline: float) -> str:
         try:
-            line = self._lines.get(timeout=self._timeout)
+            line = self._lines.take(max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             raise EngineFault(f"has not answered {command!r} for {self._timeout:g} s") from None
         if line is None:
@@ -112,11 +115,31 @@ class Engine:
             self._log.append(line)
 
 
-def _listen(pipe: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
-    """Puts every line into the queue, and None behind the last; stops reading if the engine does not stop writing."""
+class Inbox:
+    """Lines on their way from the thread that reads them to the one that asks."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._put = self._taken = 0  # characters; each is counted by one thread
+
+    def put(self, line: str | None) -> bool:
+        """Adds a line, or None behind the last; false if more wait than any answer may have."""
+        self._put += len(line or "")
+        self._lines.put(line)
+        return self._put - self._taken <= 4 * MAX_ANSWER
+
+    def take(self, timeout: float) -> str | None:
+        """The next line; raises queue.Empty if none comes in so many seconds."""
+        line = self._lines.get(timeout=timeout)
+        self._taken += len(line or "")
+        return line
+
+
+def _listen(pipe: IO[str], lines: Inbox) -> None:
+    """Puts every line into the inbox, and None behind the last; stops reading if the engine does not stop writing."""
     with pipe, contextlib.suppress(ValueError, OSError):
-        while (line := pipe.readline(MAX_LINE)) and lines.qsize() < 4 * MAX_LINES:
-            lines.put(line)
+        while (line := pipe.readline(MAX_LINE)) and lines.put(line):
+            pass
     lines.put(None)
 
 

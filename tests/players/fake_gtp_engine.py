@@ -56,6 +56,13 @@ def follow(moves: list[str]) -> None:
 
 def misbehave(mode: str) -> None:
     """What happens in place of an answer to `genmove`."""
+    if mode == "drip":  # never silent for long, and never done
+        while True:
+            print("= A1", flush=True)
+            time.sleep(0.05)
+    if mode == "flood":  # few lines, and gigabytes
+        while True:
+            print("=" * 60_000, flush=True)
     if mode == "crash":
         print("out of ideas", file=sys.stderr)
         sys.exit(3)
@@ -86,7 +93,7 @@ def play(mode: str) -> None:
                 taken.add(cell)
                 say("=")
             case ["genmove", _]:
-                if mode in ("crash", "hang", "endless", "garbage", "illegal", "resign", "refuse"):
+                if mode in ("crash", "hang", "endless", "drip", "flood", "garbage", "illegal", "resign", "refuse"):
                     misbehave(mode)
                 elif mode == "crash-once" and not Path(sys.argv[2]).exists():
                     Path(sys.argv[2]).touch()

@@ -22,7 +22,7 @@ from alphazero.matches.arena import play_match
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_contestant
 from alphazero.players.function_player import FunctionPlayer
-from alphazero.players.gtp_player import GtpPlayer
+from alphazero.players.gtp_player import GtpPlayer, Inbox
 from alphazero.players.player import Forfeit
 
 FAKE, DATA = Path(__file__).parent / "fake_gtp_engine.py", Path(__file__).parent / "data"
@@ -137,6 +137,7 @@ FAULTS = {
     "refuse": "refused 'genmove",
     "resign": "resigns",
     "endless": "gave an answer without end",
+    "flood": "gave an answer without end",
 }
 
 
@@ -153,6 +154,22 @@ def test_an_engine_that_hangs_loses_its_game():
     player = engine("hang", timeout=0.3)
     with pytest.raises(Forfeit, match="has not answered 'genmove black' for 0.3 s"):
         player.choose(TIC_TAC_TOE.game.start(), 0)
+
+
+def test_the_time_limit_is_for_the_whole_answer():
+    player, begin = engine("drip", timeout=0.5), time.monotonic()
+    with pytest.raises(Forfeit, match="has not answered 'genmove black' for 0.5 s"):
+        player.choose(TIC_TAC_TOE.game.start(), 0)
+    assert time.monotonic() - begin < 5
+
+
+def test_lines_that_nobody_takes_are_not_kept_for_ever():
+    inbox, kept = Inbox(), 0
+    while inbox.put("x" * 60_000):
+        kept += 60_000
+    assert 1 << 20 < kept < 8 << 20
+    inbox.take(1.0)
+    assert inbox.put("x" * 1000)
 
 
 def test_an_engine_that_has_crashed_is_started_again(tmp_path):
