@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, rule_functions, with_callees
 from alphazero.game.game import Game
+from alphazero.storage.kernel_cache import cached
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     itself (2.5 times slower); numba's own name for that is `_nrt`. Division by zero gives inf or nan without a branch.
     """
     function.__qualname__ += f"_{fingerprint(function)}"
-    return njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
+    return cached(function, nogil=True, error_model="numpy", _nrt=False)
 
 
 def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
@@ -212,7 +212,7 @@ class Kernels:
         made = with_callees(function, for_processor, self._made)
         # numba keeps compiled code under the function's name: make it say all that went into it
         made.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
-        return Kernel(self.game.name, njit(nogil=True, cache=True)(made))
+        return Kernel(self.game.name, cached(made, nogil=True))
 
     @functools.cached_property
     def init_states(self) -> Kernel:

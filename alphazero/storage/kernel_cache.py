@@ -1,0 +1,138 @@
+"""Compiled code on disk: numba's own files, made safe.
+
+numba writes its files without waiting for the disk, trusts whatever it finds in them, and raises at import where it
+may write nowhere. `cached` compiles a function whose damaged files are compiled anew, and whose code is used without
+being kept where it cannot be kept. The files hold pickles: their folder must be the user's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import io
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from numba import config, njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+logger = logging.getLogger(__name__)
+
+DIGEST_BYTES = 32
+
+
+def cached(function: Callable[..., Any], **options: Any) -> Any:
+    """`njit(function, **options)`, whose compiled code is kept on disk if there is a folder for it."""
+    dispatcher = njit(**options)(function)
+    if hasattr(dispatcher, "enable_caching"):  # else numba is switched off
+        cache = _open_cache(function)
+        if cache is not None:
+            dispatcher._cache = cache
+    return dispatcher
+
+
+def _open_cache(function: Callable[..., Any]) -> Cache | None:
+    with contextlib.suppress(RuntimeError):  # numba knows no folder that it may write to
+        return Cache(function)
+    if not os.path.exists(inspect.getfile(function)):
+        return None  # made while the program runs: there is no file by which it could be found again
+    _use_temporary_folder()
+    with contextlib.suppress(RuntimeError):
+        return Cache(function)
+    _say_not_kept("there is no folder that it may write to")
+    return None
+
+
+class Cache(FunctionCache):  # type: ignore[misc]
+    """The files of one function."""
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # damaged pickles raise anything
+            logger.warning("compiled code on disk is damaged, and is compiled anew: %s", error)
+            self._cache_file.remove()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            self.disable()
+            _say_not_kept(f"{self._cache_path}: {error.strerror}")
+
+
+class _Files(IndexDataCacheFile):  # type: ignore[misc]
+    """The index of one function and its files of code. Each ends with the SHA-256 of what comes before."""
+
+    def __init__(self, folder: str, name: str, stamp: Any):
+        super().__init__(folder, f"{name}.sealed", stamp)
+
+    def remove(self) -> None:
+        """Removes them all, as far as that is allowed."""
+        name = self._index_name.removesuffix("nbi")
+        for path in Path(self._cache_path).iterdir():
+            if path.name.startswith(name):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _load_index(self) -> Any:
+        if os.path.exists(self._index_path):
+            _check(self._index_path)
+        return super()._load_index()
+
+    def _load_data(self, name: str) -> Any:
+        _check(self._data_path(name))
+        return super()._load_data(name)
+
+    @contextlib.contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[Any]:
+        content = io.BytesIO()
+        yield content
+        with super()._open_for_write(filepath) as file:
+            file.write(content.getvalue())
+            file.write(hashlib.sha256(content.getvalue()).digest())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _check(path: str) -> None:
+    """Raises ValueError if a bit of the file has changed."""
+    content = Path(path).read_bytes()
+    if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
+        raise ValueError(f"the checksum of {path} does not match")
+
+
+@functools.cache
+def _use_temporary_folder() -> None:
+    """Lets numba write to a folder in the system's temporary one, if it is this user's and nobody else's."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"alphazero-kernels-{user}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o022
+        if private and found.st_uid == user and os.access(folder, os.W_OK):
+            config.CACHE_DIR = str(folder)
+            logger.warning(
+                "compiled code is kept in %s, since neither the installation nor a cache folder of yours can be "
+                "written to; NUMBA_CACHE_DIR names another folder", folder,
+            )  # fmt: skip
+
+
+@functools.cache
+def _say_not_kept(reason: str) -> None:
+    logger.warning(
+        "compiled code cannot be kept, so every start compiles anew (%s): let NUMBA_CACHE_DIR name a folder", reason
+    )

@@ -1,0 +1,116 @@
+"""Compiled code on disk: damaged, cut off, or with no folder to keep it in."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = """
+import logging, sys
+logging.basicConfig(format="%(message)s")
+from alphazero.storage.kernel_cache import cached
+
+def double(x):
+    return 2 * x
+
+made = cached(double, nogil=True)
+assert made(21) == 42
+print("found" if made.stats.cache_hits else "compiled")
+"""
+
+
+def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What a fresh process prints that compiles the function of `folder / program.py`."""
+    return subprocess.run(
+        [sys.executable, str(folder / "program.py")], capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the program, and its code compiled."""
+    (tmp_path / "program.py").write_text(SOURCE)
+    assert run(tmp_path).stdout == "compiled\n"
+    return tmp_path
+
+
+def files(folder: Path) -> list[Path]:
+    """The index and the code."""
+    found = sorted((folder / "__pycache__").glob("*.nb[ic]"))
+    assert [path.suffix for path in found] == [".nbc", ".nbi"] or [path.suffix for path in found] == [".nbi", ".nbc"]
+    return found
+
+
+def test_code_is_found_again(folder):
+    assert run(folder).stdout == "found\n"
+
+
+DAMAGE = {
+    "empty": lambda content: b"",
+    "cut off": lambda content: content[: len(content) // 2],
+    "a bit": lambda content: content[:-50] + bytes([content[-50] ^ 4]) + content[-49:],
+    "zeros": lambda content: bytes(len(content)),
+}
+
+
+@pytest.mark.parametrize("which", [".nbi", ".nbc"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_code_is_compiled_anew_once_and_this_is_said(folder, which, damage):
+    path = next(path for path in files(folder) if path.suffix == which)
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    again = run(folder)
+    assert again.stdout == "compiled\n"
+    assert "compiled code on disk is damaged, and is compiled anew" in again.stderr and "Traceback" not in again.stderr
+    assert run(folder).stdout == "found\n"
+
+
+def test_code_whose_index_is_gone_is_compiled_anew(folder):
+    next(path for path in files(folder) if path.suffix == ".nbi").unlink()
+    assert run(folder).stdout == "compiled\n"
+    assert run(folder).stdout == "found\n"
+
+
+NOWHERE = """
+import numba.core.caching as caching
+
+def refuse(self):
+    raise OSError(30, "Read-only file system")
+
+for locator in caching.InTreeCacheLocator, caching.UserWideCacheLocator:
+    locator.ensure_cache_path = refuse
+"""
+
+
+def test_who_may_write_nowhere_else_has_a_folder_of_its_own(folder, tmp_path_factory):
+    """As in containers: installed by root, run by a number without a home."""
+    temporary = tmp_path_factory.mktemp("temporary")
+    own = temporary / f"alphazero-kernels-{os.getuid()}"
+    (folder / "program.py").write_text(NOWHERE + SOURCE)
+    for known in ("compiled\n", "found\n"):
+        shown = run(folder, TMPDIR=str(temporary))
+        assert shown.stdout == known, shown.stderr
+        assert shown.stderr.count(f"compiled code is kept in {own}") == 1
+        assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    own.chmod(0o777)  # others could put code of theirs there
+    shown = run(folder, TMPDIR=str(temporary))
+    assert shown.stdout == "compiled\n" and "compiled code cannot be kept" in shown.stderr
+    own.chmod(0o700)
+    assert run(folder, TMPDIR=str(temporary)).stdout == "found\n"
+
+
+def test_a_disk_that_takes_nothing_costs_the_cache_and_nothing_else(folder):
+    for path in files(folder):
+        path.unlink()
+    source = (folder / "program.py").read_text()
+    limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    limited += "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    (folder / "program.py").write_text(source.replace("made =", limited + "made ="))
+    shown = run(folder)
+    assert shown.stdout == "compiled\n" and "compiled code cannot be kept" in shown.stderr
