@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar, get_origin, get_type_hints
+from numbers import Real
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from alphazero.errors import InvalidSetting
 from alphazero.storage.files import to_json
@@ -29,13 +30,14 @@ def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -
     for name, (lowest, highest) in limits.items():
         given = getattr(settings, name)
         for value in given if isinstance(given, tuple) else () if given is None else (given,):
-            if not lowest <= value <= highest:  # also where it is nan
+            number = isinstance(value, Real)
+            if not number or not lowest <= value <= highest:  # also where it is nan
                 known = highest < math.inf
                 allowed = (
                     f"lie between {_show(lowest)} and {_show(highest)}" if known else f"be {_show(lowest)} or more"
                 )
                 field = f"{what} {name}" if what else f"--{name.replace('_', '-')}"
-                raise InvalidSetting(f"{field} must {allowed}, not {value}")
+                raise InvalidSetting(f"{field} must {allowed}, not {value!r:.80}")
 
 
 def _show(limit: float) -> str:
@@ -64,12 +66,22 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
             value = dict(value)
         elif is_dataclass(types[name]):
             value = config_from_dict(types[name], value, f"{where}, {name}")  # type: ignore[arg-type]
-        elif isinstance(value, list):
+        elif get_origin(types[name]) is tuple:
+            kind = get_args(types[name])[0]
+            if not isinstance(value, list | tuple) or not all(_is_a(kind, item) for item in value):
+                raise InvalidSetting(f"{where}: {name} must be a list of {kind.__name__}, not {value!r:.80}")
             value = tuple(value)
-        elif not isinstance(value, (int, float) if types[name] is float else get_origin(types[name]) or types[name]):
-            raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {value!r}")
+        elif not _is_a(types[name], value):
+            raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {value!r:.80}")
         chosen[name] = value
     return config_class(**chosen)
+
+
+def _is_a(kind: type, value: Any) -> bool:
+    """The value has that type; a whole number of 64 bits is a float too, and true and false are no numbers."""
+    if type(value) is int:
+        return kind in (int, float) and abs(value) < 1 << 63
+    return type(value) is kind
 
 
 def without_retired(config_class: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
 from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
-from alphazero.storage.files import check_output_file, read_json
-from alphazero.storage.run_folder import read_metrics, resolve_checkpoint
+from alphazero.storage.files import check_output_file
+from alphazero.storage.run_folder import read_config, read_metrics, resolve_checkpoint
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
 from alphazero.training.run import example_config
@@ -110,8 +110,8 @@ def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The contents of a run's `config.json` and `metrics.jsonl`."""
     if not (folder / "config.json").is_file():
         raise RunFolderError(f"{folder} is not a run folder: only a net of a run can be published")
-    saved = read_json(folder / "config.json")
-    if not isinstance(saved, dict) or not {"game", "settings", "threads", "seed"} <= saved.keys():
+    saved = read_config(folder)
+    if not {"game", "settings", "threads", "seed"} <= saved.keys():
         raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
     return saved, read_metrics(folder)
 

@@ -63,6 +63,10 @@ from alphazero.storage.run_folder import resolve_checkpoint
 Contestant = str | Player | NeuralNet | Callable[[Position], int]
 NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
 """Contestants that every game has."""
+RUNNING_CODE = "python", "gtp"
+"""Contestants that run code which their text names."""
+PLAYING_ALONE = "human", "gtp"
+"""Contestants that play one game at a time."""
 ADVICE = 400
 """Simulations of the search that gives a human hints if the opponent does not search."""
 HINT = "or a checkpoint file, a run folder, or folder:GENERATION"
@@ -143,6 +147,11 @@ def open_contestant(
     return player
 
 
+def runs_code(text: str) -> bool:
+    """The contestant runs code that its text names; such texts are never taken from a file."""
+    return split_text(text).name in RUNNING_CODE
+
+
 def open_opponents(
     names: Sequence[str], flag: str, loaded: LoadedGame, *, seed: int, threads: int, device: str = "auto"
 ) -> list[Player]:
@@ -150,10 +159,14 @@ def open_opponents(
 
     Raises as `open_contestant` does, and InvalidSetting for one who plays one game at a time.
     """
+    alone = "{} cannot be one of {}: it plays one game at a time"
+    for name in names:
+        if split_text(name).name in PLAYING_ALONE:  # before a program is started
+            raise InvalidSetting(alone.format(name, flag))
     players = [open_contestant(name, loaded, seed=seed, threads=threads, device=device) for name in names]
     for player in players:
         if player.one_at_a_time:
-            raise InvalidSetting(f"{player.name} cannot be one of {flag}: it plays one game at a time")
+            raise InvalidSetting(alone.format(player.name, flag))
     return players
 
 

@@ -117,8 +117,8 @@ def append(path: str | Path, content: bytes) -> None:
     path, half = Path(path), len(content) // 2
     fault_point("append.before")
     try:
-        is_new = not path.exists()
-        with open(path, "ab") as file:
+        is_new = not os.path.lexists(path)
+        with _open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             file.write(content[:half])
             file.flush()
             fault_point("append.within")
@@ -136,8 +136,8 @@ def drop_torn_line(path: str | Path) -> None:
     """Cuts off an unfinished last line, which a killed process may have left."""
     path = Path(path)
     try:
-        with open(path, "r+b") as file:
-            content = file.read()
+        with _open_own(path, os.O_RDWR) as file:
+            content = file.readall()
             whole = content.rfind(b"\n") + 1
             if whole < len(content):
                 file.truncate(whole)
@@ -146,6 +146,22 @@ def drop_torn_line(path: str | Path) -> None:
         pass
     except OSError as error:
         raise StorageError(_cannot_write(path, 0, error)) from error
+
+
+@contextlib.contextmanager
+def _open_own(path: Path, flags: int) -> Iterator[io.FileIO]:
+    """Opens a file to write to where it lies, without waiting; refuses links, folders, pipes and devices."""
+    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags | extra, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):  # a link; a pipe that nobody reads; a folder
+            raise StorageError(f"{path} is not a regular file, so it is left alone: move it away") from error
+        raise
+    with open(descriptor, "r+b" if flags & os.O_RDWR else "wb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise StorageError(f"{path} is not a regular file, so it is left alone: move it away")
+        yield file
 
 
 def _sync_folder(folder: Path) -> None:

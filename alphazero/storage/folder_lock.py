@@ -8,9 +8,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from alphazero.errors import RunFolderError
+from alphazero.errors import RunFolderError, StorageError
+from alphazero.storage.files import atomic_write, read_bytes
 
 LOCK, HOLDER = "lock", "lock_holder"
+MAX_HOLDER_BYTES = 1000
 PATIENCE = 1.0
 """Seconds to wait for a process that is about to end."""
 
@@ -22,7 +24,7 @@ class FolderLock:
         path = folder / LOCK
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise RunFolderError(f"cannot lock {folder}: {path} is not a plain file; choose another folder")
-        self._lock, self._holder = FileLock(path), folder / HOLDER
+        self._path, self._lock, self._holder = path, FileLock(path), folder / HOLDER
         try:
             self._lock.acquire(timeout=PATIENCE, poll_interval=0.02)
         except Timeout as error:
@@ -33,16 +35,18 @@ class FolderLock:
             raise RunFolderError(f"cannot lock {path}: {error.strerror}; choose another folder") from error
         self._name = f"{os.getpid()} {socket.gethostname()}\n"
         try:
-            self._holder.write_text(self._name)
-        except OSError as error:
+            atomic_write(self._holder, self._name.encode())  # takes the place of a link or a pipe that lies there
+        except StorageError as error:
             self._lock.release()
-            raise RunFolderError(f"cannot write {self._holder}: {error.strerror}; choose another folder") from error
+            raise RunFolderError(str(error)) from error
 
     def is_held(self) -> bool:
         """The lock is still ours, and the folder is still the one that was locked."""
         try:
-            return self._lock.is_locked and self._holder.read_text() == self._name
-        except OSError:
+            there = os.stat(self._path, follow_symlinks=False)
+            same = os.fstat(self._lock._context.lock_file_fd or -1)  # the one that we hold
+            return (there.st_dev, there.st_ino) == (same.st_dev, same.st_ino) and _read(self._holder) == self._name
+        except (OSError, StorageError):
             return False
 
     def release(self) -> None:
@@ -52,9 +56,13 @@ class FolderLock:
         self._lock.release()
 
 
+def _read(path: Path) -> str:
+    return read_bytes(path, MAX_HOLDER_BYTES).decode("ascii", errors="replace")
+
+
 def _read_holder(path: Path) -> str:
     try:
-        pid, host = path.read_text().split()
-    except (OSError, ValueError):  # it has the lock, and has not written its name yet
+        pid, host = _read(path).split()
+    except (StorageError, ValueError):  # it has the lock, and has not written its name yet
         return "another process"
     return f"process {pid} on {host}"

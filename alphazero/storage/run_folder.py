@@ -1,7 +1,7 @@
 """A run folder: the files of one training run, its lock, and one manifest for each finished generation.
 
     lock, lock_holder          the lock of the process that trains, and its number; the kernel frees it on kill -9
-    config.json                the settings
+    config.json                the settings, sealed by their SHA-256
     metrics.jsonl              one line per generation
     generation_NNNN.*          the nets, .safetensors and .json; never removed, they verify themselves
     replay_NNNN.*              needed to resume, like learner_NNNN.* and games_NNNN.*; pruned
@@ -16,6 +16,7 @@ net. Readers need no lock.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -27,6 +28,7 @@ from typing import Any
 
 from alphazero.errors import CheckpointError, RunFolderError, StorageError
 from alphazero.storage.files import (
+    append,
     atomic_write,
     fault_point,
     file_in,
@@ -38,7 +40,6 @@ from alphazero.storage.files import (
     remove_stray_temporary_files,
     sha256_of_open,
     to_json,
-    write_json,
     write_sealed_json,
 )
 from alphazero.storage.folder_lock import FolderLock
@@ -46,6 +47,8 @@ from alphazero.storage.folder_lock import FolderLock
 FORMAT = 1
 MAX_METRICS_BYTES = 64 << 20
 CONFIG, METRICS, NEVER_COMMITTED = "config.json", "metrics.jsonl", "never_committed"
+DAMAGED_METRICS = "metrics.damaged.jsonl"
+CONFIG_SEAL = "config_sha256"
 
 _NUMBERED = {
     "generation": re.compile(r"generation_(\d{4,9})\.safetensors", re.ASCII),
@@ -90,8 +93,7 @@ class RunFolder:
             if _generations(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
                 raise RunFolderError(f"{path} already holds a run; add --resume to go on, or choose another folder")
             atomic_write(path / NEVER_COMMITTED, b"")
-            write_json(path / CONFIG, dict(config))  # last: this is what makes the folder a run
-            run.config = read_json(path / CONFIG)
+            run.write_config(config)  # last: this is what makes the folder a run
         except BaseException:
             run.close()
             raise
@@ -104,7 +106,8 @@ class RunFolder:
         _check_run_folder(path)
         run = cls(path)
         try:
-            run.config = _as_dict(read_json(path / CONFIG), path / CONFIG)
+            run.config = read_config(path)
+            run._repair_metrics()
             run._prune()  # a process that died in `commit` may have left that undone
         except BaseException:
             run.close()
@@ -122,6 +125,11 @@ class RunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Writes the settings, sealed by their checksum."""
+        write_sealed_json(self.path / CONFIG, config, CONFIG_SEAL)
+        self.config = read_config(self.path)
 
     def commit(self, generation: int, files: Mapping[str, str], state: Mapping[str, Any]) -> None:
         """Finishes a generation; `files` maps the names of files already written here to their SHA-256."""
@@ -163,6 +171,17 @@ class RunFolder:
         if kept != lines:
             atomic_write(self.path / METRICS, b"".join(to_json(line, indent=None) for line in kept))
 
+    def _repair_metrics(self) -> None:
+        """Moves damaged lines of `metrics.jsonl` aside; they are for people, and no reason to stop."""
+        lines, damaged = _lines_of_metrics(self.path)
+        if damaged:
+            append(self.path / DAMAGED_METRICS, b"".join(line + b"\n" for line in damaged))
+            atomic_write(self.path / METRICS, b"".join(to_json(line, indent=None) for line in lines))
+            logger.warning(
+                "%s had damaged lines (%d): they are now in %s, and the run goes on without them",
+                self.path / METRICS, len(damaged), DAMAGED_METRICS,
+            )  # fmt: skip
+
     def _check_lock(self) -> None:
         if not self._lock.is_held():
             raise RunFolderError(f"{self.path} is no longer this run's folder: it was closed, removed or replaced")
@@ -191,6 +210,22 @@ class RunFolder:
                     raise StorageError(f"cannot remove {file}: {error.strerror}; make the folder writable") from error
 
 
+def read_config(path: str | Path) -> dict[str, Any]:
+    """For readers, without the lock: the settings of a run. Raises StorageError if a bit of them has changed.
+
+    Runs of older versions have no seal; their settings are taken as they are.
+    """
+    file = Path(path) / CONFIG
+    config = _as_dict(read_json(file), file)
+    if CONFIG_SEAL not in config:
+        return config
+    try:
+        sealed = read_sealed_json(file, CONFIG_SEAL)
+    except StorageError as error:
+        raise StorageError(f"{error}; bring back the file, and change settings by flags beside --resume") from error
+    return {name: value for name, value in sealed.items() if name != CONFIG_SEAL}
+
+
 def latest_manifest(path: str | Path) -> Manifest | None:
     """For readers, without the lock: the newest generation whose nets (`generation_*` files) verify.
 
@@ -202,11 +237,24 @@ def latest_manifest(path: str | Path) -> Manifest | None:
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     """For readers, without the lock: the lines of a run folder's `metrics.jsonl`."""
-    where = Path(path) / METRICS
-    lines = [_as_dict(parse_json(line, str(where)), where) for line in _metrics_bytes(Path(path)).splitlines()]
-    if not all(isinstance(line.get("generation"), int) for line in lines):
-        raise StorageError(f"{where} has a line without its generation; repair it or move it away")
+    lines, damaged = _lines_of_metrics(Path(path))
+    if damaged:
+        logger.warning("%s has damaged lines (%d), which are left out", Path(path) / METRICS, len(damaged))
     return lines
+
+
+def _lines_of_metrics(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """The lines with a generation, and the others."""
+    lines, damaged = list[dict[str, Any]](), list[bytes]()
+    for text in _metrics_bytes(folder).split(b"\n"):
+        with contextlib.suppress(StorageError):
+            line = parse_json(text, METRICS)
+            if isinstance(line, dict) and type(line.get("generation")) is int:
+                lines.append(line)
+                continue
+        if text.strip():
+            damaged.append(text)
+    return lines, damaged
 
 
 def seconds_of_generations(path: str | Path) -> dict[int, float]:

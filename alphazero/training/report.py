@@ -12,7 +12,7 @@ from alphazero.errors import RunFolderError
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
 from alphazero.storage.files import read_json
-from alphazero.storage.run_folder import read_metrics
+from alphazero.storage.run_folder import read_config, read_metrics
 from alphazero.training.health import Watch
 
 if TYPE_CHECKING:
@@ -25,14 +25,10 @@ Lines = Sequence[Mapping[str, Any]]
 
 def make_report(run: Path) -> str:
     """The HTML page of a run folder; raises InputError about what it cannot read."""
-    saved, lines = read_json(run / "config.json"), read_metrics(run)
+    saved, lines = read_config(run), read_metrics(run)
     if not lines:
         raise RunFolderError(f"{run} has not finished a generation yet; try again later")
-    if (
-        not isinstance(saved, dict)
-        or not isinstance(saved.get("game"), str)
-        or not isinstance(saved.get("settings"), dict)
-    ):
+    if not isinstance(saved.get("game"), str) or not isinstance(saved.get("settings"), dict):
         raise RunFolderError(f"{run / 'config.json'} is not the settings of a run of this version")
     if not all(map(_is_whole, lines)):
         raise RunFolderError(f"{run / 'metrics.jsonl'} is damaged: figures are missing, or are no numbers; repair it")

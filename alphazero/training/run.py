@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ from alphazero.errors import RunFolderError, Stopped
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.devices import name_devices, see_only
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestants import load_net, open_opponents
+from alphazero.players.contestants import load_net, open_opponents, runs_code
 from alphazero.progress import count_cores
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_card
-from alphazero.storage.files import atomic_write, read_json, write_json
-from alphazero.storage.run_folder import RunFolder, latest_manifest, read_metrics, resolve_checkpoint
+from alphazero.storage.files import atomic_write
+from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config, read_metrics, resolve_checkpoint
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import WANDB_FILE, Wandb, check_wandb
@@ -29,6 +29,9 @@ from alphazero.training.report import make_report
 from alphazero.training.run_state import check_growth, read_net_settings
 from alphazero.training.selfplay import ValueTargets
 from alphazero.training.workers import RunPlan
+
+LEFT_OUT = "left_out"
+"""In what `read_saved` gives: the saved opponents that run code."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +62,9 @@ class TrainedRun:
     def config(self) -> RunConfig:
         """The settings of the run."""
         path = self.folder / "config.json"
-        return config_from_dict(RunConfig, read_json(path)["settings"], str(path), like=example_config(self.loaded))
+        return config_from_dict(
+            RunConfig, read_config(self.folder)["settings"], str(path), like=example_config(self.loaded)
+        )
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -96,18 +101,37 @@ def example_config(loaded: LoadedGame) -> RunConfig:
 
 
 def read_saved(folder: Path, game: str, like: RunConfig | None = None) -> dict[str, Any]:
-    """The `config.json` of a run of `game`; its `settings` are a whole RunConfig's, as `like`. Raises InputError."""
+    """The `config.json` of a run of `game`; its `settings` are a whole RunConfig's, as `like`. Raises InputError.
+
+    No file of a run starts code: opponents that do are left out, and named under LEFT_OUT.
+    """
     if not (folder / "config.json").exists():
         raise RunFolderError(f"{folder} is not a run folder: leave --resume out to begin a run there")
-    saved = read_json(folder / "config.json")
-    if not isinstance(saved, dict) or set(saved) != {"game", "seed", "threads", "settings"}:
+    saved = read_config(folder)
+    if set(saved) != {"game", "seed", "threads", "settings"}:
         raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
     if not all(isinstance(saved[name], int) for name in ("seed", "threads")):
         raise RunFolderError(f"{folder / 'config.json'} is damaged: seed and threads must be whole numbers")
     if saved["game"] != game:
-        raise RunFolderError(f"{folder} is a run of {saved['game']}, not of {game}: add --game {saved['game']}")
+        raise RunFolderError(f"{folder} is a run of {saved['game']!s:.80}, not of {game}: choose its game by --game")
     config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
-    return saved | {"settings": asdict(config)}  # with the defaults of settings that are younger than the run
+    opponents = config.evaluation.opponents
+    config = replace(
+        config,
+        evaluation=replace(config.evaluation, opponents=tuple(name for name in opponents if not runs_code(name))),
+    )
+    settings = asdict(config)  # with the defaults of settings that are younger than the run
+    return saved | {"settings": settings, LEFT_OUT: [name for name in opponents if runs_code(name)]}
+
+
+def _say_left_out(opponents: Sequence[str], config: RunConfig) -> None:
+    left_out = [name for name in opponents if name not in config.evaluation.opponents]
+    if left_out:
+        logger.warning(
+            "a run folder never starts code, so %s is left out of the last matches: "
+            "name it again by --evaluation.opponents to play it",
+            " and ".join(left_out),
+        )
 
 
 def train(
@@ -157,6 +181,7 @@ def train(
         seed=seed, threads=threads, device=plan.device_kinds[0],
     )  # fmt: skip
     with RunFolder.open(folder) if saved else RunFolder.create(folder, settings) as run:
+        _say_left_out(saved.pop(LEFT_OUT, ()), config)
         changed = settings_changed(saved, settings) if saved else []
         if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
             raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
@@ -169,7 +194,7 @@ def train(
         try:
             with coach:
                 if changed:  # not sooner: settings that are refused must not be met again by the next --resume
-                    write_json(run.path / "config.json", settings)
+                    run.write_config(settings)
                 logger.info("%s", coach.describe_matches(opponents))
                 on_start(coach)
                 coach.run()

@@ -17,9 +17,12 @@ import torch
 
 from alphazero.commands.shared import parse, run_command
 from alphazero.commands.train import Options, _defaults, _first_look, describe_beginning, main
+from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.storage.checkpoint import load_checkpoint, read_card
-from alphazero.storage.run_folder import choose_folder
+from alphazero.storage.files import write_sealed_json
+from alphazero.storage.run_folder import choose_folder, read_config
+from alphazero.training.run import read_saved
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
@@ -197,11 +200,61 @@ def test_a_resumed_run_keeps_its_settings_and_lists_what_changed(capsys, caplog,
 
 def test_a_run_from_before_a_setting_was_there_goes_on(capsys, caplog, finished):
     saved = json.loads((finished / "config.json").read_text())
-    del saved["settings"]["initial_net"]
+    del saved["settings"]["initial_net"], saved["config_sha256"]
     (finished / "config.json").write_text(json.dumps(saved))
     with caplog.at_level("INFO"):
         assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]) == 0
     assert "generations: 1 -> 2" in caplog.text and "initial_net" not in caplog.text
+
+
+def reseal(run: Path, change) -> None:
+    """Changes the settings of a run as somebody would who knows how they are sealed."""
+    config = read_config(run)
+    change(config)
+    write_sealed_json(run / "config.json", config, "config_sha256")
+
+
+def test_a_run_folder_starts_no_code(capsys, caplog, finished):
+    marks = [finished.parent / "started", finished.parent / "imported"]
+    (finished / "policy.py").write_text(
+        f"import pathlib\npathlib.Path({str(marks[1])!r}).touch()\ndef f(observations): return 0\n"
+    )
+    code = [f'gtp:"touch {marks[0]}"', f"python:{finished / 'policy.py'}:f"]
+    reseal(finished, lambda config: config["settings"]["evaluation"].update(opponents=["random", *code]))
+    assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume"]) == 0
+    assert not any(mark.exists() for mark in marks)
+    assert "a run folder never starts code, so gtp:" in caplog.text
+    # a person may name it
+    argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--evaluation.opponents", *code]
+    assert "plays one game at a time" in fails(capsys, *argv[:-1])
+    assert not marks[0].exists()  # refused before it is started
+    run_command(main, [*argv[:-2], code[1]])
+    assert marks[1].exists()
+
+
+def test_any_wrong_setting_of_a_run_is_one_sentence(finished):
+    config = read_config(finished)
+
+    def leaves(value, path=()):
+        if isinstance(value, dict):
+            return [path, *(leaf for name in value for leaf in leaves(value[name], (*path, name)))]
+        return [path]
+
+    tried = 0
+    for path in leaves(config)[1:]:
+        for wrong in ([1, 2], {"a": 1}, "x", None, -(10**400), 10**400, True, [], [[]], "\ud800"):
+            changed = json.loads(json.dumps(config))
+            inner = changed
+            for name in path[:-1]:
+                inner = inner[name]
+            inner[path[-1]] = wrong
+            write_sealed_json(finished / "config.json", changed, "config_sha256")
+            try:
+                read_saved(finished, "tictactoe")
+            except InputError as error:
+                assert 0 < len(str(error)) < 500, path
+                tried += 1
+    assert tried > 300
 
 
 def test_a_damaged_run_falls_back_and_says_so(capsys, caplog, finished):

@@ -478,7 +478,23 @@ def test_lines_are_added_and_a_torn_one_is_cut_off(tmp_path):
 
 def test_what_cannot_be_added_is_said(tmp_path):
     for call in (lambda path: storage.append(path, b"x\n"), storage.drop_torn_line):
-        with pytest.raises(StorageError, match="cannot write"):
+        with pytest.raises(StorageError, match="is not a regular file, so it is left alone"):
             call(tmp_path)
     with pytest.raises(StorageError, match="its folder is gone"):
         storage.append(tmp_path / "none" / "x", b"x\n")
+
+
+@pytest.mark.parametrize("call", [lambda path: storage.append(path, b"x\n"), storage.drop_torn_line])
+def test_lines_are_not_added_to_what_a_link_leads_to(tmp_path, call):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"whole\ntorn")
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "run" / "games.jsonl"
+    path.symlink_to(outside)
+    with pytest.raises(StorageError, match="is not a regular file"):
+        call(path)
+    assert outside.read_bytes() == b"whole\ntorn"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(StorageError, match="is not a regular file"):
+        call(path)

@@ -26,7 +26,7 @@ from alphazero.errors import CheckpointError, InputError, RunFolderError, Storag
 from alphazero.settings import settings_changed
 from alphazero.storage import run_folder
 from alphazero.storage.files import atomic_write, read_npz, write_npz, write_sealed_json
-from alphazero.storage.run_folder import RunFolder, latest_manifest, read_metrics, resolve_checkpoint
+from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config, read_metrics, resolve_checkpoint
 
 ROOT = Path(run_folder.__file__).parents[2]
 
@@ -278,11 +278,42 @@ def test_metrics_are_kept_line_by_line_and_cut_on_resume(folder):
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]\n", b'{"loss": 1}\n', b'{"generation": NaN}\n', b"[" * 10_000])
-def test_damaged_metrics_are_refused(folder, content):
+def test_damaged_metrics_are_moved_aside(folder, content, caplog):
+    lines = read_metrics(folder)
     with open(folder / "metrics.jsonl", "ab") as file:
         file.write(content)
-    with RunFolder.open(folder) as run, pytest.raises(StorageError, match="metrics.jsonl"):
-        run.truncate_metrics(2)
+    assert read_metrics(folder) == lines
+    assert "damaged lines (1), which are left out" in caplog.text
+    with RunFolder.open(folder) as run:
+        assert "are now in metrics.damaged.jsonl" in caplog.text
+        assert run.metrics() == lines
+        run.append_metrics({"generation": 4})
+    assert (folder / "metrics.damaged.jsonl").read_bytes() == content.rstrip() + b"\n"
+    assert (folder / "metrics.jsonl").read_bytes().splitlines()[-1] == b'{"generation": 4}'
+
+
+# Settings
+
+
+def test_settings_are_sealed(folder):
+    path, content = folder / "config.json", (folder / "config.json").read_bytes()
+    config = read_config(folder)
+    assert "config_sha256" not in config
+    for offset in range(len(content)):  # every byte, one bit of it
+        path.write_bytes(content[:offset] + bytes([content[offset] ^ 1 << offset % 7]) + content[offset + 1 :])
+        try:
+            assert set(read_config(folder)) != set(config)  # a bit of the seal's own name: no settings of this version
+        except StorageError as error:
+            assert len(str(error)) < 400
+        else:
+            assert offset in range(content.index(b"config_sha256"), content.index(b"config_sha256") + 13)
+
+
+def test_settings_of_older_runs_have_no_seal(folder):
+    content = json.loads((folder / "config.json").read_text())
+    del content["config_sha256"]
+    (folder / "config.json").write_text(json.dumps(content))
+    assert read_config(folder) == content
 
 
 # Damage
@@ -580,6 +611,29 @@ def test_a_holder_that_has_not_written_its_name_is_another_process(folder):
             RunFolder.open(folder)
         assert time.monotonic() - started < 2
     RunFolder.open(folder).close()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_the_name_of_the_holder_is_written_to_no_other_file(folder, kind):
+    precious = folder.parent / "precious"
+    precious.write_bytes(b"precious")
+    if kind == "link":
+        (folder / "lock_holder").symlink_to(precious)
+    else:
+        os.mkfifo(folder / "lock_holder")  # opened in the ordinary way it would wait for ever
+    with RunFolder.open(folder):
+        assert not (folder / "lock_holder").is_symlink() and (folder / "lock_holder").is_file()
+        with pytest.raises(RunFolderError, match=f"in use by process {os.getpid()} on"):
+            RunFolder.open(folder)
+    assert precious.read_bytes() == b"precious"
+
+
+def test_a_lock_that_was_removed_ends_the_run(folder):
+    with RunFolder.open(folder) as run:
+        (folder / "lock").unlink()
+        with pytest.raises(RunFolderError, match="no longer this run's folder"):
+            run.commit(4, {}, {})
+        RunFolder.open(folder).close()  # another process may have it now
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
