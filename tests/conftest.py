@@ -8,6 +8,8 @@ from collections.abc import Iterator
 # before torch is imported, here and in processes that tests start: its threads wait for each other in every layer, for
 # long where other tests share the cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# converting a network takes a second, more than most tests
+os.environ.setdefault("ALPHAZERO_INFERENCE", "torch")
 
 import coloredlogs
 import pytest

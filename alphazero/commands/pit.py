@@ -20,7 +20,7 @@ from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import find_filter, plies_of
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.sprt import Sprt
-from alphazero.nets.devices import DEVICES
+from alphazero.nets.devices import DEVICES, want_inference, wanted_inference
 from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.human import HumanPlayer
 from alphazero.progress import count_cores
@@ -56,6 +56,8 @@ class PitConfig:
     """Processor cores to use."""
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
+    inference: str = field(default_factory=wanted_inference)
+    """The library that answers for nets on the CPU: auto (the faster of those installed), torch or openvino."""
     json: Annotated[Path | None, _option("FILE", "none")] = None
     """Also write the result into this file, as JSON."""
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
@@ -89,6 +91,7 @@ class PitConfig:
         for kind, given, known in (("device", self.device, DEVICES), ("kind of openings", self.openings, OPENINGS)):
             if given not in known:
                 raise UnknownName(kind, given, known)
+        want_inference(self.inference)
         check_ranges(self, games=(1, 1_000_000), simulations=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 4096))
         for option, path in (("--json", self.json), ("--save-games", self.save_games)):
             if path is not None:

@@ -24,7 +24,7 @@ from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
-from alphazero.nets.devices import choose_devices
+from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges, config_from_dict
 from alphazero.storage.run_folder import choose_folder
@@ -52,6 +52,8 @@ class Options:
     """Continue a run that was stopped or has ended, with its saved settings."""
     device: str = "auto"
     """The device that the network runs on: auto (all GPUs, else the CPU), cpu, cuda, or several as in cuda:0,cuda:1."""
+    inference: str = field(default_factory=wanted_inference)
+    """The library that answers for the network on the CPU: auto (the faster of those installed), torch or openvino."""
     threads: int = field(default_factory=count_cores)
     """Processor cores to use."""
     seed: int = 0
@@ -64,6 +66,7 @@ class Options:
 
     def __post_init__(self) -> None:
         devices = choose_devices(self.device)
+        want_inference(self.inference)
         check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
         if self.deterministic and self.config.minutes:
             raise InvalidSetting(

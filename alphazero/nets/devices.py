@@ -17,6 +17,26 @@ if TYPE_CHECKING:
 DEVICES = "auto", "cpu", "cuda"
 """Where the networks of players compute: `auto` is a GPU if there is one."""
 
+INFERENCES = "auto", "torch", "openvino"
+"""The libraries that answer for networks on the processor: `auto` is the fastest of those installed, measured."""
+INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
+"""The environment variable that chooses one of them for this process and those that it starts."""
+
+
+def wanted_inference() -> str:
+    """One of INFERENCES, as the environment asks for; raises InvalidSetting."""
+    name = os.environ.get(INFERENCE_VARIABLE, "auto")
+    if name not in INFERENCES:
+        raise InvalidSetting(f"{INFERENCE_VARIABLE} must be one of {', '.join(INFERENCES)}, not {name!r:.100}")
+    return name
+
+
+def want_inference(name: str) -> None:
+    """Chooses the library for all networks that are loaded from now on; raises UnknownName."""
+    if name not in INFERENCES:
+        raise UnknownName("inference", name, INFERENCES)
+    os.environ[INFERENCE_VARIABLE] = name
+
 
 def choose_device(name: str) -> str:
     """`cpu` or `cuda`, as one of DEVICES means here; raises InputError."""

@@ -90,6 +90,13 @@ class NeuralNet(ABC):
     def use_device(self, name: str) -> None:  # noqa: B027
         """Moves the network to `cpu`, `cuda` or `cuda:1`. By default it stays on the processor."""
 
+    def use_inference(self, name: str) -> str:
+        """Chooses the library that answers on the processor, one of `devices.INFERENCES`; returns the one chosen.
+
+        Call it after `use_device`. By default nothing happens, and it is the network's own.
+        """
+        return "its own library"
+
     def use_threads(self, count: int) -> int:
         """Sets the number of processor threads for this thread's network calls; returns the number before.
 

@@ -44,6 +44,23 @@ class NetConfig:
         check_ranges(self, "net setting", **{name: (lowest.get(name, 1), 4096) for name in asdict(self)})
 
 
+def least_weights(settings: Mapping[str, Any]) -> int:
+    """The least number of weights of a network with these settings, on any board; 0 if they are of another network.
+
+    What a card announces can so be held against its file before anything is made.
+    """
+    try:
+        config = NetConfig(**settings)
+    except (TypeError, InvalidSetting):
+        return 0
+    if config.bottleneck:
+        block = 2 * config.channels * config.bottleneck + 18 * config.bottleneck**2
+    else:
+        block = 18 * config.channels**2
+    heads = config.head_channels * (2 * config.channels + config.value_hidden)
+    return config.blocks * block + heads + 2 * config.lines * config.line_length
+
+
 def convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
     """A convolution that keeps height and width, followed by a batch norm."""
     return nn.Sequential(nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from alphazero.errors import CheckpointError
 from alphazero.game import Game
 from alphazero.nets.any_module import check_module, choose_layout, count_flops, fold, forward, lay_out, works
 from alphazero.nets.devices import bf16_pays
+from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
 
@@ -26,6 +29,8 @@ CHUNK = 64
 """Positions per network call on a processor core, about: more do not fit its cache, fewer leave it idle."""
 GRAIN = 4
 """Calls are filled up to a multiple of this, so that the library's kernels meet few different shapes."""
+TURNS = 12
+"""Batches that each library answers before the faster one is chosen."""
 MASKED = -1e9
 """The logit of an illegal action."""
 
@@ -73,11 +78,14 @@ class TorchNet(NeuralNet):
             "flops_per_position": count_flops(module, self._example),
         }
         self.frozen: Any = None
+        self._openvino: OpenVinoInference | None = None
         self.freeze()
 
     def freeze(self) -> None:
         """Makes `evaluate` answer by the module's weights of now."""
-        frozen = lay_out(fold(copy.deepcopy(self.module).eval()), self.layout)
+        frozen = self.frozen_float()
+        if self._openvino is not None:
+            self._openvino.set_weights(frozen)
         if self.frozen is None:
             short = copy.deepcopy(frozen).to(torch.bfloat16) if bf16_pays(self.device) else None
             example = self._example.to(self.device, torch.bfloat16).contiguous(memory_format=self.layout)
@@ -94,6 +102,16 @@ class TorchNet(NeuralNet):
 
     @torch.inference_mode()
     def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._openvino is None:
+            logits, values = self._ask_torch(observations)
+        else:
+            logits, values = map(torch.from_numpy, self._openvino(observations))
+        mask = _tensor(legal_masks).to(self.device)
+        priors = torch.softmax(logits.masked_fill(~mask, MASKED), dim=1) * mask
+        return priors.cpu().numpy(), values.clamp(-1, 1).cpu().numpy()
+
+    def _ask_torch(self, observations: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Logits `float32[n, A]` and values `float32[n]`."""
         count = len(observations)
         parts = max(1, round(count / CHUNK)) if self.device.type == "cpu" else 1
         size = -(-count // (parts * GRAIN)) * GRAIN  # equal parts, since a small last one is slow for its size
@@ -103,17 +121,48 @@ class TorchNet(NeuralNet):
         planes[:count] = _tensor(observations).to(self.device)
         outputs = [forward(self.frozen, part) for part in planes.split(size)]
         logits = torch.cat([policy for policy, _ in outputs])[:count].float()
-        values = torch.cat([value for _, value in outputs])[:count].float().clamp(-1, 1)
-        mask = _tensor(legal_masks).to(self.device)
-        priors = torch.softmax(logits.masked_fill(~mask, MASKED), dim=1) * mask
-        return priors.cpu().numpy(), values.cpu().numpy()
+        return logits, torch.cat([value for _, value in outputs])[:count].float()
 
     # --- where it computes -------------------------------------------------------------------------------------------
 
     def use_device(self, name: str) -> None:
-        self.device, self.frozen = torch.device(name), None
+        self.device, self.frozen, self._openvino = torch.device(name), None, None
         self.module.to(self.device)
         self.freeze()
+
+    def use_inference(self, name: str) -> str:
+        self._openvino = None
+        if name == "torch" or self.device.type != "cpu":
+            return "torch"
+        try:
+            made = OpenVinoInference(self.frozen_float(), self._example, self.dtype == torch.bfloat16)
+        except CannotConvert:
+            if name == "openvino":
+                raise
+            return "torch"
+        if name == "openvino" or self._is_slower_than(made):
+            self._openvino = made
+        return "torch" if self._openvino is None else "openvino"
+
+    def frozen_float(self) -> nn.Module:
+        """The module as it plays, in float32: a copy with its batch norms folded into the convolutions."""
+        return lay_out(fold(copy.deepcopy(self.module).eval()), self.layout)
+
+    @torch.inference_mode()
+    def _is_slower_than(self, other: OpenVinoInference) -> bool:
+        """Torch answers a batch later than `other`, on one thread; each has the best of several turns."""
+        planes = np.repeat(self._example[:1].numpy(), CHUNK, axis=0)
+        times: dict[Any, float] = {}
+        before = self.use_threads(1)
+        try:
+            for _ in range(TURNS):
+                for ask in (self._ask_torch, other):
+                    begin = time.perf_counter()
+                    ask(planes)
+                    times[ask] = min(times.get(ask, math.inf), time.perf_counter() - begin)
+        finally:
+            self.use_threads(before)
+        return times[self._ask_torch] > times[other]
 
     def use_threads(self, count: int) -> int:
         before = torch.get_num_threads()

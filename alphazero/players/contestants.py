@@ -27,7 +27,7 @@ shell has removed them. It is split into words as a shell would, but no shell ru
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -36,7 +36,7 @@ from alphazero.errors import CheckpointError, InvalidSetting, NetError, UnknownN
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LoadedGame
-from alphazero.nets.devices import choose_device
+from alphazero.nets.devices import choose_device, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.contestant_text import (
@@ -67,6 +67,8 @@ RUNNING_CODE = "python", "gtp"
 """Contestants that run code which their text names."""
 PLAYING_ALONE = "human", "gtp"
 """Contestants that play one game at a time."""
+BYTES_PER_WEIGHT = 2
+"""The least that a weight takes in a file."""
 ADVICE = 400
 """Simulations of the search that gives a human hints if the opponent does not search."""
 HINT = "or a checkpoint file, a run folder, or folder:GENERATION"
@@ -311,11 +313,24 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
     path, card = _find_checkpoint(str(find_checkpoint(text, loaded)))
     if card["game"] != loaded.game.name:
         raise CheckpointError(f"{path} is a net for {card['game']}, not for {loaded.game.name}")
+    check_announced(path, card["net"], loaded)
     net = loaded.make_net(loaded.game, card["net"])
     net.load(path)
     net.use_device(choose_device(device))
+    net.use_inference(wanted_inference())
     net.card = {**net.card, **({"search": card["search"]} if "search" in card else {})}
     return net
+
+
+def check_announced(path: Path, sizes: Mapping[str, Any], loaded: LoadedGame) -> None:
+    """Raises CheckpointError if the game's network of these sizes could not come from the file, before it is made."""
+    from alphazero.nets.resnet import least_weights
+
+    own = loaded.game.loaded
+    if own is not None and loaded.make_net is not own.make_net:
+        return  # somebody's own network, to which the sizes mean what they like
+    if BYTES_PER_WEIGHT * least_weights(sizes) > path.stat().st_size:
+        raise CheckpointError(f"{path} is too small for the network that its card announces: use another checkpoint")
 
 
 def _search_settings(

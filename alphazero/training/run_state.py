@@ -17,8 +17,9 @@ import numpy as np
 from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
+from alphazero.nets.devices import INFERENCES, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_saved
-from alphazero.players.contestants import find_checkpoint
+from alphazero.players.contestants import check_announced, find_checkpoint
 from alphazero.settings import config_from_dict
 from alphazero.storage.checkpoint import read_card
 from alphazero.storage.files import read_npz, sha256_of, write_npz
@@ -33,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
 """The gate's figures of a net that had no gate to pass."""
+OLDER_INFERENCE = "torch"
+"""The library of runs that do not name one."""
 ORIGINS = ("started_from", "learned_from_games_of")
 """Where a card of generation 0 names the net that the run began with: its weights are that net's, or are not."""
 
@@ -43,7 +46,9 @@ def read_net_settings(name: str, loaded: LoadedGame, like: RunConfig) -> Any:
     card = read_card(path)
     if card.get("game") != loaded.game.name:
         raise CheckpointError(f"{path} plays {card.get('game')!r}, not {loaded.game.name!r}")
-    return config_from_dict(RunConfig, {"net": card.get("net")}, f"the card of {path}", like).net
+    net = config_from_dict(RunConfig, {"net": card.get("net")}, f"the card of {path}", like).net
+    check_announced(path, settings_by_name(net), loaded)
+    return net
 
 
 def check_growth(config: RunConfig, playing: Any) -> None:
@@ -58,6 +63,9 @@ def check_growth(config: RunConfig, playing: Any) -> None:
 def check_place(plan: RunPlan, path: Path, state: Mapping[str, Any]) -> None:
     """Raises RunFolderError if the run in `path` was begun with another seed, or on another number of devices."""
     devices = state.get("devices", plan.device_kinds)  # older runs do not tell
+    inference, wanted = state.get("inference", OLDER_INFERENCE), wanted_inference()
+    if inference in INFERENCES and wanted not in ("auto", inference):  # a network of another kind has its own
+        raise RunFolderError(f"{path} was begun with --inference {inference}: go on with the same, or with auto")
     if state["threads"] != plan.threads or state["seed"] != plan.seed:
         raise RunFolderError(
             f"{path} was begun with --threads {state['threads']} --seed {state['seed']}: go on with the same"
@@ -109,6 +117,12 @@ class RunState:
         self._playing = self._sizes_that_play(manifest)
         check_growth(plan.config, self._playing)
         self.kernels = Kernels(plan.loaded.game)
+        self.inference = wanted_inference()
+        """The library that answers for the networks: chosen when the run begins, and kept."""
+        if manifest:
+            self.inference = manifest.state.get("inference", OLDER_INFERENCE)
+        elif self.inference == "auto" and plan.deterministic:
+            self.inference = "torch"  # which one is faster depends on the clock
         self.net = self._make_net(plan.config.net)
         """The net that learns."""
         self.best = self._make_net(self._playing)
@@ -182,6 +196,7 @@ class RunState:
             "seed": self.plan.seed,
             "threads": self.plan.threads,
             "devices": self.plan.device_kinds,
+            "inference": self.inference,
             "slots": self.workers.num_slots,
             "replay": [number for number, _ in self.replay.generations],
         }
@@ -241,11 +256,12 @@ class RunState:
         net = self.plan.loaded.make_net(self.plan.loaded.game, settings_by_name(sizes))
         net.use_determinism(self.plan.deterministic)
         net.use_device(self.plan.device_kinds[0])
+        self.inference = net.use_inference(self.inference)
         return net
 
     def _make_workers(self, slots: int | None) -> Workers:
         return Workers(
-            self.plan, self.kernels, self.best, self._playing, slots,
+            self.plan, self.kernels, self.best, self._playing, self.inference, slots,
             lambda: self.checkpoint(self.best_generation), self._stop,
         )  # fmt: skip
 

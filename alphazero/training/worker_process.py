@@ -61,6 +61,8 @@ class WorkerSettings:
     learner: LearnerConfig
     device: str
     """Where its network is."""
+    inference: str
+    """As in `NeuralNet.use_inference`."""
     deterministic: bool
     """As in `NeuralNet.use_determinism`."""
     threads: int
@@ -335,4 +337,5 @@ def _make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tupl
     net = (settings.make_net or loaded.make_net)(loaded.game, net_settings)
     net.use_determinism(settings.deterministic)
     net.use_device(settings.device)
+    net.use_inference(settings.inference)
     return loaded, Kernels(loaded.game), net

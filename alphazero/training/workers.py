@@ -93,16 +93,18 @@ class Workers:
         kernels: Kernels,
         net: NeuralNet,
         sizes: Any,
+        inference: str,
         slots: int | None,
         weights: Callable[[], Path],
         stop: threading.Event,
     ):
-        """`net`, of `sizes`, plays on the first device; `weights()` is its checkpoint.
+        """`net`, of `sizes`, plays on the first device by the library `inference`; `weights()` is its checkpoint.
 
         `slots`: games at once for each worker of a run that goes on, where they were chosen by trying.
         """
         self._plan, self._kernels, self._net = plan, kernels, net
         self._sizes, self._slots, self._weights, self._stop = sizes, slots, weights, stop
+        self._inference = inference
         self._on_gpu = runs_on_cuda(kernels, net)
         self._leave: Callable[[], None] | None = None
         self._meeting: tempfile.TemporaryDirectory[str] | None = None
@@ -141,7 +143,7 @@ class Workers:
             trees = f"the GPU ({self._each * self._bytes_of_trees(self.num_slots) / 1e9:.1f} GB)"
         return (
             f"on {devices}: trees on {trees}, {self._total} x {self.num_slots:,} games at once; "
-            f"the network alone evaluates {self._network_rate:,.0f} positions/s"
+            f"the network alone evaluates {self._network_rate:,.0f} positions/s by {self._inference}"
         )
 
     def played(self) -> SelfPlayCounts:
@@ -255,7 +257,8 @@ class Workers:
         settings = WorkerSettings(
             load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(self._sizes),
             config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
-            device=plan.devices[number // self._each], deterministic=plan.deterministic, threads=plan.threads_each,
+            device=plan.devices[number // self._each], inference=self._inference, deterministic=plan.deterministic,
+            threads=plan.threads_each,
             cache_size=config.cache_size, num_slots=self.num_slots, seed=plan.seed, first_game=number,
             game_stride=self._total, value_targets=value_targets, make_net=make_net,
         )  # fmt: skip

@@ -1,6 +1,7 @@
 """Names on the command line and the players that they mean."""
 
 import dataclasses
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.game import registry
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
-from alphazero.players.contestants import PLAY, game_of, open_contestant, open_opponents, weights_of
+from alphazero.players.contestants import PLAY, game_of, load_net, open_contestant, open_opponents, weights_of
 from alphazero.players.human import HumanPlayer
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player
 from alphazero.search.mcts import SearchConfig
+from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
+from alphazero.training.run_state import read_net_settings
 
 TIC_TAC_TOE, CONNECT_4 = registry.load("tictactoe"), registry.load("connect4")
 
@@ -263,6 +266,22 @@ def test_a_generation_that_is_not_there_and_a_damaged_card(run, tmp_path):
     for ask in (open_player, game_of):
         with pytest.raises(CheckpointError):
             ask(str(file))
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"channels": 4096, "blocks": 4096}, {"channels": 4096, "bottleneck": 4096}, {"value_hidden": 4096}]
+)
+def test_a_card_that_announces_more_than_its_file_can_hold_is_refused_before_anything_is_made(sizes, tmp_path):
+    _, card = load_checkpoint(CONNECT_4.nets["best"])
+    path = tmp_path / "huge.safetensors"
+    save_checkpoint(path, {"weights": np.zeros(1000, np.float32)}, {**card, "net": card["net"] | sizes})
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match="is too small for the network that its card announces"):
+        load_net(str(path), CONNECT_4)
+    with pytest.raises(CheckpointError, match="is too small for the network that its card announces"):
+        read_net_settings(str(path), CONNECT_4, next(iter(CONNECT_4.presets().values())))
+    assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    tracemalloc.stop()
 
 
 def test_a_card_without_a_game_is_refused(run, tmp_path):

@@ -35,7 +35,7 @@ SEARCH = SearchConfig(num_simulations=6)
 def work(name: str = "MoveAgainGame") -> WorkerSettings:
     return WorkerSettings(
         load=functools.partial(registry.load, f"{FILE}:{name}"), net=NET, playing_net=NET, config=CONFIG, search=SEARCH,
-        replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", deterministic=False, threads=1,
+        replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", inference="torch", deterministic=False, threads=1,
         cache_size=1 << 10, num_slots=4, seed=7, first_game=1, game_stride=2,
     )  # fmt: skip
 

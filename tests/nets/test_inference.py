@@ -1,0 +1,233 @@
+"""The libraries that answer for a network: as exact, as repeatable, and chosen as asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import alphazero as az
+from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
+from alphazero.nets import inference_openvino
+from alphazero.nets.devices import INFERENCE_VARIABLE, want_inference, wanted_inference
+from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference
+from alphazero.nets.resnet import make_net
+from alphazero.nets.torch_net import TorchNet
+from games.connect4.game import Connect4
+from tests.nets.batches import random_batch
+
+try:
+    inference_openvino._openvino()
+except CannotConvert:
+    pytest.skip("OpenVINO is not installed", allow_module_level=True)
+
+TINY = {
+    "net": {"blocks": 1, "channels": 8},
+    "search": {"num_simulations": 8},
+    "self_play": {"games_per_generation": 16, "num_slots": 8},
+    "learner": {"batch_size": 32},
+    "gate": {"enabled": False},
+    "evaluation": {"opponents": ()},
+    "threads": 1,
+    "deterministic": True,
+    "progress": False,
+}
+
+
+def load_best() -> TorchNet:
+    """Connect Four's best net, answered for by OpenVINO."""
+    net = az.load_net("best", "connect4")
+    assert isinstance(net, TorchNet) and net.use_inference("openvino") == "openvino"
+    return net
+
+
+@pytest.fixture(scope="module")
+def shared() -> TorchNet:
+    """One for all tests that leave it as it is."""
+    return load_best()
+
+
+@pytest.fixture
+def best() -> TorchNet:
+    return load_best()
+
+
+def played_positions(count: int) -> az.Batch:
+    """Different positions of random games, as a network is asked about them."""
+    kernels, rng, found = az.Kernels(Connect4()), np.random.default_rng(5), dict[bytes, az.Position]()
+    while len(found) < count:
+        position = kernels.game.start()
+        while not position.terminal and len(found) < count:
+            found[position.state.tobytes()] = position
+            position = position.play(int(rng.choice(np.flatnonzero(position.legal_mask))))
+    states = np.stack([position.state for position in found.values()])
+    masks, _, _ = kernels.describe_all(states)
+    return az.Batch(kernels.observations(states), masks, masks.astype(np.float32), np.zeros(count, np.float32))
+
+
+@pytest.fixture
+def asks_for_openvino(monkeypatch):
+    monkeypatch.setenv(INFERENCE_VARIABLE, "openvino")
+
+
+def exact_answers(net: TorchNet, batch: az.Batch) -> tuple[np.ndarray, np.ndarray]:
+    """Priors and values in float32, by torch."""
+    with torch.no_grad():
+        logits, values = net.frozen_float()(torch.from_numpy(batch.observations))
+    priors = torch.softmax(logits.masked_fill(~torch.from_numpy(batch.legal_masks), -1e9), dim=1)
+    return priors.numpy(), values.numpy()
+
+
+def test_what_plays_is_close_to_float32(shared):
+    """bf16 keeps 8 bits: an error of 0.4% of a layer's numbers, a few percent at the end at most."""
+    batch = played_positions(1000)
+    exact, exact_values = exact_answers(shared, batch)
+    priors, values = shared.evaluate(batch.observations, batch.legal_masks)
+    prior_errors, value_errors = np.abs(priors - exact).max(axis=1), np.abs(values - exact_values)
+    assert prior_errors.mean() < 0.01 and prior_errors.max() < 0.1
+    assert value_errors.mean() < 0.01 and value_errors.max() < 0.1
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 31, 64, 100, 200])
+def test_float32_is_float32_in_batches_of_any_size(shared, count):
+    batch = random_batch(Connect4(), count, seed=count)
+    inference = OpenVinoInference(shared.frozen_float(), shared._example, bf16=False)
+    logits, values = inference(batch.observations)
+    with torch.no_grad():
+        expected, expected_values = shared.frozen_float()(torch.from_numpy(batch.observations))
+    np.testing.assert_allclose(logits, expected.numpy(), atol=1e-3, rtol=1e-4)
+    np.testing.assert_allclose(values, expected_values.numpy(), atol=1e-4)
+    assert logits.dtype == values.dtype == np.float32 and values.shape == (count,)
+
+
+def test_the_same_batch_has_the_same_answers_in_every_thread(shared):
+    batch = random_batch(Connect4(), 150, seed=1)
+    first = shared.evaluate(batch.observations, batch.legal_masks)
+    with ThreadPoolExecutor(4) as pool:
+        for answers in pool.map(lambda _: shared.evaluate(batch.observations, batch.legal_masks), range(12)):
+            for one, other in zip(first, answers, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_new_weights_answer_at_once(best):
+    batch = random_batch(Connect4(), 40, seed=2)
+    before, _ = best.evaluate(batch.observations, batch.legal_masks)
+    with torch.no_grad():
+        best.module.policy.weight.mul_(0.5)
+    best.freeze()
+    exact, _ = exact_answers(best, batch)
+    priors, _ = best.evaluate(batch.observations, batch.legal_masks)
+    assert np.abs(priors - exact).max() < 0.1 < np.abs(before - exact).max()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "conversions"),
+    [({"blocks": 2, "channels": 16}, 0), ({"blocks": 1, "channels": 16, "bottleneck": 8}, 0), ({"lines": 16}, 3)],
+)
+def test_networks_are_converted_once_unless_they_compute_their_filters(monkeypatch, sizes, conversions):
+    modules = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        net = make_net(Connect4(), sizes)
+        for parameter in net.module.parameters():
+            nn.init.normal_(parameter, 0, 0.1)
+        modules.append(net.frozen_float())
+    inference = OpenVinoInference(modules[0], net._example, bf16=False)
+    converted, convert = [], OpenVinoInference._convert
+    monkeypatch.setattr(OpenVinoInference, "_convert", lambda self, x: converted.append(x) or convert(self, x))
+    observations = random_batch(Connect4(), 20).observations
+    for module in modules:
+        inference.set_weights(module)
+        logits, values = inference(observations)
+        with torch.no_grad():
+            expected, expected_values = module(torch.from_numpy(observations))
+        np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
+        np.testing.assert_allclose(values, expected_values.numpy(), atol=1e-4)
+    assert len(converted) == conversions
+
+
+class Stranger(nn.Module):
+    """A module with an operation that OpenVINO does not know."""
+
+    def __init__(self):
+        super().__init__()
+        inputs = int(np.prod(Connect4().observation_shape))
+        self.policy, self.value = nn.Linear(inputs, 7), nn.Linear(inputs, 1)
+
+    def forward(self, observations):
+        x = observations.flatten(1)
+        x = torch.special.bessel_j0(x.float()).to(x.dtype)
+        return self.policy(x), torch.tanh(self.value(x))
+
+
+def test_a_module_that_cannot_be_converted_stays_with_torch():
+    net = TorchNet(Connect4(), Stranger())
+    assert net.use_inference("auto") == "torch"
+    with pytest.raises(CannotConvert, match="OpenVINO cannot convert Stranger: "):
+        net.use_inference("openvino")
+
+
+def test_without_the_library_torch_answers(best, monkeypatch):
+    def missing():
+        raise CannotConvert("OpenVINO is not installed: ...")
+
+    monkeypatch.setattr(inference_openvino, "_openvino", missing)
+    assert best.use_inference("auto") == "torch"
+    with pytest.raises(CannotConvert, match="not installed"):
+        best.use_inference("openvino")
+
+
+def test_nobody_is_told_what_is_converted():
+    """OpenVINO's own package for that is as if it were not installed."""
+    code = (
+        "from alphazero.nets.inference_openvino import _openvino\n_openvino()\n"
+        "from openvino.tools.ovc import convert_impl\nprint(convert_impl.tm.__name__)\nimport sys\n"
+        "print('openvino_telemetry' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert shown.stdout.split() == ["openvino.tools.ovc.telemetry_stub", "False"], shown.stderr
+
+
+@pytest.mark.parametrize(("slower", "chosen"), [(True, "openvino"), (False, "torch")])
+def test_the_faster_one_is_chosen(best, monkeypatch, slower, chosen):
+    monkeypatch.setattr(TorchNet, "_is_slower_than", lambda net, other: slower)
+    assert best.use_inference("auto") == chosen
+    assert best.use_inference("torch") == "torch"
+
+
+def test_the_choice_is_measured(shared):
+    assert not shared._is_slower_than(lambda observations: time.sleep(0.1))  # type: ignore[arg-type]
+    assert shared._is_slower_than(lambda observations: None)  # type: ignore[arg-type]
+
+
+def test_the_environment_and_the_option_choose(monkeypatch):
+    monkeypatch.setenv(INFERENCE_VARIABLE, "onnx")
+    with pytest.raises(InvalidSetting, match="ALPHAZERO_INFERENCE must be one of auto, torch, openvino, not 'onnx'"):
+        wanted_inference()
+    want_inference("openvino")
+    assert wanted_inference() == "openvino"
+    with pytest.raises(UnknownName, match="openvino"):
+        want_inference("openvinno")
+
+
+def test_a_resumed_run_equals_one_that_was_not_interrupted(tmp_path, asks_for_openvino):
+    whole = az.train("tictactoe", generations=2, folder=tmp_path / "whole", **TINY)
+    az.train("tictactoe", generations=1, folder=tmp_path / "parts", **TINY)
+    parts = az.train("tictactoe", generations=2, folder=tmp_path / "parts", resume=True, **TINY)
+    for name in ("generation_0002.safetensors", "replay_0002.npz"):
+        assert (whole.folder / name).read_bytes() == (parts.folder / name).read_bytes()
+
+
+def test_a_run_keeps_its_library(tmp_path, monkeypatch, asks_for_openvino):
+    az.train("tictactoe", generations=1, folder=tmp_path / "run", **TINY)
+    monkeypatch.setenv(INFERENCE_VARIABLE, "torch")
+    with pytest.raises(RunFolderError, match="was begun with --inference openvino: go on with the same, or with auto"):
+        az.train("tictactoe", generations=2, folder=tmp_path / "run", resume=True, **TINY)
+    monkeypatch.setenv(INFERENCE_VARIABLE, "auto")
+    az.train("tictactoe", generations=2, folder=tmp_path / "run", resume=True, **TINY)
