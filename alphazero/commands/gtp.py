@@ -7,6 +7,7 @@ alphazero gtp minimax:4 --game othello
 from __future__ import annotations
 
 import contextlib
+import io
 import queue
 import sys
 import threading
@@ -63,6 +64,9 @@ def main(argv: list[str]) -> None:
 def _lines_of(stream: TextIO) -> tuple[Iterator[str], Callable[[], bool]]:
     """An iterator over the lines, and a function that tells whether the next line, or the end, has arrived."""
     arrived: queue.Queue[str | None] = queue.Queue()
+
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")  # bytes that are no text must not end the thread that reads
 
     def read() -> None:
         for line in stream:

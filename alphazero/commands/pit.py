@@ -187,7 +187,7 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
     if config.save_games is not None:
         write_records(config.save_games, records_of(result, loaded.game, game_name, contestants, config.seed))
     if config.json is not None:
-        write_json(config.json, as_json(contestants, result, test, openings))
+        write_json(config.json, as_json(loaded.game.name, config.seed, contestants, result, test, openings))
 
 
 def replay(config: PitConfig, path: Path) -> None:

@@ -79,10 +79,16 @@ def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
 
 
 def as_json(
-    contestants: tuple[str, str], result: MatchResult, test: Sprt | None = None, openings: str = "random"
+    game_name: str,
+    seed: int,
+    contestants: tuple[str, str],
+    result: MatchResult,
+    test: Sprt | None = None,
+    openings: str = "random",
 ) -> dict[str, Any]:
-    """The result for `--json`."""
+    """The result for `--json`; the Elo difference is the first contestant's."""
     low, high = result.score_interval
+    elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
     sides = (
         (result.wins, result.losses, result.score, [low, high]),
         (result.losses, result.wins, 1 - result.score, [1 - high, 1 - low]),
@@ -103,7 +109,12 @@ def as_json(
                 contestants, sides, result.ms_per_move, strict=True
             )
         ],
+        "game": game_name,
+        "seed": seed,
         "games": result.num_games,
+        "elo_difference": elo,
+        "elo_interval": [elo_low, elo_high],
+        "forfeits": sum(map(bool, result.forfeits)),
         "distinct_games": result.distinct_games,
         "openings": openings,
         "opening_plies": result.opening_plies,

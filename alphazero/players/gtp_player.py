@@ -8,6 +8,7 @@ go on from them, the engine is sent the whole game again.
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import re
 import shlex
@@ -29,6 +30,8 @@ TIMEOUT = 60.0
 NEEDED = ("boardsize", "clear_board", "genmove", "play", "quit")
 MAX_LINE, MAX_LINES, MAX_ANSWER = 1 << 16, 1 << 14, 1 << 20
 """The longest line, in characters, and the longest answer, in lines and in characters, that an engine may give."""
+GAMES = "/usr/games"
+"""Where Debian puts engines, and where programs of root and of services do not look."""
 GRACE = 1.0
 """Seconds that an engine has to end by itself."""
 
@@ -49,7 +52,11 @@ class Engine:
         try:
             self._process = start_program(command, subprocess.PIPE)
         except (OSError, ValueError) as error:
-            raise EngineFault(f"cannot be started: {getattr(error, 'strerror', None) or error}") from error
+            reason = getattr(error, "strerror", None) or str(error)
+            beside = os.path.join(GAMES, command[0])
+            if isinstance(error, FileNotFoundError) and os.path.isfile(beside):
+                reason += f"; it is {beside}, in a folder that is not searched: name it in full"
+            raise EngineFault(f"cannot be started: {reason}") from error
         self._lines = Inbox()
         self._complaints: deque[str] = deque(maxlen=1)
         # the threads do not know this object, so that it can be collected while they wait

@@ -1,6 +1,7 @@
 """Our players as an engine: answers of the form and the sense that the Go Text Protocol asks for."""
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -237,6 +238,15 @@ def test_a_real_process_talks_over_pipes_and_keeps_its_output_clean(tmp_path):
     assert done.returncode == 0
     assert re.fullmatch(r"=1 [ABC][123]\n\n= \n\n\? unknown command\n\n=2 (\n.+){4}\n\n", done.stdout)
     assert done.stderr.strip() == "thinking"
+
+
+def test_bytes_that_are_no_text_are_an_unknown_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "alphazero.gtp", "random", "--game", "tictactoe"], cwd=ROOT, timeout=120,
+        input=b"\xff\xfe\n1 name\nquit\n", capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stderr == b""
+    assert re.fullmatch(rb"\? unknown command\n\n=1 .+\n\n= \n\n", done.stdout)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def test_a_match_is_reported_and_written(capsys, tmp_path):
     assert figure(report, "score").startswith(f"{first['score']:.1%} (95% interval ")
     low, high = first["score_interval"]
     assert low < first["score"] < high and second["score_interval"] == pytest.approx([1 - high, 1 - low])
-    assert figure(report, "Elo difference").startswith("-")
+    assert (written["game"], written["seed"], written["forfeits"]) == ("connect4", 3, 0)
+    elo, (low, high) = written["elo_difference"], written["elo_interval"]
+    assert figure(report, "Elo difference") == f"{elo:+.0f} ({low:+.0f} to {high:+.0f})" and low < elo < 0
     assert written["distinct_games"] == int(figure(report, "distinct games"))
     assert first["ms_per_move"] > 0 and second["ms_per_move"] > 0
 

@@ -19,6 +19,7 @@ from alphazero.game.gtp_words import default_words
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, words_of
 from alphazero.matches.arena import play_match
+from alphazero.players import gtp_player
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_contestant
 from alphazero.players.function_player import FunctionPlayer
@@ -170,6 +171,15 @@ def test_lines_that_nobody_takes_are_not_kept_for_ever():
     assert 1 << 20 < kept < 8 << 20
     inbox.take(1.0)
     assert inbox.put("x" * 1000)
+
+
+def test_an_engine_where_debian_puts_them_is_pointed_at(tmp_path, monkeypatch):
+    (tmp_path / "gtp-nobody").touch()
+    monkeypatch.setattr(gtp_player, "GAMES", str(tmp_path))
+    with pytest.raises(
+        InvalidSetting, match=f"No such file or directory; it is {tmp_path}/gtp-nobody, in a folder that"
+    ):
+        GtpPlayer(TIC_TAC_TOE.game, default_words(TIC_TAC_TOE.game), "gtp-nobody")
 
 
 def test_an_engine_that_has_crashed_is_started_again(tmp_path):
