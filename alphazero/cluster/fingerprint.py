@@ -1,0 +1,56 @@
+"""Which version of the framework and of a game a machine has: a hash of their source.
+
+Workers of other versions would play other games under the same numbers, so they are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Iterable
+from pathlib import Path
+
+from alphazero._version import __version__
+from alphazero.game import Game
+
+FRAMEWORK = Path(__file__).resolve().parents[1]
+
+
+@functools.cache
+def framework_fingerprint() -> str:
+    """Version and hash of every source file of the framework."""
+    return f"{__version__}-{_hash(sorted(FRAMEWORK.rglob('*.py')), FRAMEWORK)[:16]}"
+
+
+def game_fingerprint(game: Game) -> str:
+    """Hash of the game's sizes, its own attributes, and the source files beside the one that defines it.
+
+    Beside it lie its network and its value targets. A file that is no part of a package counts alone.
+    """
+    cls = type(getattr(game, "wrapped", game))  # the object behind an adapter
+    file = _file_of(cls)
+    sizes = [game.name, game.num_actions, game.state_words, game.max_plies, list(game.observation_shape), cls.__name__]
+    sources = []
+    if file is not None:
+        in_package = (file.parent / "__init__.py").exists()
+        sources = sorted(file.parent.glob("*.py")) if in_package else [file]
+    found = hashlib.sha256(repr(sizes).encode())
+    found.update(_hash(sources, file.parent if file else Path()).encode())
+    return found.hexdigest()[:16]
+
+
+def _file_of(cls: type) -> Path | None:
+    try:
+        return Path(inspect.getfile(cls)).resolve()
+    except (TypeError, OSError):  # of a notebook, or compiled
+        return None
+
+
+def _hash(files: Iterable[Path], root: Path) -> str:
+    found = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes()
+        found.update(f"{file.relative_to(root).as_posix()} {len(content)}\n".encode())
+        found.update(content)
+    return found.hexdigest()

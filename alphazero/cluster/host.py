@@ -1,0 +1,91 @@
+"""The body of an actor: it says which version it has, begins a player of games, and passes calls on to it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from alphazero.cluster.fingerprint import framework_fingerprint
+from alphazero.errors import InputError
+
+DONE, MISTAKE, BUG = "done", "mistake", "bug"
+
+
+class Guest(Protocol):
+    """The object that a host runs: it plays games."""
+
+    fingerprint: str
+    """The version of its game."""
+
+    def play(self, order: Any) -> bytes:
+        """Does what an order says; returns the games as bytes that can be checked."""
+
+    def take(self, generation: int, folder: Path) -> None:
+        """Gets new weights, a checkpoint in the folder."""
+
+
+class Parcel(NamedTuple):
+    """Files that all hosts get, by the object store: each machine fetches them once."""
+
+    generation: int
+    references: list[Any]
+    """One reference to `{name: bytes}`, in a list, so that nobody fetches it before it is needed."""
+
+
+class Host:
+    """An actor of Ray's. Every answer is a pair: its kind, and the answer or what went wrong."""
+
+    def hello(self) -> tuple[str, Any]:
+        """The version of the framework, and where this is."""
+        return DONE, {
+            "framework": framework_fingerprint(),
+            "python": sys.version.split()[0],
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+        }
+
+    def begin(self, maker: str, settings: Any) -> tuple[str, Any]:
+        """Makes the guest by the function `maker`, as `module:function`; answers with its fingerprint."""
+
+        def make() -> str:
+            module, _, name = maker.partition(":")
+            self._guest: Guest = getattr(importlib.import_module(module), name)(settings)
+            self._generation = -1
+            return self._guest.fingerprint
+
+        return _answer(make)
+
+    def play(self, order: Any, parcel: Parcel | None) -> tuple[str, Any]:
+        """Lets the guest play, by the weights of the parcel."""
+
+        def play() -> bytes:
+            if parcel is not None and parcel.generation != self._generation:
+                self._take(parcel)
+            return self._guest.play(order)
+
+        return _answer(play)
+
+    def _take(self, parcel: Parcel) -> None:
+        import ray
+
+        with tempfile.TemporaryDirectory(prefix="az-weights-") as folder:
+            for name, content in ray.get(parcel.references[0]).items():
+                (Path(folder) / Path(name).name).write_bytes(content)
+            self._guest.take(parcel.generation, Path(folder))
+        self._generation = parcel.generation
+
+
+def _answer(work: Callable[[], Any]) -> tuple[str, Any]:
+    try:
+        return DONE, work()
+    except InputError as error:
+        return MISTAKE, str(error)
+    except Exception:
+        return BUG, traceback.format_exc()

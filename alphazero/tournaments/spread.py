@@ -1,0 +1,165 @@
+"""A tournament's games on a cluster: each is a function of the seed and its number, wherever it is played."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from alphazero.cluster.connection import Cluster
+from alphazero.cluster.fingerprint import game_fingerprint
+from alphazero.cluster.pool import Pool, Seat
+from alphazero.errors import InputError, InvalidSetting, StorageError
+from alphazero.game.record import GameRecord, parse_record
+from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
+from alphazero.matches.arena import openings_of
+from alphazero.players.contestants import checkpoint_of
+from alphazero.progress import Progress
+from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
+from alphazero.tournaments.guest import GuestSettings, MatchOrder
+
+logger = logging.getLogger(__name__)
+
+GAMES_OF_ORDER = 16
+"""Games that a host plays side by side for one answer; games of a pair share their openings two by two."""
+MOST_BYTES = 1 << 24
+"""The most bytes of an answer."""
+PAUSE = 0.2
+
+
+class Spread:
+    """Plays games of one tournament on a cluster, round after round; made open, and to be closed."""
+
+    def __init__(self, cluster: Cluster, tournament: Tournament, loaded: LoadedGame):
+        if loaded.load_again is None:
+            raise InvalidSetting(
+                f"{loaded.name} is defined where other processes cannot import it, and {option('cluster')} needs one "
+                "that can be: put the game into a module"
+            )
+        self._work = _Matches(tournament, loaded)
+        self._pool = Pool(cluster, self._work)
+
+    def play(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
+        """Plays the missing games and keeps each as soon as it has arrived."""
+        work, total = self._work, sum(map(len, missing.values()))
+        work.add(folder, missing)
+        self._pool.start()
+        done = 0
+        with Progress(f"{len(work.tournament.contestants)} contestants") as progress:
+            while done < total:
+                self._pool.raise_error()
+                work.arrived.wait(PAUSE)
+                work.arrived.clear()
+                while work.records:
+                    records = work.records.popleft()
+                    folder.add(records)
+                    done += len(records)
+                note = f"{len(folder.records):,} of {folder.num_games:,} games on {self._pool.num_ready} workers"
+                progress.show(done / total, note)
+
+    def close(self) -> None:
+        """Ends all hosts; a second call does nothing."""
+        self._pool.close()
+
+
+class _Matches:
+    """The work of the pool: orders for games of pairs, and the records that come back."""
+
+    maker = "alphazero.tournaments.guest:MatchGuest"
+
+    def __init__(self, tournament: Tournament, loaded: LoadedGame):
+        self.tournament, self._loaded = tournament, loaded
+        self.fingerprint = game_fingerprint(loaded.game)
+        texts, files = dict(tournament.contestants), dict[str, str]()
+        self._content: dict[str, bytes] | None = {}
+        for i, (name, text) in enumerate(tournament.contestants.items()):
+            if (found := checkpoint_of(text, loaded)) is not None:
+                path, texts[name] = found
+                files[name] = f"{i}.safetensors"
+                self._content |= {files[name]: path.read_bytes(), f"{i}.json": path.with_suffix(".json").read_bytes()}
+        assert loaded.load_again is not None
+        self._settings = GuestSettings(
+            loaded.load_again, tournament.game, texts, files, tournament.seed, tournament.simulations, "cpu"
+        )
+        self._waiting: deque[MatchOrder] = deque()
+        self._under_way: dict[int, MatchOrder] = {}
+        self._orders = 0
+        self._lock = threading.Lock()
+        self.records: deque[list[GameRecord]] = deque()
+        """Games that have arrived."""
+        self.arrived = threading.Event()
+
+    def add(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
+        """More games to play."""
+        for pairing, numbers in missing.items():
+            target, seed = folder.targets[pairing], self.tournament.seed
+            found = openings_of(self._loaded.game, target, seed, folder.opening_plies, folder.balance)
+            openings = tuple(opening.actions for opening in found)
+            for start in range(0, len(numbers), GAMES_OF_ORDER):
+                games = tuple(numbers[start : start + GAMES_OF_ORDER])
+                with self._lock:
+                    self._orders += 1
+                    order = MatchOrder(self._orders, pairing.first, pairing.second, games, target, openings)
+                    self._waiting.append(order)
+
+    # --- as Work ------------------------------------------------------------------------------------------------------
+
+    def settings(self, seat: Seat) -> GuestSettings:
+        return replace(self._settings, device=seat.device)
+
+    def files(self) -> tuple[int, dict[str, bytes]] | None:
+        content, self._content = self._content, None
+        return (0, content) if content else None
+
+    def next_order(self, seat: Seat) -> MatchOrder | None:
+        with self._lock:
+            if not self._waiting:
+                return None
+            order = self._waiting.popleft()
+            self._under_way[order.number] = order
+            return order
+
+    def take(self, answers: Sequence[tuple[Seat, Any, bytes]]) -> list[Seat]:
+        refused = []
+        for seat, order, content in answers:
+            if self._under_way.pop(order.number, None) is None:
+                continue  # somebody else has played it
+            try:
+                records = self._read(content, order, f"an answer of {seat.name}")
+            except InputError as error:
+                logger.warning("%s", error)
+                refused.append(seat)
+                self._play_again(order)
+                continue
+            self.records.append(records)
+        self.arrived.set()
+        return refused
+
+    def lose(self, seat: Seat, orders: Sequence[Any]) -> None:
+        for order in orders:
+            if self._under_way.pop(order.number, None) is not None:
+                self._play_again(order)
+
+    def _play_again(self, order: MatchOrder) -> None:
+        with self._lock:
+            self._waiting.appendleft(order)
+
+    def _read(self, content: bytes, order: MatchOrder, where: str) -> list[GameRecord]:
+        """The records of an answer; raises InputError unless they are the games of the order, played by the rules."""
+        if len(content) > MOST_BYTES:
+            raise StorageError(f"{where}: it is too large")
+        records = [parse_record(line, where) for line in content.splitlines()]
+        pairing, tournament = Pairing(order.first, order.second), self.tournament
+        if [record.number for record in records] != list(order.games):
+            raise StorageError(f"{where}: these are not the games that it was asked for")
+        for record in records:
+            ours = record.game == tournament.game and record.seed == tournament.seed and record.result != "*"
+            if key_of(record)[0] != pairing or not ours:
+                raise StorageError(f"{where}: game {record.number} is no game of this tournament")
+            if not record.forfeit and not record.positions(self._loaded.game)[-1].terminal:
+                raise StorageError(f"{where}: game {record.number} is not over")
+        return records

@@ -1,0 +1,130 @@
+"""Games that have arrived and wait for their generation: on disk before they count, each taken once.
+
+    arrived_NNNNNNNNN.npz      chunks that came together, in the run folder; removed when their generation is committed
+
+A process that is killed loses none of them: the manifest of a generation names the arrivals that it took, and a resume
+goes on with the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from alphazero.errors import StorageError
+from alphazero.game import Game
+from alphazero.storage.files import atomic_write, read_bytes
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, join, pack, raw_bytes, unpack, without
+
+logger = logging.getLogger(__name__)
+
+MOST_GAMES = 1 << 20
+"""The most games in a file."""
+_NAME = re.compile(r"arrived_(\d{9,18})\.npz", re.ASCII)
+
+
+@dataclass
+class _Arrival:
+    number: int
+    chunk: Chunk
+
+
+class Inbox:
+    """The games that wait. One thread adds them, another takes them."""
+
+    def __init__(self, folder: RunFolder, game: Game):
+        self._folder, self._game = folder, game
+        self._lock = threading.Lock()
+        self._waiting: deque[_Arrival] = deque()
+        self._next = 0
+        self.taken: list[int] = []
+        """Arrivals whose games the generation in progress has taken, for its manifest."""
+        self.num_left_out = 0
+        """Games that were too old, since `count_left_out` was last asked."""
+
+    def restore(self, taken: Iterable[int]) -> int:
+        """Reads what waits in the folder, less what the newest generation has `taken`.
+
+        Returns the smallest number above those of all games there.
+        """
+        taken, past = set(taken), 0
+        self._next = max(taken, default=-1) + 1
+        for number in sorted(_numbers(self._folder.path)):
+            self._next = max(self._next, number + 1)
+            path = self._path(number)
+            if number in taken:
+                path.unlink(missing_ok=True)
+                continue
+            try:
+                most = raw_bytes(self._game, MOST_GAMES * self._game.max_plies, MOST_GAMES) + HEADER_BYTES
+                chunk = unpack(read_bytes(path, most), str(path), self._game, MOST_GAMES)
+            except StorageError as error:
+                logger.warning("%s; its games are left out", error)
+                path.unlink(missing_ok=True)
+                continue
+            past = max(past, int(chunk.games[:, 0].max(initial=-1)) + 1)
+            self._waiting.append(_Arrival(number, chunk))
+        if waiting := self.num_games:
+            logger.info("%s games that had arrived wait for the next generation", f"{waiting:,}")
+        return past
+
+    @property
+    def num_games(self) -> int:
+        """Games that wait."""
+        with self._lock:
+            return sum(arrival.chunk.num_games for arrival in self._waiting)
+
+    def add(self, chunks: list[Chunk]) -> None:
+        """Writes the chunks as one file; from then on their games count."""
+        chunks = [chunk for chunk in chunks if chunk.num_games]
+        if not chunks:
+            return
+        self._folder.check()
+        arrival = _Arrival(self._next, join(chunks))
+        atomic_write(self._path(arrival.number), pack(arrival.chunk))
+        with self._lock:
+            self._next += 1
+            self._waiting.append(arrival)
+
+    def leave_out(self, oldest: int) -> None:
+        """Drops the games in which weights of generations before `oldest` have played."""
+        with self._lock:
+            for arrival in self._waiting:
+                old = arrival.chunk.games[:, 2] < oldest
+                self.num_left_out += int(old.sum())
+                arrival.chunk = without(arrival.chunk, old)
+
+    def take(self, num_games: int) -> Chunk | None:
+        """The arrivals that came first, until they have so many games; None if none waits."""
+        found: list[Chunk] = []
+        with self._lock:
+            while self._waiting and sum(chunk.num_games for chunk in found) < num_games:
+                arrival = self._waiting.popleft()
+                self.taken.append(arrival.number)
+                found.append(arrival.chunk)
+        return join(found) if found else None
+
+    def count_left_out(self) -> int:
+        """Games that were too old since the last call."""
+        count, self.num_left_out = self.num_left_out, 0
+        return count
+
+    def committed(self) -> None:
+        """The generation is on disk: removes the files of what it took."""
+        for number in self.taken:
+            self._path(number).unlink(missing_ok=True)
+        self.taken = []
+
+    def _path(self, number: int) -> Path:
+        return self._folder.path / f"arrived_{number:09d}.npz"
+
+
+def _numbers(folder: Path) -> list[int]:
+    found = (_NAME.fullmatch(path.name) for path in folder.glob("arrived_*.npz"))
+    return [int(match[1]) for match in found if match]

@@ -1,0 +1,332 @@
+"""The workers of a run on a cluster: one `Worker` that stands for all hosts, however many there are at the time."""
+
+from __future__ import annotations
+
+import bisect
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.cluster.connection import Cluster
+from alphazero.cluster.fingerprint import game_fingerprint
+from alphazero.cluster.pool import Pool, Seat
+from alphazero.errors import StorageError
+from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import Trainer
+from alphazero.training.config import settings_by_name
+from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
+from alphazero.training.remote.inbox import Inbox
+from alphazero.training.remote.player import CARD, CHECKPOINT, Order
+from alphazero.training.replay_buffer import Samples
+from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts
+from alphazero.training.selfplay.worker import LEAST_GAMES
+from alphazero.training.worker_process import TrainingJob, WorkerSettings, check_sendable
+from alphazero.training.workers import RunPlan
+
+logger = logging.getLogger(__name__)
+
+MOST_AGE = 8
+"""Networks that may have taken over self-play since a game began; older games are left out."""
+ORDERS_PER_GENERATION = 8
+"""Orders of each host in a generation: fewer make messages rare, more let all hosts end together."""
+SECONDS_OF_ORDER = 2.0
+"""The longest order: after so long a worker tells what it has."""
+PAUSE = 0.1
+
+
+@dataclass
+class _Ledger:
+    """The numbers of games that a host was given, and that have not come back."""
+
+    granted: int = 0
+    ended: int = 0
+    numbers: set[int] = field(default_factory=set)
+    orders: int = 0
+    """Games that orders under way ask for."""
+
+
+class _Play:
+    """The work of the pool: orders for games, and the games that come back."""
+
+    maker = "alphazero.training.remote.player:RemotePlayer"
+
+    def __init__(
+        self, plan: RunPlan, settings: WorkerSettings, inbox: Inbox, playing: Callable[[], tuple[int, Path]],
+        versions: list[int], num_hosts: int,
+    ):  # fmt: skip
+        self._plan, self._settings, self.inbox, self._playing = plan, settings, inbox, playing
+        self.fingerprint = game_fingerprint(plan.loaded.game)
+        self.wanted = plan.config.self_play.games_per_generation
+        self._order_games = max(1, self.wanted // (ORDERS_PER_GENERATION * num_hosts))
+        self.versions = versions
+        """The generations whose networks took over self-play, in ascending order."""
+        self._ledgers: dict[int, _Ledger] = {}
+        self._orders = 0
+        self.next_game = 0
+        self.counts, self.cpu_seconds = SelfPlayCounts(), 0.0
+        self.bytes = self.positions = 0
+        """The counts of all chunks so far."""
+        self.shown: list[tuple[FinishedGame, int]] = []
+        self.wants_shown = True
+        self._sent: int | None = None
+        self.arrived = threading.Event()
+
+    # --- as Work ------------------------------------------------------------------------------------------------------
+
+    def settings(self, seat: Seat) -> WorkerSettings:
+        return replace(self._settings, device=seat.device)
+
+    def files(self) -> tuple[int, dict[str, bytes]] | None:
+        generation, path = self._playing()
+        if generation == self._sent:
+            return None
+        self._sent = generation
+        if not self.versions or generation > self.versions[-1]:
+            self.versions.append(generation)
+        weights = path.read_bytes(), path.with_suffix(".json").read_bytes()
+        return generation, dict(zip((CHECKPOINT, CARD), weights, strict=True))
+
+    def next_order(self, seat: Seat) -> Order | None:
+        if self.inbox.num_games >= self.wanted:  # the learner is behind: its next generation is complete
+            return None
+        ledger = self._ledgers.setdefault(seat.number, _Ledger())
+        slots = self._slots(seat)
+        # all slots, as many again if all their games end at once, and the games of orders under way
+        needed = 2 * slots + ledger.orders + self._order_games - (ledger.granted - ledger.ended)
+        ranges: tuple[tuple[int, int], ...] = ()
+        if needed > 0:
+            ranges = ((self.next_game, needed),)
+            ledger.numbers |= set(range(self.next_game, self.next_game + needed))
+            ledger.granted += needed
+            self.next_game += needed
+        ledger.orders += self._order_games
+        self._orders += 1
+        show, self.wants_shown = self.wants_shown, False
+        return Order(self._orders, ranges, self._order_games, SECONDS_OF_ORDER, show)
+
+    def _slots(self, seat: Seat) -> int:
+        return self._settings.num_slots * (2 if seat.device == "cuda" else 1)
+
+    def take(self, answers: Sequence[tuple[Seat, Order, bytes]]) -> list[Seat]:
+        game, refused, chunks = self._plan.loaded.game, [], []
+        for seat, order, content in answers:
+            ledger = self._ledgers[seat.number]
+            ledger.orders -= order.num_games
+            try:
+                chunk = unpack(content, f"a chunk of {seat.name}", game, len(ledger.numbers))
+                numbers = set(chunk.games[:, 0].tolist())
+                if not numbers <= ledger.numbers:
+                    raise StorageError(f"a chunk of {seat.name}: it holds games that nobody asked it for")
+                if len(content) > 1.1 * raw_bytes(game, len(chunk.samples), chunk.num_games) + HEADER_BYTES:
+                    raise StorageError(f"a chunk of {seat.name}: it is larger than its games")
+                if (chunk.games[:, 2] > self.versions[-1]).any():
+                    raise StorageError(f"a chunk of {seat.name}: it names weights that have never played")
+            except StorageError as error:
+                logger.warning("%s", error)
+                refused.append(seat)
+                continue
+            ledger.numbers -= numbers
+            ledger.ended += len(numbers)
+            self.counts += chunk.counts
+            self.cpu_seconds += chunk.cpu_milliseconds / 1000
+            self.bytes, self.positions = self.bytes + len(content), self.positions + len(chunk.samples)
+            self.shown = chunk.shown or self.shown
+            self.wants_shown |= order.show and not chunk.shown
+            chunks.append(chunk)
+        self.inbox.add(chunks)
+        self.arrived.set()
+        return refused
+
+    def lose(self, seat: Seat, orders: Sequence[Order]) -> None:
+        self._ledgers.pop(seat.number, None)
+        self.wants_shown |= any(order.show for order in orders)
+
+
+class ClusterWorker:
+    """A `Worker` that is all hosts of a cluster together."""
+
+    def __init__(self, play: _Play, pool: Pool, kernels: Kernels):
+        self._play, self._pool, self._kernels = play, pool, kernels
+        self.num_slots = 0
+        """The games in progress are elsewhere, and are not saved."""
+        self.began: float | None = None
+        """The end of the last call of `play`."""
+        self.counted, self._playing_now = SelfPlayCounts(), False
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time of all hosts."""
+        return self._play.cpu_seconds
+
+    def counts(self) -> SelfPlayCounts:
+        """As of the last call of `play`; while it plays, those of now. So games count that arrived in between."""
+        return self._play.counts if self._playing_now else self.counted
+
+    def play(self, num_games: int, stop: threading.Event | None = None, seconds: float = math.inf) -> Samples:
+        """Waits until so many games have arrived, and takes them; raises what has ended the pool."""
+        play, inbox, begin = self._play, self._play.inbox, time.monotonic()
+        self._pool.start()
+        self._playing_now = True
+        try:
+            inbox.leave_out(self._oldest())
+            while stop is None or not stop.is_set():
+                self._pool.raise_error()
+                enough = num_games if time.monotonic() - begin <= seconds else min(num_games, LEAST_GAMES)
+                if inbox.num_games >= enough:
+                    break
+                play.arrived.wait(PAUSE)
+                play.arrived.clear()
+                inbox.leave_out(self._oldest())
+            taken = inbox.take(num_games)
+            self.taken = taken or Chunk(self._nothing(), np.empty((0, 3), np.int64))
+            return self.taken.samples
+        finally:
+            self.counted, self.began, self._playing_now = play.counts, time.monotonic(), False
+            play.wants_shown = True
+
+    def _oldest(self) -> int:
+        """The oldest generation whose weights may have played in a game."""
+        versions = self._play.versions
+        return versions[-1 - MOST_AGE] if len(versions) > MOST_AGE else 0
+
+    def _nothing(self) -> Samples:
+        game = self._kernels.game
+        empty = np.empty(0, np.float32)
+        return Samples(
+            np.empty((0, game.state_words), np.uint64), np.empty((0, game.num_actions), np.float32), empty, empty
+        )
+
+    def finished_games(self) -> list[tuple[FinishedGame, int]]:
+        """As in Worker."""
+        return self._play.shown
+
+    def state(self) -> dict[str, np.ndarray]:
+        """No games in progress, and the number of the next one."""
+        arrays = SelfPlay.saved(self._kernels.game).items()
+        empty: dict[str, np.ndarray] = {
+            name: np.zeros([0 if size == "slots" else int(size) for size in array.shape], array.dtype)
+            for name, array in arrays
+        }
+        return empty | {"next_game": np.array(self._play.next_game, np.int64)}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Numbers games from there on; games in progress begin anew."""
+        self._play.next_game = max(self._play.next_game, int(state["next_game"]))
+
+    def begin_at(self, first_game: int) -> None:
+        """Numbers games from `first_game` on."""
+        self._play.next_game = max(self._play.next_game, first_game)
+
+    def forget(self) -> None:
+        """Does nothing: hosts clear their caches when they get new weights."""
+
+    def close(self) -> None:
+        """Ends all hosts."""
+        self._pool.close()
+
+    def ages(self) -> np.ndarray:
+        """For each game that `play` has taken, the networks that took over since its first weights: `int64[n]`."""
+        versions = self._play.versions
+        return np.array([len(versions) - bisect.bisect_right(versions, w) for w in self.taken.games[:, 2]], np.int64)
+
+
+class ClusterWorkers:
+    """As `alphazero.training.workers.Workers`, on a cluster; learning stays here, on one device."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        kernels: Kernels,
+        sizes: Any,
+        inference: str,
+        playing: Callable[[], tuple[int, Path]],
+        inbox: Inbox,
+        versions: list[int],
+    ):
+        """`playing()` is the generation that plays, and its checkpoint; `versions` are all that have played."""
+        assert plan.cluster is not None and plan.loaded.load_again is not None
+        self._plan, self._cluster = plan, plan.cluster
+        parts = plan.parts_to_send()
+        for part, name in zip(parts, ("net", "value target"), strict=True):
+            if part is not None:
+                check_sendable(part, name)
+        config = plan.config
+        num_hosts = expected_hosts(self._cluster)
+        self.host_slots = min(config.self_play.num_slots, max(1, config.self_play.games_per_generation // num_hosts))
+        settings = WorkerSettings(
+            load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(sizes),
+            config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
+            device="cpu", inference=inference, deterministic=False, threads=1, cache_size=config.cache_size,
+            num_slots=self.host_slots, seed=plan.seed, first_game=0, game_stride=1,
+            value_targets=parts[1], make_net=parts[0],
+        )  # fmt: skip
+        self.inbox = inbox
+        self._play = _Play(plan, settings, self.inbox, playing, versions, num_hosts)
+        self.pool = Pool(self._cluster, self._play)
+        self.worker = ClusterWorker(self._play, self.pool, kernels)
+        self.all = [self.worker]
+        self.num_slots = 0
+
+    def describe(self) -> str:
+        """The machines and the number of games at once, as a phrase."""
+        return f"on {self._cluster.describe()}: each worker plays {self.host_slots:,} games at once"
+
+    def played(self) -> SelfPlayCounts:
+        """Counts of all hosts together."""
+        return self.worker.counts()
+
+    def begin_counting(self) -> tuple[float, SelfPlayCounts]:
+        """The time and the counts from which a generation's games count: hosts play on while the network learns."""
+        return self.worker.began or time.monotonic(), self.worker.counted
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time of all hosts."""
+        return self.worker.cpu_seconds
+
+    def forget(self) -> None:
+        """Does nothing."""
+
+    def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
+        """Not known: the machines differ."""
+        return None
+
+    @property
+    def share_of_match(self) -> float:
+        """The share of self-play's speed that a match in this process has."""
+        return 1 / max(1, self.pool.num_ready)
+
+    def figures(self) -> dict[str, Any]:
+        """Figures of the games that the last call of `play` has taken."""
+        ages = self.worker.ages()
+        return {
+            "games": self.worker.taken.num_games,
+            "cluster_workers": self.pool.num_ready,
+            "workers_replaced": self.pool.num_replaced,
+            "games_waiting": self.inbox.num_games,
+            "games_left_out": self.inbox.count_left_out(),
+            "weights_age": round(float(ages.mean()), 3) if len(ages) else 0.0,
+            "oldest_weights_age": int(ages.max(initial=0)),
+            "bytes_per_position": round(self._play.bytes / max(1, self._play.positions), 1),
+        }
+
+    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
+        """Calls `learn_here`."""
+        return learn_here()
+
+    def close(self) -> None:
+        """Ends all hosts; a second call does nothing."""
+        self.pool.close()
+
+
+def expected_hosts(cluster: Cluster) -> int:
+    """The hosts that the cluster will have, by what is there now."""
+    there = sum(node.gpus or node.cpus for node in cluster.nodes())
+    return max(1, cluster.workers or there)

@@ -1,0 +1,170 @@
+"""Measures what the parts of a run on a cluster take, on this machine: the costs that the simulation starts from."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from alphazero.cluster.connection import Cluster, Node
+from alphazero.cluster.pool import Seat
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.nets.neural_net import Batch
+from alphazero.nets.resnet import NetConfig
+from alphazero.progress import Progress
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.config import RunConfig
+from alphazero.training.remote.chunk import pack, unpack, without
+from alphazero.training.remote.inbox import Inbox
+from alphazero.training.remote.player import CARD, CHECKPOINT, Order, RemotePlayer
+from alphazero.training.worker_process import WorkerSettings, make_net
+from benchmarks.scale.simulation import Costs
+
+SEED = 1
+REPEATS = 12
+SEATS = 256
+
+
+class Host:
+    """Answers at once with a chunk, as an actor: the time of a message without play."""
+
+    def answer(self, content: bytes) -> bytes:
+        return content
+
+
+def settings_of(config: RunConfig, game_name: str) -> WorkerSettings:
+    """The settings of a host of a run with two of them."""
+    loaded = registry.load(game_name)
+    assert loaded.load_again is not None
+    return WorkerSettings(
+        load=loaded.load_again, net=config.net_settings, playing_net=config.net_settings, config=config.self_play,
+        search=config.search, replay=config.replay, learner=config.learner, device="cpu", inference="torch",
+        deterministic=False, threads=1, cache_size=config.cache_size,
+        num_slots=min(config.self_play.num_slots, config.self_play.games_per_generation // 2), seed=SEED,
+        first_game=0, game_stride=1,
+    )  # fmt: skip
+
+
+def measure(game_name: str, config: RunConfig, seconds: float, cluster: Cluster | None) -> Costs:
+    """The costs of such a run; `seconds` is the time for each part. `cluster`, open, carries messages."""
+    settings = settings_of(config, game_name)
+    _, _, net = make_net(settings, settings.net)
+    with tempfile.TemporaryDirectory() as text, Progress("measuring") as progress:
+        folder = Path(text)
+        net.save(folder / CHECKPOINT, {"game": game_name, "net": config.net_settings})
+        weights = sum((folder / name).stat().st_size for name in (CHECKPOINT, CARD))
+        progress.show(0.1, "a host")
+        rate, plies, content = _play(settings, folder, seconds)
+        chunk = unpack(content, "a chunk", registry.load(game_name).game, 1 << 20)
+        positions = len(chunk.samples)
+        progress.show(0.5, "messages and files")
+        position, answer, write = _ingest(folder / "run", game_name, content)
+        message = _message(cluster, content) if cluster else 0.0
+        progress.show(0.8, "the learner")
+        update = _update(net, config, game_name)
+    look = _look()
+    return Costs(
+        rate, plies, len(content) / positions, message, answer, position, look, write, update,
+        _gate_seconds(config, rate, plies), weights,
+    )  # fmt: skip
+
+
+def _play(settings: WorkerSettings, folder: Path, seconds: float) -> tuple[float, float, bytes]:
+    """Positions a second of one host, plies of a game, and the last of its chunks."""
+    player = RemotePlayer(settings)
+    player.take(0, folder)
+    slots = settings.num_slots
+    first, content = 0, b""
+    game, counted, games, begin = settings.load().game, 0, 0, time.monotonic()
+    began = begin
+    while time.monotonic() - begin < 2 * seconds:  # the first half fills the slots with games of all lengths
+        answer = player.play(Order(first, ((first, 4 * slots),), slots, seconds / 2, False))
+        first += 4 * slots
+        chunk = unpack(answer, "a chunk", game, 1 << 20)
+        content = answer if chunk.num_games else content
+        if time.monotonic() - begin < seconds:
+            began = time.monotonic()
+        else:
+            counted, games = counted + chunk.counts.positions, games + chunk.counts.games
+    if games < slots:  # else the long ones have not ended
+        raise InvalidSetting(
+            f"only {games} games ended in {seconds:g} s, fewer than are played at once: raise --seconds"
+        )
+    return counted / (time.monotonic() - began), counted / games, content
+
+
+def _ingest(path: Path, game_name: str, content: bytes) -> tuple[float, float, float]:
+    """Seconds of the coach's thread for a position, an answer without positions, and a file."""
+    game = registry.load(game_name).game
+    with RunFolder.create(path, {}) as folder:
+        inbox = Inbox(folder, game)
+        chunk = unpack(content, "a chunk", game, 1 << 20)
+        one = without(chunk, np.arange(chunk.num_games) >= 1)
+        small = pack(one)
+        whole = _time(lambda: inbox.add([unpack(content, "a chunk", game, 1 << 20)]))
+        little = _time(lambda: inbox.add([unpack(small, "a chunk", game, 1 << 20)]))
+        answer = _time(lambda: unpack(small, "a chunk", game, 1 << 20))
+    position = max(0.0, whole - little) / max(1, len(chunk.samples) - len(one.samples))
+    return position, answer, max(0.0, little - answer)
+
+
+def _message(cluster: Cluster, content: bytes) -> float:
+    """Seconds from a call to its answer of that size: the time that Ray takes."""
+    (node, *_) = cluster.nodes()
+    actor = cluster.place(Host, node)
+    return _time(lambda: cluster.ray.get(actor.answer.remote(content)))
+
+
+def _look() -> float:
+    """Seconds of the pool's thread for each host that has nothing to say."""
+    seats = [
+        Seat(i, Node("n", "n", "n", 1, 0), "cpu", None, stage="ready", calls={object(): 0, object(): 0})
+        for i in range(SEATS)
+    ]
+
+    def look() -> list[object]:
+        found = {reference: seat for seat in seats for reference in seat.calls}
+        now = time.monotonic()
+        return [seat for seat in seats if len(seat.calls) < 2 or now - seat.since > 1e9] + list(found)
+
+    return _time(look) / SEATS
+
+
+def _update(net: Any, config: RunConfig, game_name: str) -> float:
+    """Seconds of one update on this machine's cores."""
+    game, size = registry.load(game_name).game, config.learner.batch_size
+    rng = np.random.default_rng(0)
+    planes = (rng.random((size, *game.observation_shape)) < 0.3).astype(np.float32)
+    masks = np.ones((size, game.num_actions), bool)
+    batch = Batch(planes, masks, masks.astype(np.float32) / game.num_actions, np.zeros(size, np.float32))
+    trainer = net.trainer(threads=1)
+    return _time(lambda: float(trainer.train_step(batch, 1e-3)["policy_loss"]))
+
+
+def _gate_seconds(config: RunConfig, rate: float, plies: float) -> float:
+    """The gate's match, by the rate of a host; a benchmark and files come on top, and are left out."""
+    simulations = config.gate.games * plies * config.gate.simulations if config.gate.enabled else 0.0
+    return simulations / (rate * config.search.num_simulations)
+
+
+def _time(work: Callable[[], object]) -> float:
+    """The median of some calls."""
+    work()
+    times = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return median(times)
+
+
+def default_config(game_name: str) -> RunConfig:
+    """The game's quick preset with a network of 5 blocks and 64 channels."""
+    return replace(registry.load(game_name).presets()["quick"], net=NetConfig(blocks=5, channels=64))

@@ -1,0 +1,131 @@
+"""A cluster in this process, whose hosts are threads: they can be slow, silent, of another version, or die."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+from alphazero.cluster.connection import Cluster, Node
+
+
+class RayError(Exception):
+    """As in ray.exceptions."""
+
+
+class ActorDiedError(RayError):
+    """As in ray.exceptions."""
+
+
+class FakeActor:
+    """The methods of a body, one call after another on a thread."""
+
+    def __init__(self, body: Any, before: Callable[[str, int], None] = lambda name, call: None):
+        """`before(name, call)` is called before each call of a method; what it raises ends the actor."""
+        self._body, self._before = body, before
+        self._calls: queue.Queue[tuple[Future, str, tuple]] = queue.Queue()
+        self._dead = threading.Event()
+        self._count = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def __getattr__(self, name: str) -> Any:
+        def remote(*arguments: Any) -> Future:
+            future: Future = Future()
+            self._calls.put((future, name, arguments))
+            if self._dead.is_set():
+                self._fail_all()
+            return future
+
+        return SimpleNamespace(remote=remote)
+
+    def die(self) -> None:
+        self._dead.set()
+        self._fail_all()
+
+    def _fail_all(self) -> None:
+        while not self._calls.empty():
+            future = self._calls.get_nowait()[0]
+            if not future.done():
+                future.set_exception(ActorDiedError("The actor died unexpectedly"))
+
+    def _serve(self) -> None:
+        while not self._dead.is_set():
+            try:
+                future, name, arguments = self._calls.get(timeout=0.01)
+            except queue.Empty:
+                continue
+            try:
+                self._before(name, self._count)
+                self._count += 1
+                answer = getattr(self._body, name)(*arguments)
+                if self._dead.is_set():
+                    raise ActorDiedError("The actor died unexpectedly")
+                future.set_result(answer)
+            except RayError as error:
+                self._dead.set()
+                future.set_exception(error)
+                self._fail_all()
+            except Exception as error:  # a body's own
+                future.set_exception(RayError(repr(error)))
+
+
+class FakeRay:
+    """The functions of Ray's that a pool calls."""
+
+    exceptions = SimpleNamespace(RayError=RayError)
+
+    def put(self, value: Any) -> Future:
+        future: Future = Future()
+        future.set_result(value)
+        return future
+
+    def get(self, future: Future) -> Any:
+        return future.result(timeout=0)
+
+    def kill(self, actor: FakeActor, no_restart: bool) -> None:
+        assert no_restart
+        actor.die()
+
+    def wait(
+        self, futures: Sequence[Future], num_returns: int, timeout: float, fetch_local: bool
+    ) -> tuple[list[Future], list[Future]]:
+        end = time.monotonic() + timeout
+        while True:
+            done = [future for future in futures if future.done()]
+            if len(done) >= num_returns or time.monotonic() >= end:
+                return done[:num_returns], [future for future in futures if future not in done[:num_returns]]
+            time.sleep(0.002)
+
+
+class FakeCluster(Cluster):
+    """Machines that come and go, and hosts on them."""
+
+    def __init__(self, nodes: Sequence[Node], workers: int | None = None):
+        super().__init__("local", workers, threads=1)
+        self.there = list(nodes)
+        self.ray = FakeRay()
+        self.actors: list[tuple[Node, FakeActor]] = []
+        self.behave: Callable[[int, str, int], None] = lambda actor, name, call: None
+        """Called with the number of an actor, a method and the number of the call, before each call."""
+        self.bodies: Callable[[type, int], Any] = lambda body, number: body()
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def nodes(self) -> list[Node]:
+        return list(self.there)
+
+    def place(self, body: type, node: Node) -> Any:
+        number = len(self.actors)
+        actor = FakeActor(self.bodies(body, number), lambda name, call: self.behave(number, name, call))
+        self.actors.append((node, actor))
+        return actor
+
+
+def machine(name: str, cpus: int = 1, gpus: int = 0) -> Node:
+    return Node(name, name, "127.0.0.1", cpus, gpus)

@@ -1,0 +1,164 @@
+"""D1: workers are killed, machines go and come: the run ends right, and each game counts once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.cluster.connection import Cluster
+from alphazero.cluster.pool import Pool
+from alphazero.game import registry
+from alphazero.training.coach import Coach
+from alphazero.training.config import EvaluationConfig, RunConfig
+from alphazero.training.run import TrainedRun, train
+from tests.cluster.conftest import NODE, needs_ray
+from tests.training.test_coach import TINY
+
+pytestmark = [needs_ray, pytest.mark.filterwarnings("default")]
+GAME = registry.load("tictactoe")
+CONFIG = replace(
+    TINY,
+    self_play=replace(TINY.self_play, games_per_generation=48, num_slots=8),
+    replay=replace(TINY.replay, window_start=1000, window_max=1000),  # so that all games stay to be counted
+    evaluation=EvaluationConfig(opponents=()),
+)
+
+
+def play(
+    folder: Path, address: str, generations: int, on_start: Callable[[Coach], None] = lambda coach: None,
+    config: RunConfig = CONFIG, resume: bool = False,
+) -> TrainedRun:  # fmt: skip
+    return train(
+        GAME, replace(config, generations=generations), folder, threads=1, seed=3, cluster=Cluster(address),
+        on_start=on_start, resume=resume,
+    )  # fmt: skip
+
+
+def games_of(folder: Path) -> list[int]:
+    """The numbers of all games of a run, which are checked against its figures and its samples."""
+    numbers: list[int] = []
+    for row in TrainedRun(GAME, folder).metrics:
+        with np.load(folder / f"played_{row['generation']:04d}.npz", allow_pickle=False) as file:
+            games = file["games"]
+        with np.load(folder / f"replay_{row['generation']:04d}.npz", allow_pickle=False) as file:
+            assert len(file["values"]) == games[:, 1].sum() == row["positions"]
+        assert len(games) == row["games"] >= CONFIG.self_play.games_per_generation
+        numbers += games[:, 0].tolist()
+    return numbers
+
+
+def assert_each_game_counts_once(folder: Path, generations: int) -> None:
+    numbers = games_of(folder)
+    assert len(numbers) == len(set(numbers)) >= generations * CONFIG.self_play.games_per_generation
+    assert not TrainedRun(GAME, folder).stopped and TrainedRun(GAME, folder).generation == generations
+
+
+@contextmanager
+def meanwhile(act: Callable[[threading.Event], None]) -> Iterator[None]:
+    """`act` runs on a thread until the block ends."""
+    over = threading.Event()
+    thread = threading.Thread(target=act, args=(over,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def pool_of(coach: Coach) -> Pool:
+    return coach.state.workers.pool
+
+
+def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(ray_cluster, tmp_path: Path):
+    """The run goes on without the cluster, and then with it again."""
+    killed: list[int] = []
+
+    def kill_one(coach: Coach) -> None:
+        def act() -> None:
+            pool = pool_of(coach)
+            while not (ready := [seat for seat in pool.seats if seat.stage == "ready"]):
+                time.sleep(0.05)
+            os.kill(ready[0].pid, signal.SIGKILL)
+            killed.append(ready[0].pid)
+            while pool.num_replaced == 0:
+                time.sleep(0.05)
+
+        threading.Thread(target=act, daemon=True).start()
+
+    folder = tmp_path / "run"
+    # one worker: the run cannot end before another one has taken its place
+    cluster = Cluster(ray_cluster.address, workers=1)
+    train(GAME, replace(CONFIG, generations=4), folder, threads=1, seed=3, cluster=cluster, on_start=kill_one)
+    assert_each_game_counts_once(folder, 4)
+    rows = TrainedRun(GAME, folder).metrics
+    assert killed and max(row["workers_replaced"] for row in rows) == 1
+    assert {row["bytes_per_position"] < 100 for row in rows} == {True}
+
+    train(GAME, replace(CONFIG, generations=5), folder, threads=1, seed=3, resume=True)
+    run = play(folder, ray_cluster.address, 6, resume=True)
+    assert [row["generation"] for row in run.metrics] == list(range(1, 7))
+    numbers = [
+        number
+        for generation in (1, 2, 3, 4, 6)
+        for number in np.load(folder / f"played_{generation:04d}.npz")["games"][:, 0].tolist()
+    ]
+    assert len(numbers) == len(set(numbers))
+
+
+def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(ray_cluster, tmp_path: Path):
+    seen: list[int] = []
+
+    def come_and_go(coach: Coach) -> None:
+        def act() -> None:
+            pool = pool_of(coach)
+            node = ray_cluster.add_node(num_cpus=1, **NODE)
+            while pool.num_ready < 3:
+                time.sleep(0.05)
+            seen.append(pool.num_ready)
+            ray_cluster.remove_node(node, allow_graceful=False)
+            while pool.num_replaced == 0:
+                time.sleep(0.05)
+            seen.append(pool.num_ready)
+            coach.stop.set()
+
+        threading.Thread(target=act, daemon=True).start()
+
+    folder = tmp_path / "run"
+    run = play(folder, ray_cluster.address, 100_000, come_and_go)
+    assert run.stopped and seen[0] == 3 and seen[1] <= 2
+    numbers = games_of(folder)
+    assert len(numbers) == len(set(numbers)) > 0
+
+
+@pytest.mark.slow
+def test_workers_killed_every_ten_seconds_for_two_minutes(ray_cluster, tmp_path: Path):
+    begin, folder = time.monotonic(), tmp_path / "run"
+    coaches: list[Coach] = []
+    killed: list[int] = []
+
+    def kill(over: threading.Event) -> None:
+        while not over.wait(10.0):
+            ready = [seat for seat in pool_of(coaches[0]).seats if seat.stage == "ready"] if coaches else []
+            if ready:
+                os.kill(ready[len(killed) % len(ready)].pid, signal.SIGKILL)
+                killed.append(ready[0].pid)
+            if time.monotonic() - begin > 120.0:
+                coaches[0].stop.set()
+
+    with meanwhile(kill):
+        run = play(folder, ray_cluster.address, 1_000_000, coaches.append)
+    assert run.stopped and len(killed) >= 3
+    run = play(folder, ray_cluster.address, run.generation + 1, resume=True)
+    assert_each_game_counts_once(folder, run.generation)
+    print(json.dumps({"killed": len(killed), "generations": run.generation, "games": len(games_of(folder))}))

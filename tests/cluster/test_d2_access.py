@@ -1,0 +1,104 @@
+"""D2: without Ray, and with a wrong token: one sentence, and no run is left behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alphazero.cluster import connection
+from alphazero.cluster.connection import Cluster
+from alphazero.errors import InputError, InvalidSetting
+from tests.cluster.conftest import ENVIRONMENT, needs_ray
+from tests.program import ROOT
+
+
+def without_ray(name: str, *arguments: object) -> object:
+    return None if name == "ray" else FIND_SPEC(name, *arguments)  # type: ignore[arg-type]
+
+
+FIND_SPEC = importlib.util.find_spec
+
+
+def test_without_ray_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connection.importlib.util, "find_spec", without_ray)
+    with pytest.raises(InvalidSetting, match=r"cluster needs Ray, which is not installed: install it by `pip install"):
+        Cluster("auto").open()
+
+
+@pytest.mark.parametrize("address", ["", "here", "host", "host:", "host:port", "http://a:1", "a:1;b", "a b:1"])
+def test_addresses_that_mean_nothing_are_refused(address: str):
+    with pytest.raises(InvalidSetting, match="takes auto, local or HOST:PORT"):
+        Cluster(address)
+
+
+@pytest.mark.parametrize("address", ["auto", "local", "127.0.0.1:6379", "head.lab:6379", "[::1]:6379"])
+def test_addresses_are_taken(address: str):
+    assert Cluster(address).address == address
+
+
+def test_rays_client_is_refused():
+    with pytest.raises(InvalidSetting, match=r"join this machine to the cluster by `ray start"):
+        Cluster("ray://head:10001")
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1 << 17, 1.5])
+def test_numbers_of_workers_that_cannot_be_are_refused(workers):
+    with pytest.raises(InvalidSetting, match="cluster_workers must"):
+        Cluster("auto", workers)
+
+
+@needs_ray
+def test_a_cluster_without_authentication_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(InvalidSetting, match="whoever reaches the cluster's ports could run code"):
+        Cluster("local").open()
+
+
+def test_versions_that_know_no_token_are_refused():
+    with pytest.raises(InvalidSetting, match="update it to 2.52"):
+        connection._check_version("2.51.1")
+    connection._check_version("2.52.0")
+    connection._check_version("3.0.0rc1")
+
+
+def test_an_old_address_file_means_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    (tmp_path / "ray_current_cluster").write_text("127.0.0.1:1")
+    assert connection._find_address() is None
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    assert connection._find_address() == "head:6379"
+
+
+def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RAY_AUTH_MODE", "k8s")
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    with connection._set({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "x"}):
+        assert os.environ["RAY_AUTH_TOKEN"] == "x"
+    assert os.environ["RAY_AUTH_MODE"] == "k8s" and "RAY_AUTH_TOKEN" not in os.environ
+
+
+@needs_ray
+@pytest.mark.slow  # Ray tries a token that is refused for a minute
+@pytest.mark.filterwarnings("default")
+def test_a_wrong_token_is_one_sentence_and_leaves_no_run(ray_cluster, tmp_path: Path):
+    environment = os.environ | ENVIRONMENT | {"RAY_AUTH_TOKEN": "6" * 64, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "main.py"), "--game", "tictactoe", "--run", str(tmp_path / "run"), "--cluster",
+         ray_cluster.address],
+        env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "does not take our token: set RAY_AUTH_TOKEN" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@needs_ray
+def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path: Path):
+    with pytest.raises(InputError, match="cannot be reached"):
+        connection.Cluster("127.0.0.1:1").open()

@@ -1,0 +1,61 @@
+"""The cluster files under examples/ are what Ray and Kubernetes take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.conftest import needs_ray
+from tests.program import ROOT
+
+FOLDER = ROOT / "examples" / "cluster"
+
+
+def read(name: str) -> dict[str, Any]:
+    found = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+@needs_ray
+def test_the_file_of_ray_up_fits_rays_own_schema():
+    import jsonschema
+    import ray
+
+    schema = json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(read("ray_up.yaml"), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**read("ray_up.yaml"), "head_ipp": "10.0.0.10"}, schema)
+
+
+def test_the_file_of_ray_up_starts_ray_with_a_token_on_one_address_and_without_a_dashboard():
+    config = read("ray_up.yaml")
+    starts = [
+        line for name in ("head", "worker") for line in config[f"{name}_start_ray_commands"] if "ray start" in line
+    ]
+    assert len(starts) == 2 and all("RAY_AUTH_MODE=token" in line for line in starts)
+    assert f"--node-ip-address={config['provider']['head_ip']}" in starts[0]
+    assert "--include-dashboard=false" in starts[0] and "--address=$RAY_HEAD_IP:6379" in starts[1]
+    assert config["max_workers"] == len(config["provider"]["worker_ips"])
+
+
+def test_the_manifest_of_kuberay_is_whole():
+    manifest = read("kuberay.yaml")
+    assert (manifest["apiVersion"], manifest["kind"]) == ("ray.io/v1", "RayCluster")
+    head, (players,) = manifest["spec"]["headGroupSpec"], manifest["spec"]["workerGroupSpecs"]
+    assert set(head) <= {"rayStartParams", "template", "serviceType", "headService"}
+    assert players["minReplicas"] <= players["replicas"] <= players["maxReplicas"]
+    assert head["rayStartParams"]["include-dashboard"] == "false"
+    for group in (head, players):
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values()), "KubeRay takes texts alone"
+        (container,) = group["template"]["spec"]["containers"]
+        variables = {variable["name"]: variable for variable in container["env"]}
+        assert variables["RAY_AUTH_MODE"]["value"] == "token"
+        assert variables["RAY_AUTH_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == "auth_token"
+        assert container["resources"]["limits"] == container["resources"]["requests"]
+    mounts = {mount["name"] for mount in head["template"]["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in head["template"]["spec"]["volumes"]}

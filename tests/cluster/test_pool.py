@@ -1,0 +1,228 @@
+"""Hosts that die, are silent, slow, late or of another version, on a cluster in this process; the games are exact."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alphazero.cluster import pool as pool_module
+from alphazero.cluster.connection import ClusterError
+from alphazero.cluster.host import DONE, Host
+from alphazero.cluster.pool import Pool
+from alphazero.game import registry
+from alphazero.game.record import GameRecord
+from alphazero.tournaments.guest import MatchGuest
+from alphazero.tournaments.tournament import make_tournament, play_tournament
+from tests.cluster.fake import ActorDiedError, FakeCluster, machine
+
+GAME = registry.load("tictactoe")
+CONTESTANTS = ("random", "greedy", "minimax:2")
+GAMES = 40
+
+
+def play(folder: Path, cluster: FakeCluster | None = None, games: int = GAMES) -> list[GameRecord]:
+    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, games, None, seed=5, adaptive=False)
+    return play_tournament(folder, tournament, GAME, threads=1, device="cpu", cluster=cluster)  # type: ignore[arg-type]
+
+
+def told(records: Sequence[GameRecord]) -> list[dict[str, Any]]:
+    """The games in the order of pairs and numbers, without the time that they took."""
+    games = [{name: value for name, value in asdict(record).items() if name != "seconds"} for record in records]
+    return sorted(games, key=lambda game: (sorted(game["contestants"]), game["number"]))
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return told(play(tmp_path_factory.mktemp("alone") / "t"))
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "SECONDS_BETWEEN_LOOKS", 0.02)
+
+
+def test_a_tournament_on_a_cluster_has_the_same_games(tmp_path: Path, alone: list[dict[str, Any]]):
+    cluster = FakeCluster([machine("a", 2), machine("b")])
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert {node.identity for node, _ in cluster.actors} == {"a", "b"} and len(cluster.actors) == 3
+
+
+def test_a_tournament_that_was_stopped_goes_on_with_and_without_a_cluster(tmp_path: Path, alone: list[dict[str, Any]]):
+    play(tmp_path / "t", FakeCluster([machine("a")]), games=8)
+    play(tmp_path / "t", games=20)
+    assert told(play(tmp_path / "t", FakeCluster([machine("a")]))) == alone
+
+
+def test_hosts_that_die_are_replaced_and_their_games_played_again(tmp_path: Path, alone: list[dict[str, Any]], caplog):
+    cluster = FakeCluster([machine("a", 2)])
+
+    def die_at_the_second_answer(actor: int, name: str, call: int) -> None:
+        if name == "play" and call == 3 and actor < 4:
+            raise ActorDiedError("The actor died unexpectedly")
+
+    cluster.behave = die_at_the_second_answer
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert len(cluster.actors) >= 4 and caplog.text.count("its process has died") >= 2
+
+
+def test_a_silent_host_is_given_up_and_its_late_answer_is_not_heard(
+    tmp_path: Path, alone: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, caplog
+):
+    """As behind a network that is cut."""
+    cluster, late = FakeCluster([machine("a")]), threading.Event()
+    end_silent_ones = Pool._end_silent_ones
+
+    def later(pool: Pool) -> None:
+        for seat in pool.seats:
+            if seat.number == 1 and seat.stage == "ready":
+                seat.since -= pool_module.PATIENCE
+        end_silent_ones(pool)
+
+    monkeypatch.setattr(Pool, "_end_silent_ones", later)
+
+    def wait(actor: int, name: str, call: int) -> None:
+        if actor == 0 and name == "play":
+            late.wait(60)
+
+    cluster.behave = wait
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert len(cluster.actors) == 2 and "has said nothing" in caplog.text
+    late.set()
+
+
+def test_a_slow_host_keeps_nobody_waiting(tmp_path: Path, alone: list[dict[str, Any]]):
+    played: dict[int, int] = {0: 0, 1: 0}
+    cluster = FakeCluster([machine("a"), machine("b")])
+
+    def count(actor: int, name: str, call: int) -> None:
+        if name == "play":
+            played[actor] += 1
+            time.sleep(0.5 if actor == 0 else 0.01)
+
+    cluster.behave = count
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert played[1] > played[0]
+
+
+def test_a_machine_that_joins_late_is_used_and_one_that_goes_is_not_asked(tmp_path: Path, alone: list[dict[str, Any]]):
+    cluster = FakeCluster([machine("a")])
+
+    def swap(actor: int, name: str, call: int) -> None:
+        if actor == 0 and name == "play":
+            cluster.there = [machine("b")]
+            time.sleep(0.2)
+
+    cluster.behave = swap
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert [node.identity for node, _ in cluster.actors] == ["a", "b"]
+
+
+class OtherFramework(Host):
+    def hello(self) -> tuple[str, Any]:
+        return DONE, {**super().hello()[1], "framework": "0.0.1-0123456789abcdef"}
+
+
+class OtherGame(Host):
+    def begin(self, maker: str, settings: Any) -> tuple[str, Any]:
+        kind, _ = super().begin(maker, settings)
+        return kind, "another"
+
+
+class Forger(Host):
+    """Answers with other games than it was asked for."""
+
+    def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+        return super().play(order._replace(games=tuple(game + 2 for game in order.games)), parcel)
+
+
+class Loser(Host):
+    """Answers with a result that the moves do not have."""
+
+    def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+        kind, content = super().play(order, parcel)
+        lines = [json.loads(line) for line in content.splitlines()]
+        lines[0]["moves"] = lines[0]["moves"][:-1]
+        return kind, "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
+class Scribbler(Host):
+    def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+        return DONE, b"\x80\x04nonsense\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (OtherFramework, "another version of alphazero (0.0.1-0123456789abcdef"),
+        (OtherGame, "another version of the game (another"),
+        (Forger, "not the games that it was asked for"),
+        (Loser, "is not over"),
+        (Scribbler, "what it sent does not fit"),
+    ],
+)
+def test_a_host_that_differs_is_refused_and_the_others_play_its_games(
+    tmp_path: Path, alone: list[dict[str, Any]], caplog, body: type, reason: str
+):
+    cluster = FakeCluster([machine("a"), machine("b")])
+    cluster.bodies = lambda usual, number: (body if number == 0 else usual)()
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert reason in caplog.text and "machine a (127.0.0.1) is left out" in caplog.text
+    assert [node.identity for node, _ in cluster.actors].count("a") == 1
+
+
+def test_if_all_machines_are_refused_the_reasons_are_said(tmp_path: Path):
+    cluster = FakeCluster([machine("a")])
+    cluster.bodies = lambda usual, number: OtherFramework()
+    with pytest.raises(
+        ClusterError, match=r"no machine of the cluster can play: a \(127.0.0.1\): it has another version"
+    ):
+        play(tmp_path / "t", cluster)
+
+
+def test_a_machine_where_no_host_can_begin_is_given_up(tmp_path: Path, alone: list[dict[str, Any]], caplog):
+    cluster = FakeCluster([machine("a"), machine("b")])
+
+    def fail(actor: int, name: str, call: int) -> None:
+        if cluster.actors[actor][0].identity == "a":
+            raise ActorDiedError("ModuleNotFoundError: No module named 'alphazero'")
+
+    cluster.behave = fail
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert "3 workers in a row could not begin" in caplog.text and "alphazero is not installed there" in caplog.text
+
+
+def test_a_head_that_is_gone_ends_the_command_with_a_sentence(tmp_path: Path):
+    cluster = FakeCluster([machine("a")])
+
+    def gone() -> list:
+        raise ClusterError("the head of the Ray cluster does not answer")
+
+    cluster.behave = lambda actor, name, call: setattr(cluster, "nodes", gone)
+    with pytest.raises(ClusterError, match="does not answer"):
+        play(tmp_path / "t", cluster)
+
+
+def test_a_bug_on_a_worker_is_shown_with_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(guest: MatchGuest, order: Any) -> bytes:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(MatchGuest, "play", fail)
+    with pytest.raises(RuntimeError, match="in worker 1 on a .*\n(.*\n)*.*planted"):
+        play(tmp_path / "t", FakeCluster([machine("a")]))
+
+
+def test_no_more_workers_than_asked_for_and_one_for_each_gpu(tmp_path: Path):
+    cluster = FakeCluster([machine("a", 8), machine("b", 8)], workers=3)
+    play(tmp_path / "t", cluster)
+    placed = [node.identity for node, _ in cluster.actors]
+    assert sorted(placed) == ["a", "a", "b"]
+    cluster = FakeCluster([machine("a", 8, gpus=2), machine("b", 1)])
+    play(tmp_path / "g", cluster)
+    assert [node.identity for node, _ in cluster.actors].count("a") == 2

@@ -1,0 +1,406 @@
+"""Self-play on a cluster, without the cluster: what hosts play, how it travels, and that each game counts once."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.cluster.connection import Cluster, Node
+from alphazero.cluster.pool import Seat
+from alphazero.errors import InvalidSetting, StorageError
+from alphazero.game import registry
+from alphazero.search.placement import make_evaluators
+from alphazero.storage.arrays import pack_npz
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.remote import workers as workers_module
+from alphazero.training.remote.chunk import Chunk, join, pack, raw_bytes, unpack, without
+from alphazero.training.remote.inbox import Inbox
+from alphazero.training.remote.player import CARD, CHECKPOINT, Numbers, Order, RemotePlayer
+from alphazero.training.remote.workers import ClusterWorker, ClusterWorkers
+from alphazero.training.selfplay import SelfPlay
+from alphazero.training.worker_process import WorkerSettings, make_net
+from alphazero.training.workers import RunPlan
+from tests.training.test_coach import TINY
+
+GAME = registry.load("tictactoe")
+SLOTS, SEED = 4, 3
+
+
+@pytest.fixture(scope="module")
+def settings() -> WorkerSettings:
+    assert GAME.load_again
+    return WorkerSettings(
+        load=GAME.load_again, net=TINY.net_settings, playing_net=TINY.net_settings, config=TINY.self_play,
+        search=TINY.search, replay=TINY.replay, learner=TINY.learner, device="cpu", inference="torch",
+        deterministic=False, threads=1, cache_size=1 << 12, num_slots=SLOTS, seed=SEED, first_game=0, game_stride=1,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def weights(settings: WorkerSettings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a checkpoint as a parcel has it."""
+    folder = tmp_path_factory.mktemp("weights")
+    _, _, net = make_net(settings, settings.playing_net)
+    net.save(folder / CHECKPOINT, {"game": "tictactoe", "net": TINY.net_settings})
+    assert (folder / CARD).exists()
+    return folder
+
+
+def order(number: int, first: int, count: int, num_games: int, seconds: float = 60.0, show: bool = False) -> Order:
+    return Order(number, ((first, count),) if count else (), num_games, seconds, show)
+
+
+def chunk_of(content: bytes) -> Chunk:
+    return unpack(content, "a chunk", GAME.game, 1000)
+
+
+@pytest.fixture(scope="module")
+def chunks(settings: WorkerSettings, weights: Path) -> list[Chunk]:
+    """The chunks of six orders, one of which had no time at all, and one of which had new weights."""
+    player = RemotePlayer(settings)
+    player.take(0, weights)
+    found = [chunk_of(player.play(order(0, 100, 2 * SLOTS + 5, 5, show=True)))]
+    found += [chunk_of(player.play(order(1, 300, 5, 5)))]
+    found += [chunk_of(player.play(order(2, 400, 5, 5, seconds=0.0)))]
+    player.take(1, weights)
+    found += [chunk_of(player.play(order(number, 500 + 10 * number, 5, 5))) for number in (3, 4, 5)]
+    return found
+
+
+def numbers_of(chunk: Chunk) -> list[int]:
+    return chunk.games[:, 0].tolist()
+
+
+# --- what a host plays ---
+
+
+def test_a_host_plays_the_numbers_that_it_is_given_each_once(chunks: list[Chunk]):
+    played = [number for chunk in chunks for number in numbers_of(chunk)]
+    given = [*range(100, 113), *range(300, 305), *range(400, 405), *range(530, 535), *range(540, 545), *range(550, 555)]
+    assert len(played) == len(set(played)) and set(played) <= set(given)
+    assert set(played) | {max(given)} >= set(range(100, 113))  # in their order: the first ones are over
+
+
+def test_a_host_plays_as_many_games_as_it_is_asked_for_but_for_those_that_end_together(chunks: list[Chunk]):
+    assert chunks[2].num_games == 0  # no time
+    asked = 5 * (len(chunks) - 1)
+    assert asked <= sum(chunk.num_games for chunk in chunks) < asked + SLOTS
+
+
+def test_each_game_has_its_first_weights(chunks: list[Chunk]):
+    assert {*chunks[0].games[:, 2]} == {0}
+    later = np.concatenate([chunk.games for chunk in chunks[3:]])
+    assert {*later[:, 2]} == {0, 1}, "some games were going on when the weights came"
+    begun_late = later[later[:, 0] >= 530]
+    assert len(begun_late) and (begun_late[:, 2] == 1).all()
+
+
+def test_the_first_chunk_shows_games_and_the_others_do_not(chunks: list[Chunk]):
+    assert len(chunks[0].shown) == 4 and not chunks[1].shown
+    for finished, _ in chunks[0].shown:
+        assert finished.number in numbers_of(chunks[0]) and len(finished.states) >= 6
+
+
+def test_counts_are_those_since_the_last_chunk(chunks: list[Chunk]):
+    assert [chunk.counts.games for chunk in chunks] == [chunk.num_games for chunk in chunks]
+    assert sum(chunk.counts.positions for chunk in chunks) >= sum(len(chunk.samples) for chunk in chunks)
+
+
+def test_a_game_on_a_cluster_is_the_game_that_a_thread_plays(settings: WorkerSettings, weights: Path):
+    """Orders, which stop the search and go on, change nothing: a game is a function of weights, seed and number."""
+    player = RemotePlayer(settings)
+    player.take(0, weights)
+    remote = join([chunk_of(player.play(order(i, 20 * i, 2 * SLOTS + 6, 6))) for i in range(4)])
+    _, kernels, net = make_net(settings, settings.playing_net)
+    net.load(weights / CHECKPOINT)
+    (evaluate,) = make_evaluators(kernels, net, 1, settings.cache_size)
+    local = SelfPlay(kernels, settings.config, settings.search, evaluate, SLOTS, SEED)
+    samples = local.play(40)
+    there = by_number(Chunk(samples, local.ended_games()))
+    here = by_number(remote)
+    common = there.keys() & here.keys()
+    assert len(common) >= 10
+    for number in common:
+        for name in ("states", "policies", "outcomes", "values"):
+            assert np.array_equal(here[number][name], there[number][name]), (number, name)
+
+
+def by_number(chunk: Chunk) -> dict[int, dict[str, np.ndarray]]:
+    ends = np.cumsum(chunk.games[:, 1])
+    return {
+        int(number): {name: array[end - length : end] for name, array in chunk.samples.arrays().items()}
+        for (number, length, _), end in zip(chunk.games, ends, strict=True)
+    }
+
+
+def test_numbers_are_taken_across_ranges():
+    numbers = Numbers()
+    numbers.add(3, 2)
+    numbers.add(10, 3)
+    assert numbers.take(1).tolist() == [3]
+    assert numbers.take(3).tolist() == [4, 10, 11]
+    assert numbers.take(1).tolist() == [12]
+
+
+# --- how it travels ---
+
+
+def test_a_chunk_travels_unchanged(chunks: list[Chunk]):
+    there = unpack(pack(chunks[0]), "a chunk", GAME.game, 20)
+    for name, array in chunks[0].samples.arrays().items():
+        assert np.array_equal(getattr(there.samples, name), array)
+    assert np.array_equal(there.games, chunks[0].games) and there.counts == chunks[0].counts
+    assert [finished.number for finished, _ in there.shown] == [finished.number for finished, _ in chunks[0].shown]
+
+
+def test_a_chunk_is_no_larger_than_its_numbers(chunks: list[Chunk]):
+    whole = join(chunks)
+    assert len(pack(whole)) < raw_bytes(GAME.game, len(whole.samples), whole.num_games)
+
+
+def test_every_flipped_bit_and_every_cut_of_a_chunk_is_refused_or_changes_nothing(chunks: list[Chunk]):
+    content = pack(chunks[1])
+    rng = np.random.default_rng(0)
+    for place in rng.integers(len(content), size=200):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        try:
+            there = unpack(bytes(damaged), "a chunk", GAME.game, 20)
+        except StorageError:
+            continue
+        assert np.array_equal(there.samples.policies, chunks[1].samples.policies)  # a date in the archive's directory
+        assert np.array_equal(there.games, chunks[1].games)
+    for length in range(0, len(content), 37):
+        with pytest.raises(StorageError):
+            unpack(content[:length], "a chunk", GAME.game, 20)
+
+
+def arrays_of(chunk: Chunk, **changed: np.ndarray) -> bytes:
+    with np.load(io.BytesIO(pack(chunk)), allow_pickle=False) as archive:
+        return pack_npz({name: archive[name] for name in archive.files} | changed)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: {"games": c.games[:-1]}, "do not have the samples"),
+        (lambda c: {"games": np.concatenate([c.games[:1], c.games[:1], c.games[2:]])}, "twice|do not have"),
+        (lambda c: {"games": c.games - [[10_000, 0, 0]]}, "its values lie between"),
+        (lambda c: {"policies": np.full_like(c.samples.policies, np.nan)}, "its values lie between"),
+        (lambda c: {"values": c.samples.values * 0 + 3}, "its values lie between"),
+        (lambda c: {"states": c.samples.states[:, :1]}, "is uint64"),
+        (lambda c: {"shown": np.array([[1, 2, 0]])}, "do not have the states"),
+        (lambda c: {"more": np.zeros(3)}, "holds the arrays"),
+    ],
+)
+def test_a_chunk_that_cannot_be_is_refused(chunks: list[Chunk], change, message: str):
+    with pytest.raises(StorageError, match=message):
+        chunk_of(arrays_of(chunks[1], **change(chunks[1])))
+
+
+def test_a_chunk_of_too_many_games_is_refused(chunks: list[Chunk]):
+    with pytest.raises(StorageError, match="games <= 2"):
+        unpack(pack(chunks[0]), "a chunk", GAME.game, 2)
+
+
+def test_games_are_left_out_with_their_samples(chunks: list[Chunk]):
+    chunk, dropped = chunks[0], np.zeros(chunks[0].num_games, bool)
+    dropped[1] = True
+    kept = by_number(without(chunk, dropped))
+    assert kept.keys() == by_number(chunk).keys() - {numbers_of(chunk)[1]}
+    for number, arrays in kept.items():
+        assert np.array_equal(arrays["policies"], by_number(chunk)[number]["policies"])
+
+
+# --- each game counts once ---
+
+
+@pytest.fixture
+def folder(tmp_path: Path):
+    with RunFolder.create(tmp_path / "run", {}) as run:
+        yield run
+
+
+def test_what_arrives_is_on_disk_before_it_counts(folder: RunFolder, chunks: list[Chunk]):
+    inbox = Inbox(folder, GAME.game)
+    inbox.add([chunks[0], chunks[2], chunks[1]])
+    assert inbox.num_games == chunks[0].num_games + chunks[1].num_games
+    assert len(list(folder.path.glob("arrived_*.npz"))) == 1
+    inbox.add([chunks[2]])
+    assert len(list(folder.path.glob("arrived_*.npz"))) == 1, "an empty chunk leaves no file"
+
+
+def test_after_a_kill_what_waited_waits_and_what_was_taken_does_not(folder: RunFolder, chunks: list[Chunk]):
+    """Killed between the commit of a generation and the removal of the files that it took."""
+    inbox = Inbox(folder, GAME.game)
+    for chunk in chunks[:2]:
+        inbox.add([chunk])
+    taken = inbox.take(1)
+    assert taken is not None and numbers_of(taken) == numbers_of(chunks[0])
+    after = Inbox(folder, GAME.game)
+    past = after.restore(inbox.taken)
+    assert past == max(numbers_of(chunks[1])) + 1
+    waiting = after.take(1000)
+    assert waiting is not None and numbers_of(waiting) == numbers_of(chunks[1])
+    assert len(list(folder.path.glob("arrived_*.npz"))) == 1
+    after.add([chunks[3]])
+    assert after.taken != inbox.taken, "numbers of arrivals are not used again"
+
+
+def test_killed_before_the_commit_everything_waits_again(folder: RunFolder, chunks: list[Chunk]):
+    inbox = Inbox(folder, GAME.game)
+    inbox.add([chunks[0]])
+    inbox.take(1)
+    after = Inbox(folder, GAME.game)
+    after.restore(())
+    assert after.num_games == chunks[0].num_games
+
+
+def test_a_committed_generation_leaves_no_arrivals(folder: RunFolder, chunks: list[Chunk]):
+    inbox = Inbox(folder, GAME.game)
+    inbox.add([chunks[0]])
+    inbox.take(1)
+    inbox.committed()
+    assert not list(folder.path.glob("arrived_*.npz")) and not inbox.taken
+
+
+def test_a_damaged_arrival_is_left_out_and_said(folder: RunFolder, chunks: list[Chunk], caplog):
+    Inbox(folder, GAME.game).add([chunks[0]])
+    (file,) = folder.path.glob("arrived_*.npz")
+    file.write_bytes(file.read_bytes()[:-100])
+    inbox = Inbox(folder, GAME.game)
+    inbox.restore(())
+    assert inbox.num_games == 0 and "its games are left out" in caplog.text
+
+
+def test_games_of_old_weights_are_left_out_and_counted(folder: RunFolder, chunks: list[Chunk]):
+    inbox = Inbox(folder, GAME.game)
+    inbox.add(chunks)
+    old = sum(int((chunk.games[:, 2] < 1).sum()) for chunk in chunks)
+    total = inbox.num_games
+    inbox.leave_out(1)
+    assert inbox.num_games == total - old and inbox.count_left_out() == old and inbox.count_left_out() == 0
+
+
+# --- orders and answers ---
+
+
+class NoCluster(Cluster):
+    """A cluster of one machine that nobody asks for hosts."""
+
+    def nodes(self) -> list[Node]:
+        return [Node("n", "host", "127.0.0.1", 2, 0)]
+
+
+def seat(number: int) -> Seat:
+    return Seat(number, Node("n", "host", "127.0.0.1", 2, 0), "cpu", None, "ready")
+
+
+@pytest.fixture
+def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
+    plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=NoCluster("local"))
+    found = ClusterWorkers(
+        plan, None, TINY.net, "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game), [0]
+    )  # type: ignore[arg-type]
+    assert found._play.files() is not None
+    return found
+
+
+def answer(settings: WorkerSettings, weights: Path, orders: list[Order]) -> list[bytes]:
+    player = RemotePlayer(settings)
+    player.take(0, weights)
+    return [player.play(order) for order in orders]
+
+
+def test_orders_and_their_answers_make_games_that_wait(workers: ClusterWorkers, settings, weights):
+    play, host = workers._play, seat(1)
+    orders = [play.next_order(host) for _ in range(2)]
+    settings = replace(settings, num_slots=workers.host_slots)
+    answers = answer(settings, weights, orders)
+    assert play.take([(host, order, content) for order, content in zip(orders, answers, strict=True)]) == []
+    assert workers.inbox.num_games >= sum(order.num_games for order in orders)
+    assert play.counts.games == workers.inbox.num_games and play.bytes == sum(map(len, answers))
+
+
+def test_an_answer_counts_once(workers: ClusterWorkers, settings, weights):
+    play, host = workers._play, seat(1)
+    first = play.next_order(host)
+    (content,) = answer(replace(settings, num_slots=workers.host_slots), weights, [first])
+    assert play.take([(host, first, content)]) == []
+    there = workers.inbox.num_games
+    assert play.take([(host, first, content)]) == [host], "the same games again"
+    assert workers.inbox.num_games == there
+
+
+def test_games_that_another_host_was_asked_for_are_refused(workers: ClusterWorkers, settings, weights, caplog):
+    play = workers._play
+    first, second = play.next_order(seat(1)), play.next_order(seat(2))
+    (content,) = answer(replace(settings, num_slots=workers.host_slots), weights, [first])
+    refused = play.take([(seat(2), second, content)])
+    assert [host.number for host in refused] == [2] and workers.inbox.num_games == 0
+    assert "nobody asked it for" in caplog.text
+
+
+def test_two_hosts_never_get_the_same_number(workers: ClusterWorkers):
+    given = [
+        number
+        for host in (seat(1), seat(2), seat(1), seat(2))
+        for first, count in workers._play.next_order(host).first_games
+        for number in range(first, first + count)
+    ]
+    assert len(given) == len(set(given))
+
+
+def test_a_host_that_is_lost_takes_its_numbers_along(workers: ClusterWorkers):
+    play = workers._play
+    lost = play.next_order(seat(1))
+    play.lose(seat(1), [lost])
+    (first, count), (next_first, _) = lost.first_games[0], play.next_order(seat(2)).first_games[0]
+    assert next_first >= first + count
+
+
+def test_no_orders_are_given_while_the_next_generation_waits(workers: ClusterWorkers, chunks: list[Chunk]):
+    workers._play.wanted = 3
+    workers.inbox.add([chunks[0]])
+    assert workers._play.next_order(seat(1)) is None
+    workers.inbox.take(3)
+    assert workers._play.next_order(seat(1)) is not None
+
+
+def test_weights_that_have_never_played_are_refused(workers: ClusterWorkers, settings, weights, caplog):
+    play, host = workers._play, seat(1)
+    first = play.next_order(host)
+    player = RemotePlayer(replace(settings, num_slots=workers.host_slots))
+    player.take(7, weights)
+    assert play.take([(host, first, player.play(first))]) == [host]
+    assert "never played" in caplog.text
+
+
+def test_a_game_is_as_old_as_the_networks_since_its_first_weights(workers: ClusterWorkers, chunks: list[Chunk]):
+    worker: ClusterWorker = workers.worker
+    worker.taken = replace(chunks[0], games=np.array([[1, 5, 0], [2, 5, 3], [3, 5, 4], [4, 5, 9]]))
+    workers._play.versions = [0, 3, 9]
+    assert worker.ages().tolist() == [2, 1, 1, 0]
+    assert worker._oldest() == 0
+    workers._play.versions = list(range(workers_module.MOST_AGE + 3))
+    assert worker._oldest() == 2
+
+
+# --- what is refused ---
+
+
+def test_deterministic_and_a_cluster_exclude_each_other():
+    with pytest.raises(InvalidSetting, match="deterministic and cluster exclude each other"):
+        RunPlan(GAME, TINY, ["cpu"], 1, 0, True, cluster=Cluster("local"))
+
+
+def test_a_cluster_takes_one_device_and_a_game_that_can_be_imported():
+    with pytest.raises(InvalidSetting, match="learns on one device"):
+        RunPlan(GAME, TINY, ["cpu", "cpu"], 2, 0, False, cluster=Cluster("local"))
+    made = type("Made", (type(GAME.game),), {"__module__": "__main__"})
+    with pytest.raises(InvalidSetting, match="cannot import it"):
+        RunPlan(registry.of(made), TINY, ["cpu"], 1, 0, False, cluster=Cluster("local"))
