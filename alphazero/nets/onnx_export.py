@@ -1,0 +1,109 @@
+"""Networks for use elsewhere: an ONNX file with the weights, checked against torch."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from alphazero.errors import InputError, NetError
+from alphazero.game import Game
+from alphazero.nets.torch_net import TorchNet
+
+NUM_CHECKED = 1000
+"""Positions in which the file's answers are compared with torch's."""
+TOLERANCE = 1e-4
+"""The largest difference allowed between an answer of the file and one of torch in float32."""
+
+
+def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, float]:
+    """The contents of an ONNX file, and the largest difference from torch in NUM_CHECKED positions of random games.
+
+    Input `observations float32[n, P, H, W]`, outputs `policy_logits float32[n, A]` and `values float32[n]` for the
+    player to move. The file's metadata has the game's name and the card. Raises InputError where the extra is not
+    installed, and NetError where the module cannot be converted or the file's answers differ by more than TOLERANCE.
+    """
+    onnxruntime = _import("onnxruntime")
+    _import("onnx"), _import("onnxscript")
+    module = _Named(net.frozen_float().cpu())
+    observations = _random_observations(game, NUM_CHECKED)
+    try:
+        with warnings.catch_warnings(), _quiet():
+            warnings.simplefilter("ignore")  # the converter uses deprecated names itself
+            program = torch.onnx.export(
+                module, (torch.from_numpy(observations[:2]),), dynamo=True, verbose=False,
+                input_names=["observations"], output_names=["policy_logits", "values"],
+                dynamic_shapes={"observations": {0: torch.export.Dim("positions")}},
+            )  # fmt: skip
+    except Exception as error:
+        raise NetError(f"this network cannot be written as ONNX: {_first_line(error)}") from error
+    assert program is not None
+    model = program.model_proto
+    for name, value in (("game", game.name), ("card", json.dumps(card))):
+        entry = model.metadata_props.add()
+        entry.key, entry.value = name, value
+    content: bytes = model.SerializeToString()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    with torch.inference_mode():
+        wanted = module(torch.from_numpy(observations))
+    found = session.run(["policy_logits", "values"], {"observations": observations})
+    largest = max(float(np.abs(one - other.numpy()).max()) for one, other in zip(found, wanted, strict=True))
+    if not largest <= TOLERANCE:
+        raise NetError(
+            f"the ONNX file's answers differ from torch's by {largest:.2g}, which is more than {TOLERANCE:g}"
+        )
+    return content, largest
+
+
+class _Named(nn.Module):
+    """Gives the outputs the shapes that the file promises."""
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        logits, values = self.module(observations)
+        return logits, values.reshape(-1).clamp(-1, 1)
+
+
+def _import(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(f"{name} is not installed: pip install 'alphazero-framework[onnx]'") from error
+
+
+class _quiet:
+    """Silences the converter's own log."""
+
+    def __enter__(self) -> None:
+        self._before = logging.root.manager.disable
+        logging.disable(logging.WARNING)
+
+    def __exit__(self, *error: object) -> None:
+        logging.disable(self._before)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _random_observations(game: Game, count: int) -> np.ndarray:
+    """`float32[count, P, H, W]`: positions of random games, one after the other."""
+    rng, position, found = np.random.default_rng(0), game.start(), list[np.ndarray]()
+    while len(found) < count:
+        found.append(position.observation)
+        position = position.play(int(rng.choice(position.legal_actions)))
+        if position.terminal:
+            position = game.start()
+    return np.array(found, np.float32)

@@ -1,0 +1,388 @@
+"""One game and the search of one tree as a WebAssembly module: the third target of the same functions.
+
+The templates below call the rules by their names, as those of `game.kernels` do, and the functions of `search` that run
+on the processor and on a GPU. All arrays lie at fixed places of the module's memory. A page calls the entry points and
+reads the arrays; `Engine.places` says where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from alphazero.errors import GameError
+from alphazero.game import Game
+from alphazero.game.functions import bound, rebuilt, rule_functions
+from alphazero.game.kernels import Kernels, _advance, _to_canonical, _wins_by, reason_of
+from alphazero.search.backup import expand, finish_walk
+from alphazero.search.mcts import SearchConfig
+from alphazero.search.roots import move_root, prepare_root, read_line, read_root
+from alphazero.search.selection import walk
+from alphazero.search.tree import PENDING, ROOT, UNPROVEN, Answers, Walks, make_tree
+from alphazero.wasm.compiler import EntryPoint, Layout, compile_module, compiled_as
+
+MOST_SIMULATIONS = 20_000
+"""Simulations of one search, if so many nodes fit into MOST_BYTES."""
+MOST_BYTES = 1 << 26
+QUIET = SearchConfig(noise_fraction=0.0)
+"""PUCT without noise, as `az.search` has it."""
+
+# Names that `EngineBuilder` replaces by those of one game and one module.
+init: Any
+legal: Any
+step: Any
+is_terminal: Any
+terminal_value: Any
+observe: Any
+mover: Any
+to_canonical: Any
+wins_by: Any
+advance: Any
+evaluate: Any
+ask_network: Any
+page: Any
+scratch: Any
+tree: Any
+walks: Any
+answers: Any
+settings: Any
+opinion: Any
+QUIET_SETTINGS: Any
+PERMUTATIONS: Any
+
+
+class Page(NamedTuple):
+    """The arrays that the page reads."""
+
+    state: np.ndarray  # uint64[K]: the position
+    to_play: np.ndarray  # int8[1]
+    legal_mask: np.ndarray  # bool[A], all false when the game is over
+    planes: np.ndarray  # float32[P, H, W]: the position as the network sees it
+    result: np.ndarray  # float32[1]: the mover's result when the game is over
+    visits: np.ndarray  # int32[A]: of the last search, or of the node that was looked at
+    policy: np.ndarray  # float32[A]
+    q: np.ndarray  # float32[A]
+    value: np.ndarray  # float32[1]: the value of the searched position, for the player to move
+    proven: np.ndarray  # bool[1]: the value is the exact result
+    line: np.ndarray  # int32[max_plies + 1]: the expected play
+    prior: np.ndarray  # float32[A]: of the node that was looked at, 0 where an action is not legal
+    child: np.ndarray  # int32[A]: the nodes below it, -1 where there is none yet
+    known: np.ndarray  # int8[A]: the exact result of each action for who plays it, UNPROVEN if it is not known
+
+
+class Scratch(NamedTuple):
+    """Arrays that the search alone uses."""
+
+    root: np.ndarray  # uint64[K]: the searched position, or its smallest mirror image
+    symmetry: np.ndarray  # int64[1]: by which symmetry it is one
+    image: np.ndarray  # uint64[K]
+    canonical: np.ndarray  # uint64[K]
+    leaf_states: np.ndarray  # uint64[1, K]
+    completed: np.ndarray  # float32[A]
+    weights: np.ndarray  # float32[A]: the network's answer about it
+    own_mask: np.ndarray  # bool[A]: the legal actions of the mirror image
+    considered: np.ndarray  # int64[1]: actions that sequential halving considers in the search for a move
+    new_index: np.ndarray  # int32[N]
+    visits: np.ndarray  # int32[A]: before they are turned back from the mirror image
+    policy: np.ndarray  # float32[A]
+    q: np.ndarray  # float32[A]
+
+
+def _start():
+    """Sets up the start position."""
+    here = page()
+    for word in range(len(here.state)):
+        here.state[word] = np.uint64(0)
+    init(here.state)
+    here.to_play[0] = mover(here.state, np.int8(0))
+
+
+def _play(action):
+    """Plays a legal action."""
+    here = page()
+    step(here.state, np.int64(action))
+    here.to_play[0] = mover(here.state, 1 - here.to_play[0])
+
+
+def _describe():
+    """Writes the legal actions and the result; returns whether the game is over."""
+    here = page()
+    over = is_terminal(here.state)
+    here.result[0] = 0.0
+    for action in range(len(here.legal_mask)):
+        here.legal_mask[action] = False
+    if over:
+        here.result[0] = terminal_value(here.state)
+    else:
+        legal(here.state, here.legal_mask)
+    return np.int32(over)
+
+
+def _observe():
+    """Writes the observation."""
+    planes = page().planes
+    planes[:] = np.float32(0.0)
+    observe(page().state, planes)
+
+
+def _settings():
+    """The settings of an analysis."""
+    return QUIET_SETTINGS
+
+
+def open_tree(simulations, seed, ply):
+    """Begins a search of the scratch's root, which is not terminal."""
+    own, one_tree, given = scratch(), tree(), answers()
+    move_root(one_tree, 0, -1, own.root, page().to_play[0], 0, own.new_index)
+    legal(own.root, given.legal_masks[0])
+    given.values[0] = evaluate(own.root, given.legal_masks[0], given.priors[0])
+    expand(one_tree, 0, ROOT, given.legal_masks[0], given.priors[0], given.values[0], settings().root_prior_exponent)
+    prepare_root(one_tree, 0, np.int32(min(simulations, len(own.new_index) - 1)), seed, seed, ply, settings())
+
+
+def _begin(simulations):
+    """Begins a search of the position, which is not terminal. It searches the smallest mirror image."""
+    own = scratch()
+    own.symmetry[0] = to_canonical(page().state, own.image, own.root)
+    open_tree(simulations, 0, 0)
+
+
+def run_simulations(simulations):
+    """Adds up to so many simulations; returns how many the search still has to do."""
+    own, one_tree, given, steps = scratch(), tree(), answers(), walks()
+    states, to_play = one_tree.states[0], one_tree.to_play[0]
+    for _ in range(simulations):
+        if one_tree.remaining[0] == 0:
+            break
+        walk(one_tree, 0, settings(), own.completed, steps)
+        asked = advance(
+            states, to_play, steps.parents, steps.actions, steps.children, steps.terminal, steps.results,
+            own.leaf_states, given.legal_masks,
+        )  # fmt: skip
+        if asked > 0:
+            given.values[0] = evaluate(own.leaf_states[0], given.legal_masks[0], given.priors[0])
+        finish_walk(one_tree, 0, 0, steps, 0, given, settings())
+    return np.int32(one_tree.remaining[0])
+
+
+def read_tree():
+    """Writes the result of the search; returns the best action."""
+    here, own, one_tree = page(), scratch(), tree()
+    value, best = read_root(one_tree, 0, settings(), own.visits, own.policy, own.q)
+    here.value[0] = value
+    here.proven[0] = one_tree.proven[0, ROOT] != UNPROVEN
+    turned = PERMUTATIONS[own.symmetry[0]]
+    for action in range(len(turned)):
+        here.visits[turned[action]] = own.visits[action]
+        here.policy[turned[action]] = own.policy[action]
+        here.q[turned[action]] = own.q[action]
+    return np.int32(turned[best])
+
+
+def _line(action):
+    """Writes the expected play that begins with an action of the position; returns its length."""
+    here, own, one_tree = page(), scratch(), tree()
+    turned, first = PERMUTATIONS[own.symmetry[0]], 0
+    while turned[first] != action:
+        first += 1
+    here.line[0] = first
+    length = 1 + read_line(one_tree, 0, one_tree.child[0, ROOT, first], here.line[1:])
+    for i in range(length):
+        here.line[i] = turned[here.line[i]]
+    return np.int32(length)
+
+
+def _look(node):
+    """Writes what the search knows of a node, 0 for the root; returns whether actions were searched or can be there."""
+    here, one_tree = page(), tree()
+    turned = PERMUTATIONS[scratch().symmetry[0]]
+    proven = one_tree.proven[0, node]
+    here.proven[0] = proven != UNPROVEN and proven != PENDING
+    open_node = proven != PENDING and one_tree.node_visits[0, node] > 0
+    here.value[0] = one_tree.node_value[0, node] / one_tree.node_visits[0, node] if open_node else np.float32(0.0)
+    if here.proven[0]:
+        here.value[0] = np.float32(proven)
+    for action in range(len(turned)):
+        to = turned[action]
+        here.visits[to] = one_tree.visits[0, node, action] if open_node else 0
+        here.prior[to] = max(one_tree.prior[0, node, action], np.float32(0.0)) if open_node else np.float32(0.0)
+        here.q[to] = one_tree.q[0, node, action] if open_node else np.float32(0.0)
+        here.child[to] = one_tree.child[0, node, action] if open_node else -1
+        here.known[to] = one_tree.action_proven[0, node, action] if open_node else UNPROVEN
+    return np.int32(open_node)
+
+
+def evaluate_by_network(state, legal_mask, priors):
+    """The network's answer about a position: writes weights of the legal actions, returns the mover's value.
+
+    Where actions win at once they get all the weight, and the network is not asked.
+    """
+    own, found = scratch(), False
+    for action in range(len(priors)):
+        wins = legal_mask[action] and wins_by(state, action, own.image)
+        priors[action] = np.float32(1.0) if wins else np.float32(0.0)
+        found = found or wins
+    return np.float32(1.0) if found else opinion(state, legal_mask, priors)
+
+
+def opinion_of_network(state, legal_mask, priors):
+    """The same where wins do not matter. The network sees the smallest mirror image."""
+    own = scratch()
+    turned = PERMUTATIONS[to_canonical(state, own.image, own.canonical)]
+    planes = page().planes
+    planes[:] = np.float32(0.0)
+    observe(own.canonical, planes)
+    for action in range(len(priors)):
+        own.own_mask[action] = legal_mask[turned[action]]
+    value = ask_network(planes, own.own_mask, own.weights)
+    for action in range(len(priors)):
+        priors[turned[action]] = own.weights[action]
+    return value
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A module, and where its arrays are."""
+
+    module: bytes
+    places: dict[str, tuple[str, int, int]]
+    """By name: numpy's name of the type, the address, the number of entries."""
+    most_simulations: int
+    """Simulations of one search at most."""
+
+
+class EngineBuilder:
+    """Collects the entry points of one game's module; raises GameError for rules that numba does not compile.
+
+    >>> import alphazero as az
+    >>> from alphazero.wasm.engine import EngineBuilder
+    >>> engine = EngineBuilder(az.load_game("tictactoe").game).build()
+    >>> engine.module[:4], engine.places["legal_mask"][2]
+    (b'\x00asm', 9)
+    """
+
+    def __init__(self, game: Game):
+        if not game.compiled:
+            raise GameError(
+                f"the rules of {game.name} run as Python objects, which a web page cannot run: write them as scalar "
+                "functions that numba compiles (docs/guides/writing_rules.md)"
+            )
+        self.game, self.layout = game, Layout()
+        self._made: dict[Callable[..., Any], Any] = {}
+        self._entry_points: dict[str, EntryPoint] = {}
+        self._most_simulations = 0
+        zeros, actions, words = self.layout.zeros, game.num_actions, game.state_words
+        self.page = Page(
+            state=zeros((words,), np.uint64),
+            to_play=zeros((1,), np.int8),
+            legal_mask=zeros((actions,), np.bool_),
+            planes=zeros(game.observation_shape, np.float32),
+            result=zeros((1,), np.float32),
+            visits=zeros((actions,), np.int32),
+            policy=zeros((actions,), np.float32),
+            q=zeros((actions,), np.float32),
+            value=zeros((1,), np.float32),
+            proven=zeros((1,), np.bool_),
+            line=zeros((game.max_plies + 1,), np.int32),
+            prior=zeros((actions,), np.float32),
+            child=zeros((actions,), np.int32),
+            known=zeros((actions,), np.int8),
+        )
+        self.readable: dict[str, np.ndarray] = self.page._asdict()
+        """The arrays that the page knows by name."""
+        kernels = Kernels(game)
+        # a rule that divides by zero stops the module, as it stops the program
+        for rule in rule_functions(game.rules).values():
+            rebuilt(rule, compiled_as("python"), self._made)
+        self._scope = dict(kernels.scope)
+        self._scope |= {
+            "page": self.layout.placed(self.page),
+            "PERMUTATIONS": np.ascontiguousarray(game.symmetries[1], np.int64),
+            "wins_by": bound(_wins_by, self._scope),
+            "advance": bound(_advance, self._scope),
+            "to_canonical": bound(_to_canonical, self._scope),
+        }
+        self.add("start", _start)
+        self.add("play", _play, types.int32)
+        self.add("describe", _describe)
+        self.add("observe", _observe)
+
+    def name(self, **values: Any) -> None:
+        """Makes values known to the templates that are added later."""
+        self._scope |= values
+
+    def bound(self, template: Callable[..., Any]) -> Callable[..., Any]:
+        """The template with the rules and all that has a name by now; a compiled function stays as it is."""
+        return template if hasattr(template, "py_func") else bound(template, self._scope)
+
+    def add(self, name: str, template: Callable[..., Any], *arguments: Any) -> None:
+        """Adds an entry point that takes numbers of these types of numba's."""
+        function = rebuilt(self.bound(template), compiled_as("numpy"), self._made)
+        self._entry_points[name] = EntryPoint(function, arguments)
+
+    def add_search(
+        self,
+        evaluate: Callable[..., Any],
+        config: SearchConfig = QUIET,
+        opinion: Callable[..., Any] | None = None,
+    ) -> None:
+        """Adds the search of the position, PUCT without noise; `num_simulations` and `leaves_per_step` do not matter.
+
+        `evaluate(state uint64[K], legal_mask bool[A], priors float32[A]) -> float32` answers for new leaves: it writes
+        weights of the actions and returns the value for the player to move. `opinion` is the same for who plays
+        without a search; None: `evaluate`.
+        """
+        zeros, actions, words = self.layout.zeros, self.game.num_actions, self.game.state_words
+        bytes_of_node = 4 * (4 * actions + 6) + 8 * words + actions + 2
+        self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_node))
+        nodes = 1 + self._most_simulations
+        scratch = Scratch(
+            root=zeros((words,), np.uint64),
+            symmetry=zeros((1,), np.int64),
+            image=zeros((words,), np.uint64),
+            canonical=zeros((words,), np.uint64),
+            leaf_states=zeros((1, words), np.uint64),
+            completed=zeros((actions,), np.float32),
+            weights=zeros((actions,), np.float32),
+            own_mask=zeros((actions,), np.bool_),
+            considered=zeros((1,), np.int64),
+            new_index=zeros((nodes,), np.int32),
+            visits=zeros((actions,), np.int32),
+            policy=zeros((actions,), np.float32),
+            q=zeros((actions,), np.float32),
+        )
+        parents, moves, children, leaves = (zeros((1,), np.int64) for _ in range(4))
+        walks = Walks(parents, moves, children, leaves, zeros((1,), np.bool_), zeros((1,), np.float32))
+        answers = Answers(zeros((1, actions), np.bool_), zeros((1, actions), np.float32), zeros((1,), np.float32))
+        tree = make_tree(1, nodes, actions, words, self.layout)
+        placed = self.layout.placed
+        self.name(scratch=placed(scratch), walks=placed(walks), answers=placed(answers), tree=placed(tree))
+        quiet = replace(config, noise_fraction=0.0, gumbel_actions=0, leaves_per_step=1)
+        self.name(QUIET_SETTINGS=quiet.kernel_settings)
+        self.name(settings=self.bound(_settings), opinion=self.bound(opinion or evaluate))
+        self.name(evaluate=self.bound(evaluate))
+        self.name(open_tree=self.bound(open_tree))
+        self.add("begin", _begin, types.int32)
+        self.add("search", run_simulations, types.int32)
+        self.add("read", read_tree)
+        self.add("line", _line, types.int32)
+        self.add("look", _look, types.int32)
+
+    def build(self) -> Engine:
+        """Compiles the module; raises GameError if numba cannot."""
+        try:
+            module = compile_module(self._entry_points, self.layout.size)
+        except (GameError, OSError):
+            raise
+        except Exception as error:  # not all that numba raises is a NumbaError
+            raise GameError(
+                f"numba cannot compile the rules of {self.game.name}, so a web page cannot run them: {reason_of(error)}"
+            ) from error
+        places = {
+            name: (array.dtype.name, self.layout.address(array), array.size) for name, array in self.readable.items()
+        }
+        return Engine(module, places, self._most_simulations)

@@ -1,0 +1,94 @@
+"""Moves in WebAssembly as players of matches choose them: by the same search, and by the same draws among equals.
+
+The templates below are bound beside those of `engine`. A move depends on the position, the seed of its game and the
+number of plies before it. Players of matches search the position itself, an analysis its smallest mirror image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from alphazero.game.randomness import TIE, make_key, uniform
+from alphazero.search.mcts import SearchConfig
+from alphazero.search.tree import KernelSettings
+from alphazero.wasm.engine import EngineBuilder, open_tree, read_tree, run_simulations
+
+# Names that `add_moves` replaces by those of one module.
+page: Any
+scratch: Any
+opinion: Any
+draw_best: Any
+LEARNED: Any
+PER_ACTION: Any
+LEAST_PRIOR = np.float32(1e-9)
+"""The least weight of a legal action, which so beats an illegal one."""
+
+
+def _settings():
+    """The settings that the net learned with; halving considers more actions in longer searches."""
+    return KernelSettings(
+        LEARNED.leaves_per_step, LEARNED.c_puct, LEARNED.fpu_reduction, scratch().considered[0], LEARNED.visit_offset,
+        LEARNED.value_scale, LEARNED.prior_exponent, LEARNED.root_prior_exponent, LEARNED.noise_fraction,
+        LEARNED.noise_total, LEARNED.draws_gumbel, LEARNED.prove,
+    )  # fmt: skip
+
+
+def _draw_best(weights, seed, ply):
+    """The action of the highest weight; equally good ones are equally likely, as `Chooser.best` draws them."""
+    peak, count = np.float32(-np.inf), 0
+    for action in range(len(weights)):
+        peak = max(peak, weights[action])
+    for action in range(len(weights)):
+        count += weights[action] == peak
+    left = uniform(make_key(seed, seed, ply, TIE), 0) * count
+    best = -1
+    for action in range(len(weights)):
+        if weights[action] == peak and (best < 0 or left >= 0.0):
+            best = action
+            left -= 1.0
+    return np.int32(best)
+
+
+def _begin_move(simulations, seed, ply):
+    """Begins the search for a move."""
+    here, own = page(), scratch()
+    own.symmetry[0] = 0
+    for word in range(len(own.root)):
+        own.root[word] = here.state[word]
+    own.considered[0] = max(LEARNED.max_considered, simulations // PER_ACTION) if LEARNED.max_considered > 0 else 0
+    open_tree(simulations, np.int64(seed), np.int64(ply))
+
+
+def _choose(seed, ply):
+    """The move that the search has found; writes its result as an analysis does."""
+    best = read_tree()
+    return best if LEARNED.max_considered > 0 else draw_best(page().policy, np.int64(seed), np.int64(ply))
+
+
+def _choose_alone(seed, ply):
+    """The network's move without a search; writes its priors and its value."""
+    here, own = page(), scratch()
+    here.value[0] = opinion(here.state, here.legal_mask, here.prior)
+    for action in range(len(here.prior)):
+        own.weights[action] = max(here.prior[action], LEAST_PRIOR) if here.legal_mask[action] else np.float32(0.0)
+    return draw_best(own.weights, np.int64(seed), np.int64(ply))
+
+
+def add_moves(builder: EngineBuilder, config: SearchConfig, simulations_per_action: int) -> None:
+    """Adds a player's moves to a builder that has a search, and where `opinion` is known, as `evaluate` of the search.
+
+    `config` is what the net learned with. Sequential halving considers at least one action at the root for each
+    `simulations_per_action`.
+    """
+    learned = replace(config, noise_fraction=0.0, leaves_per_step=1).kernel_settings
+    builder.name(LEARNED=learned, PER_ACTION=simulations_per_action)
+    builder.name(settings=builder.bound(_settings), draw_best=builder.bound(_draw_best))
+    builder.name(open_tree=builder.bound(open_tree), read_tree=builder.bound(read_tree))
+    builder.add("begin_move", _begin_move, types.int32, types.int32, types.int32)
+    builder.add("search_move", run_simulations, types.int32)
+    builder.add("choose", _choose, types.int32, types.int32)
+    builder.add("choose_alone", _choose_alone, types.int32, types.int32)

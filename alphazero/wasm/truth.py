@@ -1,0 +1,58 @@
+"""Exact results in WebAssembly: a game's solver as a module of its own, which has its memory to itself.
+
+A game declares its solver by `make_compiled_truth` of its SPEC.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphazero.game import Game
+from alphazero.game.spec import CompiledTruth
+from alphazero.wasm.engine import Engine, EngineBuilder
+
+# Names that `truth_engine` replaces by those of one game.
+page: Any
+is_terminal: Any
+results: Any
+memory: Any
+is_known: Any
+score_of: Any
+distance_of: Any
+
+
+class Results(NamedTuple):
+    """The arrays that the page reads; only legal actions have results."""
+
+    scores: np.ndarray  # int32[A]: for who plays the action
+    distances: np.ndarray  # int32[A]: the numbers in the words
+
+
+def _solve():
+    """Writes the results of the position, which `describe` has described; returns whether they are known."""
+    here, found = page(), results()
+    if is_terminal(here.state) or not is_known(here.state):
+        return np.int32(0)
+    for action in range(len(here.legal_mask)):
+        if here.legal_mask[action]:
+            score = score_of(here.state, action, memory())
+            found.scores[action] = score
+            found.distances[action] = 0 if score == 0 else distance_of(here.state, score)
+    return np.int32(1)
+
+
+def truth_engine(game: Game, truth: CompiledTruth) -> Engine:
+    """The module of the rules and the solver, with the entry point `solve`; raises GameError if numba cannot."""
+    builder = EngineBuilder(game)
+    zeros, actions = builder.layout.zeros, game.num_actions
+    results = Results(scores=zeros((actions,), np.int32), distances=zeros((actions,), np.int32))
+    builder.readable |= results._asdict()
+    placed = builder.layout.placed
+    builder.name(
+        results=placed(results), memory=placed(truth.make_memory(zeros)), is_known=truth.is_known,
+        score_of=truth.score_of, distance_of=truth.distance_of,
+    )  # fmt: skip
+    builder.add("solve", _solve)
+    return builder.build()

@@ -1,0 +1,92 @@
+"""`alphazero export`: the ONNX file answers as torch does, in another library, and wrong lines get one sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+import alphazero as az
+from alphazero.commands.export import main as export
+from alphazero.commands.shared import run_command
+from alphazero.errors import NetError
+from alphazero.nets import onnx_export
+
+
+def run_export(*arguments: object) -> int:
+    return run_command(export, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(("game", "net"), [("connect4", "best"), ("othello6", "best")])
+def test_the_file_answers_as_torch_does(tmp_path, capsys, game, net):
+    path = tmp_path / "net.onnx"
+    assert run_export(net, path, "--game", game) == 0
+    said = capsys.readouterr().out
+    assert f"{path} is written" in said and "in 1,000 positions it differs from torch" in said
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert metadata["game"] == game and json.loads(metadata["card"])["game"] == game
+    loaded, rng = az.load_game(game), np.random.default_rng(5)
+    positions, position = [], loaded.start()
+    while len(positions) < 300:
+        positions.append(position)
+        position = position.play(int(rng.choice(position.legal_actions)))
+        if position.terminal:
+            position = loaded.start()
+    observations = np.array([position.observation for position in positions], np.float32)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    logits, values = session.run(["policy_logits", "values"], {"observations": observations})
+    module = az.load_net(net, loaded, device="cpu").module.eval()
+    with torch.inference_mode():
+        wanted, wanted_values = module(torch.from_numpy(observations))
+    np.testing.assert_allclose(logits, wanted, atol=1e-3)
+    np.testing.assert_allclose(values, wanted_values, atol=1e-4)
+    assert np.ptp(values) > 0.5 and logits.shape == (300, loaded.num_actions)
+
+
+def test_any_module_of_torch_can_be_written(tmp_path):
+    class Perceptron(torch.nn.Module):
+        def __init__(self, game):
+            super().__init__()
+            self.body = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(18, 8), torch.nn.ReLU())
+            self.policy, self.value = torch.nn.Linear(8, game.num_actions), torch.nn.Linear(8, 1)
+
+        def forward(self, observations):
+            features = self.body(observations)
+            return self.policy(features), torch.tanh(self.value(features))
+
+    game = az.load_game("tictactoe")
+    content, largest = onnx_export.to_onnx(az.TorchNet(game, Perceptron(game)), game, {"game": "tictactoe"})
+    assert largest < 1e-5
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    for count in (1, 7):
+        found = session.run(None, {"observations": np.stack([game.start().observation] * count)})
+        assert [array.shape for array in found] == [(count, 9), (count,)]
+
+
+def test_a_file_that_answers_otherwise_is_refused(monkeypatch):
+    game = az.load_game("tictactoe")
+    net = az.load_game("tictactoe").loaded.make_net(game, {"blocks": 1, "channels": 4})
+    monkeypatch.setattr(onnx_export, "TOLERANCE", -1.0)
+    with pytest.raises(NetError, match="answers differ from torch's by .* which is more than -1"):
+        onnx_export.to_onnx(net, game, {})
+
+
+def test_wrong_lines_get_one_sentence(tmp_path, capsys, monkeypatch):
+    there = tmp_path / "there.onnx"
+    there.write_bytes(b"mine")
+    assert run_export("best", there, "--game", "connect4") == 2
+    assert "exists already" in capsys.readouterr().err and there.read_bytes() == b"mine"
+    assert run_export("nobody", tmp_path / "a.onnx", "--game", "connect4") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert run_export("club", tmp_path / "a.onnx", "--game", "connect4") == 2
+    said = capsys.readouterr().err
+    assert "onnxruntime is not installed: pip install 'alphazero-framework[onnx]'" in said and said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [there]

@@ -1,0 +1,71 @@
+// Drives an engine in node: `node drive.mjs module.wasm request.json answers.bin`.
+// The request has `places`, and one of `games`, `evaluations` (lists of actions), `searches` (actions, simulations, slice)
+// and `moves` (actions, simulations, seed).
+import { readFileSync, writeFileSync } from "node:fs";
+
+const [module, requestPath, answersPath] = process.argv.slice(2);
+const request = JSON.parse(readFileSync(requestPath, "utf8"));
+const engine = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(module))).exports;
+const answers = [];
+
+function keep(...names) {
+  for (const name of names) {
+    const [type, address, length] = request.places[name];
+    const width = { bool: 1, int8: 1, int32: 4, float32: 4, uint64: 8 }[type];
+    answers.push(Buffer.from(engine.memory.buffer.slice(address, address + width * length)));
+  }
+}
+
+function number(value) {
+  answers.push(Buffer.from(Int32Array.of(value).buffer));
+}
+
+for (const actions of request.games ?? []) {
+  engine.start();
+  for (const action of [...actions, -1]) {
+    number(engine.describe());
+    engine.observe();
+    keep("state", "to_play", "legal_mask", "result", "planes");
+    if (action >= 0) engine.play(action);
+  }
+}
+
+if (request.weights) {
+  new Uint8Array(engine.memory.buffer).set(readFileSync(request.weights), request.places.weights[1]);
+}
+
+for (const actions of request.evaluations ?? []) {
+  engine.start();
+  for (const action of actions) engine.play(action);
+  engine.describe();
+  engine.observe();
+  engine.ask();
+  keep("value", "policy");
+}
+
+for (const { actions, simulations, slice } of request.searches ?? []) {
+  engine.start();
+  for (const action of actions) engine.play(action);
+  engine.begin(simulations);
+  while (engine.search(slice) > 0);
+  const best = engine.read();
+  number(best);
+  keep("visits", "policy", "q", "value", "proven");
+  const length = engine.line(best);
+  number(length);
+  const [, address] = request.places.line;
+  answers.push(Buffer.from(engine.memory.buffer.slice(address, address + 4 * length)));
+}
+
+for (const { actions, simulations, seed } of request.moves ?? []) {
+  engine.start();
+  for (const action of actions) engine.play(action);
+  engine.describe();
+  if (simulations) {
+    engine.begin_move(simulations, seed, actions.length);
+    while (engine.search_move(7) > 0);
+    number(engine.choose(seed, actions.length));
+    keep("visits", "policy", "q", "value");
+  } else number(engine.choose_alone(seed, actions.length));
+}
+writeFileSync(answersPath, Buffer.concat(answers));

@@ -1,0 +1,235 @@
+"""Published files in a real browser, opened from disk with the network refused.
+
+These are the flows of tests/web that need no server: to the end by mouse, by keyboard and on a phone, undo, hint, an
+analysis that grows, the truth, mistakes, jumps, a record, a game of two clicks, and nothing on the console.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from tests.wasm.engines import random_games
+from tests.wasm.published import MARKUP, small_page
+from tests.web.browser import (
+    DESKTOP,
+    FOCUSED,
+    PATIENCE,
+    PHONE,
+    click_first,
+    needs_chromium,
+    play_on,
+    press_first,
+    running_chromium,
+    status,
+    wait_status,
+)
+
+pytestmark = needs_chromium
+GAMES = ["tictactoe", "connect4", "breakthrough", "dots_and_boxes"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with running_chromium() as running:
+        yield running
+
+
+def address_of(folder: Path, game: str) -> str:
+    """The address of a game's page on disk."""
+    path = folder / f"{game}.html"
+    if not path.exists():
+        path.write_text(small_page(game), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def open_page(browser: Any, folder: Path) -> Iterator[Any]:
+    """Opens a game's page. At the end: it has asked for nothing but itself, and no error and no warning was left."""
+    contexts, asked, troubles = list[Any](), list[str](), list[str]()
+
+    def open_one(game: str, rest: str = "", size: dict[str, int] = DESKTOP) -> Any:
+        address = address_of(folder, game)
+        context = browser.new_context(viewport=size, offline=True, reduced_motion="reduce", accept_downloads=True)
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url.removeprefix(address)))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda said: said.type in ("error", "warning") and troubles.append(said.text))
+        page.goto(address + rest)
+        page.locator(".stage .cell").first.wait_for()
+        return page
+
+    yield open_one
+    for context in contexts:
+        assert context.pages[0].title() != "run", "a name was run"
+        context.close()
+    assert [url for url in asked if url and not url.startswith(("data:", "blob:", "#"))] == []
+    assert troubles == []
+
+
+def quick(page: Any) -> None:
+    """Lets the net play without a search."""
+    page.locator(".seat").nth(1).locator("input[type=range]").fill("0")
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("move", [click_first, press_first], ids=["mouse", "keyboard"])
+def test_a_game_is_played_to_its_end(open_page: Any, game: str, move: Any):
+    page = open_page(game)
+    wait_status(page, "Your turn")
+    quick(page)
+    assert re.search("won|draw", play_on(page, move))
+    assert re.search("won|draw", page.locator("#said").inner_text()), "screen readers hear the end"
+    if move is press_first:
+        page.keyboard.press("n")
+        wait_status(page, "Your turn")
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_a_game_is_played_to_its_end_on_a_phone(open_page: Any, game: str):
+    page = open_page(game, size=PHONE)
+    wait_status(page, "Your turn")
+    quick(page)
+    assert re.search("won|draw", play_on(page, click_first))
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.get_by_role("button", name="Analyse", exact=True).first.click()
+    page.wait_for_selector(".analysis .cell")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_moves_are_taken_back_and_brought_again(open_page: Any):
+    page = open_page("connect4")
+    wait_status(page, "Your turn")
+    click_first(page)
+    page.locator(".move").nth(2).wait_for()
+    wait_status(page, "Your turn")
+    words = page.locator(".move").all_inner_texts()
+    page.get_by_role("button", name="Undo", exact=True).click()
+    page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 2")
+    assert page.locator(".move").all_inner_texts() == words and status(page) == "Your turn"
+    page.get_by_role("button", name="Redo", exact=True).click()
+    page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 0")
+
+
+def test_a_hint_a_new_game_and_the_other_side(open_page: Any):
+    page = open_page("tictactoe")
+    wait_status(page, "Your turn")
+    page.get_by_role("button", name="Hint", exact=True).click()
+    page.wait_for_selector(".stage .best")
+    assert "expected score" in page.locator(".detail").inner_text()
+    click_first(page)
+    page.locator(".move").nth(2).wait_for()
+    page.get_by_role("button", name="New game").click()
+    page.locator(".move").nth(1).wait_for(state="detached")
+    page.get_by_role("button", name="Switch sides").click()
+    page.locator(".move").nth(1).wait_for()
+
+
+def test_a_game_is_played_by_the_net_alone(open_page: Any):
+    page = open_page("tictactoe")
+    wait_status(page, "Your turn")
+    for seat in page.locator(".seat").all():
+        seat.locator("select").first.select_option("net")
+    wait_status(page, "has won|draw")
+
+
+def test_an_analysis_grows_and_its_tree_is_walked(open_page: Any):
+    page = open_page("connect4", "#/analyse?game=connect4&moves=44")
+    told = "() => Number.parseInt(document.querySelector('.desk .numbers')?.textContent?.replaceAll(',', ''))"
+    page.wait_for_function(f"{told} > 100")
+    before = page.evaluate(told)
+    page.wait_for_function(f"{told} > {before}")
+    page.locator(".tree summary").click()
+    page.locator(".tree tbody button").first.click()
+    page.wait_for_function("() => document.querySelectorAll('.crumbs button').length === 2")
+    page.get_by_label("On the board").select_option("policy")
+    page.wait_for_function("() => document.querySelectorAll('.stage .number').length === 7")
+
+
+def test_the_truth_is_shown_and_mistakes_are_found_by_it(open_page: Any):
+    games = random_games(Kernels(registry.load("connect4").game), 20, seed=7)
+    late = ".".join(map(str, next(actions for actions in games if len(actions) > 25)))
+    page = open_page("connect4", f"#/analyse?game=connect4&actions={late}&ply=16")
+    page.wait_for_selector(".exact-line.known")
+    page.wait_for_selector("td.exact")
+    assert page.locator("td.exact", has_text="★").count() >= 1
+    page.get_by_label("On the board").select_option("exact")
+    page.wait_for_function("() => document.querySelectorAll('.stage svg.drawing .number').length > 2")
+    texts = page.locator(".stage svg.drawing .number").all_text_contents()
+    assert all(re.fullmatch(r"[WDL]\d*", text) for text in texts)
+    page.get_by_role("button", name="Review the game").click()
+    page.wait_for_selector(".accuracy")
+    assert "exact results where they are known" in page.locator(".review-card .numbers").inner_text()
+    assert page.locator(".mistakes li", has_text=re.compile("turns a")).count() >= 1
+    page.locator(".mistakes li").last.get_by_role("button", name=re.compile("^Try move")).click()
+    wait_status(page, "Your turn")
+
+
+def test_the_opening_is_too_far_for_the_truth(open_page: Any):
+    page = open_page("connect4", "#/analyse?game=connect4&moves=44")
+    page.wait_for_function("() => document.querySelector('.exact-line')?.textContent.includes('Too far')")
+
+
+def test_the_chart_and_the_moves_jump(open_page: Any):
+    page = open_page("tictactoe", "#/analyse?game=tictactoe&moves=b2,a1,c3")
+    page.locator(".move").nth(3).wait_for()
+    chart = page.locator(".chart-box")
+    chart.click(position={"x": 30, "y": chart.bounding_box()["height"] / 3})
+    page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
+    page.locator(".move").nth(2).click()
+    page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('2.')")
+
+
+def test_a_game_is_saved_and_loaded(open_page: Any, tmp_path: Path):
+    page = open_page("tictactoe")
+    wait_status(page, "Your turn")
+    click_first(page)
+    page.locator(".move").nth(2).wait_for()
+    wait_status(page, "Your turn")
+    words = page.locator(".move").all_inner_texts()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save game").click()
+    download.value.save_as(tmp_path / "game.jsonl")
+    page.get_by_role("button", name="New game").click()
+    page.locator(".move").nth(1).wait_for(state="detached")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Load game").click()
+    chooser.value.set_files(tmp_path / "game.jsonl")
+    page.locator(".move").nth(2).wait_for()
+    assert page.locator(".move").all_inner_texts() == words
+
+
+def test_a_link_leads_to_a_position(open_page: Any):
+    page = open_page("tictactoe", "#/play?game=tictactoe&actions=0.4.8")
+    page.locator(".move").nth(3).wait_for()
+    assert page.locator(".move").all_inner_texts()[1:4] == ["1.a1", "2.b2", "3.c3"]
+
+
+def test_arrow_keys_move_over_the_board(open_page: Any):
+    page = open_page("tictactoe")
+    wait_status(page, "Your turn")
+    page.locator(".stage .cell[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(FOCUSED) == "b1, empty, can be played"
+    page.keyboard.press("Enter")
+    page.locator(".move").nth(2).wait_for()
+    assert page.locator(".move").nth(1).inner_text() == "1.b1"
+
+
+def test_markup_in_names_is_shown_as_text(open_page: Any):
+    page = open_page("tictactoe")
+    wait_status(page, "Your turn")
+    assert page.locator("option", has_text=MARKUP).count() >= 2
+    assert page.get_by_text(MARKUP).count() >= 1
+    assert page.locator('img[src="x"]').count() == 0

@@ -1,0 +1,222 @@
+"""The same rules and the same search in WebAssembly as on the processor, bit for bit."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import alphazero as az
+from alphazero.commands.rules import new
+from alphazero.commands.shared import run_command
+from alphazero.errors import GameError
+from alphazero.game import Game, registry
+from alphazero.game.kernels import Kernels
+from alphazero.search.analysis import search_position
+from alphazero.wasm.engine import QUIET, EngineBuilder
+from tests.wasm.engines import Answers, compare_games, evaluate_planted, needs_node, planted, random_games, run_node
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = (ROOT / "docs" / "guides" / "writing_rules.md").read_text(encoding="utf-8")
+SIMULATIONS = 200
+
+
+def tutorial_game(folder: Path) -> Game:
+    """Domineering, as docs/guides/writing_rules.md has it."""
+    (code,) = re.findall(r"```python\n(import numpy.*?)```", TUTORIAL, flags=re.DOTALL)
+    (folder / "domineering.py").write_text(code)
+    return registry.load(str(folder / "domineering.py")).game
+
+
+def compare_rules(game: Game, count: int, folder: Path) -> None:
+    """Random games played in step; fifty at a time, since their observations are large."""
+    engine, kernels = EngineBuilder(game).build(), Kernels(game)
+    for first in range(0, count, 50):
+        games = random_games(kernels, min(50, count - first), seed=first)
+        assert compare_games(game, engine, games, folder) == sum(map(len, games)) + len(games)
+
+
+def compare_searches(game: Game, count: int, folder: Path, config: az.SearchConfig = QUIET) -> None:
+    """Searches of positions of random games, at all depths, with planted evaluations."""
+    builder = EngineBuilder(game)
+    builder.add_search(planted, config)
+    engine, rng = builder.build(), np.random.default_rng(1)
+    games = random_games(Kernels(game), count, seed=1)
+    starts = [actions[: int(rng.integers(len(actions)))] for actions in games]
+    searches = [
+        {"actions": actions, "simulations": SIMULATIONS, "slice": 1 + i % 300} for i, actions in enumerate(starts)
+    ]
+    answers = Answers(run_node(engine, {"searches": searches}, folder))
+    explored, proven = 0, 0
+    for actions in starts:
+        found = search_position(game.position(actions), evaluate_planted, SIMULATIONS, config)
+        assert answers.take(np.int32)[0] == found.best
+        assert answers.take(np.int32, game.num_actions).tolist() == found.visits.tolist()
+        assert answers.take(np.float32, game.num_actions).tobytes() == found.policy.tobytes()
+        legal = found.position.legal_mask
+        q = np.clip(answers.take(np.float32, game.num_actions), -1.0, 1.0)
+        assert q[legal].tobytes() == found.q[legal].tobytes()
+        assert answers.take(np.float32)[0] == np.float32(found.value)
+        assert answers.take(bool)[0] == found.proven
+        assert tuple(answers.take(np.int32, int(answers.take(np.int32)[0])).tolist()) == found.line
+        explored, proven = explored + (np.count_nonzero(found.visits) > 1), proven + found.proven
+    assert answers.ended and explored and proven
+
+
+@needs_node
+def test_rules_are_the_same_in_every_game(game: Game, tmp_path: Path):
+    compare_rules(game, 10, tmp_path)
+
+
+@needs_node
+@pytest.mark.slow
+def test_rules_are_the_same_in_a_thousand_games_of_every_game(game: Game, tmp_path: Path):
+    compare_rules(game, 1000, tmp_path)
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["connect4", "dots_and_boxes"])
+def test_searches_are_the_same_bit_for_bit(name: str, tmp_path: Path):
+    compare_searches(registry.load(name).game, 60, tmp_path)
+
+
+@needs_node
+def test_searches_at_a_temperature_are_the_same_bit_for_bit(tmp_path: Path):
+    """Priors are raised to a power, which is computed by other code here: errors are below what float32 shows."""
+    config = az.SearchConfig(noise_fraction=0.0, prior_temperature=1.7, c_puct=2.0)
+    compare_searches(registry.load("tictactoe").game, 100, tmp_path, config)
+
+
+@needs_node
+@pytest.mark.slow
+def test_a_thousand_searches_of_every_game_are_the_same_bit_for_bit(game: Game, tmp_path: Path):
+    compare_searches(game, 1000, tmp_path)
+
+
+@needs_node
+def test_the_rules_of_the_tutorial_are_the_same(tmp_path: Path):
+    compare_rules(tutorial_game(tmp_path), 20, tmp_path)
+
+
+@needs_node
+@pytest.mark.slow
+def test_the_tutorials_game_is_the_same_in_a_thousand_games_and_searches(tmp_path: Path):
+    game = tutorial_game(tmp_path)
+    compare_rules(game, 1000, tmp_path)
+    compare_searches(game, 1000, tmp_path)
+
+
+@needs_node
+def test_the_rules_of_a_new_game_are_the_same(tmp_path: Path):
+    assert run_command(new.main, ["my_game", "--folder", str(tmp_path)]) == 0
+    compare_rules(registry.load(str(tmp_path / "my_game.py")).game, 20, tmp_path)
+
+
+# --- what is refused ---
+
+
+class Plain(az.Game):
+    """A race to 3, whose rules are given by each test."""
+
+    name = "plain"
+    num_actions, state_words, max_plies = 1, 1, 3
+    observation_shape = (1, 1, 4)
+
+    def __init__(self, **rules: Any):
+        base = {
+            "init": _init, "legal": _legal, "step": _step, "is_terminal": _is_terminal,
+            "terminal_value": _terminal_value, "observe": _observe,
+        }  # fmt: skip
+        self.rules = az.Rules(**(base | rules))
+
+
+def _init(state):
+    state[0] = 0
+
+
+def _legal(state, legal_mask):
+    legal_mask[0] = True
+
+
+def _step(state, action):
+    state[0] += 1
+
+
+def _is_terminal(state):
+    return state[0] == 3
+
+
+def _terminal_value(state):
+    return -1.0
+
+
+def _observe(state, planes):
+    planes[0, 0, state[0]] = 1.0
+
+
+def _step_with_text(state, action):
+    state[0] = len("{}".format(state)) + 1  # noqa: UP032
+
+
+def _step_with_memory(state, action):
+    counts = np.zeros(3)
+    counts[action] += 1
+    state[0] += np.uint64(counts.sum())
+
+
+def _step_with_sine(state, action):
+    state[0] += np.uint64(np.sin(float(action)) + 1.0)
+
+
+LARGE = np.arange(100_000, dtype=np.uint64)
+
+
+def _step_with_table(state, action):
+    state[0] = LARGE[state[0]] + np.uint64(1)
+
+
+def _step_with_huge_table(state, action):
+    state[0] = HUGE[state[0]] + np.uint64(1)
+
+
+HUGE = np.arange(1 << 18, dtype=np.uint64)
+
+
+@needs_node
+def test_the_plain_game_itself_is_taken(tmp_path: Path):
+    compare_rules(Plain(), 2, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (_step_with_text, "numba cannot compile the rules of plain"),
+        (_step_with_memory, "numba cannot compile .* zeros"),
+        (_step_with_sine, "no function sin"),
+        (_step_with_table, "tables"),
+        (_step_with_huge_table, "above 1 MB"),
+    ],
+)
+def test_rules_that_cannot_be_compiled_are_refused_with_the_reason(step: Any, reason: str):
+    with pytest.raises(GameError, match=reason) as caught:
+        EngineBuilder(Plain(step=step)).build()
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
+
+
+def test_a_game_of_python_objects_is_refused():
+    game = registry.load("openspiel:tic_tac_toe").game
+    with pytest.raises(GameError, match="run as Python objects"):
+        EngineBuilder(game)
+
+
+@needs_node
+def test_an_error_in_the_rules_stops_the_module(tmp_path: Path):
+    """A division by zero raises in Python; here the module stops, and the page says so."""
+    engine = EngineBuilder(Plain(step=_step_that_divides)).build()
+    with pytest.raises(Exception, match="exit status 1"):
+        run_node(engine, {"games": [[0]]}, tmp_path)
+
+
+def _step_that_divides(state, action):
+    state[0] = np.uint64(int(state[0] + 1) // action)

@@ -1,0 +1,168 @@
+"""The engine of a published file answers as the server does; and what cannot be published is refused."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import alphazero as az
+from alphazero.commands import publish
+from alphazero.commands.shared import run_command
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from tests.wasm.engines import needs_node, random_games
+from tests.wasm.published import MARKUP, ask, on_server, shipped_page, small_net, small_page
+
+PLAYER = {"id": "net", "step": 25}
+
+
+def compare_positions(page: str, game: str, count: int) -> None:
+    """Positions of random games at all depths, and their ends, as the server tells them."""
+    rng, games = np.random.default_rng(3), random_games(Kernels(registry.load(game).game), count, seed=3)
+    lists = [actions[: int(rng.integers(len(actions)))] for actions in games] + games
+    questions = [{"ask": "position", "game": game, "actions": actions} for actions in lists]
+    ended = 0
+    for question, (answer,) in zip(questions, ask(page, *questions), strict=True):
+        expected = on_server(game, question)
+        for told in (answer, expected):
+            told["view"]["clicks"] = sorted(map(str, told["view"]["clicks"]))
+            told["view"]["pieces"].sort(key=lambda piece: piece["cell"])
+            del told["view"]["text"]
+        assert answer == expected
+        ended += bool(expected["view"]["winning"])
+    assert ended or game == "dots_and_boxes", "no game ended with a marked line"
+
+
+@needs_node
+@pytest.mark.parametrize("game", ["tictactoe", "hex", "dots_and_boxes"])
+def test_positions_are_the_servers(game: str):
+    """The owners of boxes and the winning chain of Hex included."""
+    compare_positions(small_page(game), game, 40)
+
+
+@needs_node
+@pytest.mark.slow
+def test_positions_of_connect4_are_the_servers():
+    compare_positions(shipped_page("connect4", "club"), "connect4", 100)
+
+
+@needs_node
+def test_the_game_is_the_servers():
+    (game,), (welcome,) = ask(small_page(), {"ask": "game", "game": "tictactoe"}, {"ask": "welcome"})
+    expected = on_server("tictactoe", {"ask": "game", "game": "tictactoe"})
+    assert game["board"] == expected["board"] and game["title"] == expected["title"]
+    assert game["moves_run_together"] == expected["moves_run_together"] and not game["truth"]
+    (player,) = game["players"]
+    assert player.keys() == expected["players"][0].keys() and player["slider"].keys() == {
+        "unit",
+        "steps",
+        "start",
+        "measured",
+    }
+    assert player["title"] == MARKUP and player["note"].startswith(MARKUP)
+    assert welcome["game"] == "tictactoe" and not welcome["watches"]
+
+
+@needs_node
+def test_searches_play_analyse_and_review():
+    game = registry.load("tictactoe").game
+    won = list(game.position("a1 b1 a2 b2").actions)
+    short = list(game.position("a1 b1").actions)
+    whole = list(game.position("a1 b1 a2 b2 a3").actions)
+    move, policy, analysis, deeper, tree, review, over = ask(
+        small_page(),
+        {"ask": "move", "actions": won, "player": PLAYER, "seed": 1},
+        {"ask": "policy", "actions": short, "player": PLAYER},
+        {"ask": "analyse", "actions": short, "player": PLAYER, "side": 0, "limit": 300, "fresh": False},
+        {"ask": "analyse", "actions": short, "player": PLAYER, "side": 0, "limit": 900, "fresh": False},
+        {"ask": "tree", "path": [], "side": 0},
+        {"ask": "review", "actions": whole, "player": PLAYER, "simulations": 50},
+        {"ask": "move", "actions": whole, "player": PLAYER, "seed": 1},
+    )
+    assert move[-1]["word"] == "a3"
+    assert sum(row["prior"] for row in policy[0]["policy"]) == pytest.approx(1, abs=1e-3)
+    for answers, simulations in ((analysis, 300), (deeper, 900)):
+        assert answers[-1]["simulations"] == simulations and not answers[-1]["more"]
+        assert sum(line["visits"] for line in answers[-1]["lines"]) == simulations
+        best = answers[-1]["lines"][0]
+        assert game.position(short).play(best["moves"][0]) and len(best["words"]) == len(best["moves"])
+        assert answers[-1]["proven"] or -1 <= answers[-1]["value"] <= 1
+    assert tree[0]["visits"] == 900 and len(tree[0]["edges"]) == 7
+    assert len(review) == len(whole) + 2 and review[-2]["rows"][0]["value"] == 1.0
+    assert review[-1]["summary"]["sides"][0]["judged"] == 3
+    assert "game is over" in over[0]["error"]
+
+
+@needs_node
+def test_the_file_searches_as_the_library_does():
+    """The same best action and nearly the same values as `az.search`, whose network has more digits."""
+    loaded = registry.load("tictactoe")
+    question = {"ask": "analyse", "actions": [4], "player": PLAYER, "limit": 400, "fresh": True}
+    report = ask(small_page(), question)[0][-1]
+    found = az.search(loaded.game.position([4]), small_net(), config=az.SearchConfig(400, noise_fraction=0.0))
+    assert report["lines"][0]["action"] == found.best
+    assert report["value"] == pytest.approx(found.value, abs=0.02)
+
+
+@needs_node
+def test_games_are_saved_and_loaded_and_moves_are_read():
+    (record,), (read,), (wrong,), (illegal,), (unknown,), (other,) = ask(
+        small_page(),
+        {"ask": "record", "actions": [0, 3, 1, 4, 2], "first": "You", "second": MARKUP},
+        {"ask": "position", "moves": "a1, B1 a2"},
+        {"ask": "position", "moves": "a1 z9"},
+        {"ask": "position", "actions": [0, 0]},
+        {"ask": "everything"},
+        {"ask": "load", "text": "[]"},
+    )
+    assert az.load_game("tictactoe").position(read["words"][0]).ply == 1 and len(read["actions"]) == 3
+    assert "'z9' is not a legal action here (legal: " in wrong["error"] and "is not legal here" in illegal["error"]
+    assert "does not know the question" in unknown["error"] and "contestants and moves" in other["error"]
+    ((loaded,),) = ask(small_page(), {"ask": "load", "text": record["text"]})
+    assert (
+        loaded["actions"] == [0, 3, 1, 4, 2] and loaded["contestants"] == ["You", MARKUP] and loaded["result"] == "1-0"
+    )
+
+
+def test_no_name_ends_a_script():
+    page = small_page()
+    assert page.count("<script") == page.count("</script>") == 4
+    outside = re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.DOTALL)
+    assert "<img src=x" not in outside and "{{7*7}}" in outside
+    assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", outside)
+
+
+def publish_page(*argv: str) -> int:
+    return run_command(publish.main, list(argv))
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["best", "page.html", "--game", "openspiel:tic_tac_toe"], "best"),
+        (["best", "page.htm", "--game", "connect4"], "a .safetensors file, or a page into a .html file"),
+        (["nothing", "page.html", "--game", "connect4"], "nothing"),
+        (["best", "no/such/folder/page.html", "--game", "connect4"], "a folder that exists"),
+    ],
+)
+def test_wrong_words_get_one_sentence(argv: list[str], said: str, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert publish_page(*argv) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "name", "most"), [("connect4", "club", 1e6), ("connect4", "best", 3e6), ("othello", "best", 3e6)]
+)
+def test_the_command_writes_a_page_of_its_size(game: str, name: str, most: float, tmp_path: Path, capsys):
+    assert publish_page(name, str(tmp_path / "page.html"), "--game", game) == 0
+    assert "is written" in capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text()
+    assert len(page.encode()) < most
+    ((answer,),) = ask(page, {"ask": "move", "actions": [], "player": PLAYER, "seed": 0})
+    assert answer["word"] in registry.load(game).game.start().format(answer["action"])

@@ -1,0 +1,71 @@
+"""Pieces, names and clicks that a page knows without Python."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from alphazero.errors import GameError
+from alphazero.game import Board, Game, Piece, registry
+from alphazero.wasm.looks import chain_through, facts, looks_of, pieces_of, some_positions, told
+
+
+def test_the_looks_of_every_game_are_learned(game: Game):
+    """They are right in positions that nobody learned from, and small."""
+    if game.name == "gomoku15":
+        pytest.skip("half a minute; gomoku has the same rules on a smaller board")
+    looks = looks_of(game)
+    for position in some_positions(game, 300, seed=99):
+        assert told(looks, position) == facts(position)
+    assert len(json.dumps(asdict(looks))) < 30_000
+
+
+@pytest.mark.parametrize(("name", "length"), [("tictactoe", 3), ("connect4", 4), ("gomoku", 5), ("othello6", 0)])
+def test_the_cells_of_a_winning_line_are_marked(name: str, length: int):
+    looks = looks_of(registry.load(name).game)
+    assert looks.line == length and not looks.beside and not looks.owned
+
+
+@pytest.mark.parametrize("name", ["hex", "hex_swap"])
+def test_the_chain_that_wins_is_marked(name: str):
+    game = registry.load(name).game
+    looks, compared = looks_of(game), 0
+    assert looks.line == 0
+    for position in some_positions(game, 500, seed=98):
+        if position.terminal:
+            owners = {cell: piece["player"] for cell, piece in told(looks, position)[0].items()}
+            assert chain_through(position.view.last[0], owners, looks.beside) == set(position.view.winning)
+            compared += 1
+    assert compared > 5
+
+
+def test_boxes_belong_to_who_drew_their_last_side():
+    game = registry.load("dots_and_boxes").game
+    looks, owned = looks_of(game), set[int | None]()
+    for position in some_positions(game, 300, seed=97):
+        pieces = {piece.cell: piece.player for piece in game.pieces(position)}
+        assert {cell: piece["player"] for cell, piece in pieces_of(game, position.actions, looks).items()} == pieces
+        owned |= {pieces.get(box) for box in range(9)}
+    assert owned == {0, 1, None}
+
+
+class Parity(type(registry.load("tictactoe").game)):  # type: ignore[misc]
+    """A piece whose letter depends on all bits of the position."""
+
+    def pieces(self, position):
+        count = int(np.bitwise_count(position.state * np.uint64(0x9E3779B97F4A7C15)).sum())
+        return [Piece(0, 0, text=str(count))]
+
+
+def test_looks_that_need_more_than_a_few_bits_are_refused():
+    with pytest.raises(GameError, match="cannot show tictactoe: its pieces, names or clicks depend on more"):
+        looks_of(Parity())
+
+
+def test_a_game_without_cells_is_refused():
+    class Bare(type(registry.load("tictactoe").game)):
+        board = Board()
+
+    with pytest.raises(GameError, match="draws no board"):
+        looks_of(Bare())

@@ -1,0 +1,24 @@
+"""Functions that WebAssembly does not have, against the processor's."""
+
+import math
+
+import numpy as np
+
+from alphazero.wasm.mathematics import exponential, logarithm, power
+
+
+def test_exponentials_logarithms_and_powers_are_right_to_the_last_places():
+    rng = np.random.default_rng(0)
+    for x in rng.uniform(-700, 700, 3000):
+        assert math.isclose(exponential(x), math.exp(x), rel_tol=1e-14)
+    for x in np.exp(rng.uniform(-600, 600, 3000)):
+        assert math.isclose(logarithm(x), math.log(x), rel_tol=1e-14, abs_tol=1e-15)
+    for x, exponent in zip(rng.uniform(1e-9, 1, 3000), rng.uniform(0.1, 3, 3000), strict=True):
+        assert math.isclose(power(x, exponent), x**exponent, rel_tol=1e-13)
+
+
+def test_the_ends_of_their_range():
+    assert (exponential(-1000.0), exponential(1000.0), exponential(0.0)) == (0.0, math.inf, 1.0)
+    assert (logarithm(0.0), logarithm(1.0), logarithm(math.inf)) == (-math.inf, 0.0, math.inf)
+    assert math.isnan(logarithm(-1.0))
+    assert (power(0.0, 0.5), power(1.0, 0.5), power(0.25, 0.5)) == (0.0, 1.0, 0.5)

@@ -1,0 +1,165 @@
+"""Networks in WebAssembly answer as torch does."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import alphazero as az
+from alphazero.errors import NetError
+from alphazero.game import Game, registry
+from alphazero.game.kernels import Kernels
+from alphazero.nets.any_module import forward
+from alphazero.nets.resnet import NetConfig, ResNet
+from alphazero.nets.torch_net import TorchNet
+from alphazero.players.net_players import PolicyPlayer
+from alphazero.search.evaluator import Evaluator
+from alphazero.wasm.engine import EngineBuilder
+from alphazero.wasm.layers import Program, add_network
+from alphazero.wasm.network import program_of
+from games.connect4.benchmark import make_benchmark
+from tests.wasm.engines import Answers, needs_node, positions_of, random_games, run_node, with_random_weights
+
+page: Any
+ask_network: Any
+
+
+def ask():
+    """An entry point of the tests alone: the network's answer about the position."""
+    here = page()  # noqa: F821
+    here.value[0] = ask_network(here.planes, here.legal_mask, here.policy)  # noqa: F821
+
+
+def answers_of(game: Game, program: Program, positions: list[list[int]], folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The priors and values of the positions after these actions, none of them terminal, as node computes them."""
+    builder = EngineBuilder(game)
+    add_network(builder, program)
+    builder.add("ask", ask)
+    (folder / "weights.bin").write_bytes(program.weights.astype(np.float32).tobytes())
+    request = {"evaluations": positions, "weights": str(folder / "weights.bin")}
+    found = Answers(run_node(builder.build(), request, folder))
+    rows = [(found.take(np.float32)[0], found.take(np.float32, game.num_actions)) for _ in positions]
+    assert found.ended
+    return np.stack([priors for _, priors in rows]), np.array([value for value, _ in rows])
+
+
+@torch.inference_mode()
+def torch_answers(net: TorchNet, game: Game, positions: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """The same in float32 torch."""
+    kernels = Kernels(game)
+    states, _ = positions_of(kernels, positions)
+    masks, terminal, _ = kernels.describe_all(states)
+    assert not terminal.any()
+    logits, values = forward(net.module.eval().float(), torch.from_numpy(kernels.observations(states)))
+    priors = torch.softmax(logits.masked_fill(~torch.from_numpy(masks), -torch.inf), dim=1)
+    return priors.numpy(), values.clamp(-1, 1).numpy()
+
+
+def some_positions(game: Game, count: int) -> list[list[int]]:
+    rng = np.random.default_rng(2)
+    return [actions[: int(rng.integers(len(actions)))] for actions in random_games(Kernels(game), count, seed=2)]
+
+
+def compare(net: TorchNet, game: Game, count: int, folder: Path) -> None:
+    positions = some_positions(game, count)
+    priors, values = answers_of(game, program_of(net, game), positions, folder)
+    expected_priors, expected_values = torch_answers(net, game, positions)
+    assert np.abs(priors - expected_priors).max() < 1e-4
+    assert np.abs(values - expected_values).max() < 1e-4
+    assert values.std() > 0.01 and expected_priors.std() > 0.01, "an answer that is always the same shows nothing"
+
+
+@needs_node
+def test_a_shipped_network_answers_as_torch_does(tmp_path: Path):
+    loaded = registry.load("connect4")
+    compare(az.load_net("best", loaded.game), loaded.game, 300, tmp_path)
+
+
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "name"),
+    [("connect4", "beginner"), ("connect4", "club"), ("connect4", "best"), ("othello", "best"), ("othello6", "best")],
+)
+def test_every_shipped_network_answers_as_torch_does(game: str, name: str, tmp_path: Path):
+    loaded = registry.load(game)
+    compare(az.load_net(name, loaded.game), loaded.game, 1000, tmp_path)
+
+
+@needs_node
+def test_bottlenecks_and_lines_answer_as_torch_does(tmp_path: Path):
+    game = registry.load("tictactoe").game
+    config = NetConfig(blocks=2, channels=20, bottleneck=12, lines=16, line_length=3, head_channels=5, value_hidden=30)
+    module = with_random_weights(ResNet(game.observation_shape, game.num_actions, config))
+    compare(TorchNet(game, module), game, 100, tmp_path)
+
+
+class Perceptron(nn.Module):
+    """Another network of operations that the page knows."""
+
+    def __init__(self, game: Game):
+        super().__init__()
+        planes, height, width = game.observation_shape
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(planes * height * width, 30), nn.Tanh(), nn.Linear(30, 17))
+        self.policy, self.value = nn.Linear(17, game.num_actions), nn.Linear(17, 1)
+
+    def forward(self, observations):
+        features = self.body(observations * 2.0) + 0.5
+        return self.policy(features + torch.relu(features)), torch.tanh(self.value(features)).squeeze(1)
+
+
+class Softer(Perceptron):
+    """A network with an operation that the page does not know."""
+
+    def forward(self, observations):
+        policy, value = super().forward(observations)
+        return nn.functional.gelu(policy), value
+
+
+class Uniform(az.NeuralNet):
+    """A network without torch."""
+
+    def evaluate(self, observations, legal_masks):
+        return legal_masks / legal_masks.sum(axis=1, keepdims=True), np.zeros(len(observations), np.float32)
+
+    def save(self, path, card):
+        raise NotImplementedError
+
+    def load(self, path):
+        raise NotImplementedError
+
+
+@needs_node
+def test_a_network_of_ones_own_answers_as_torch_does(tmp_path: Path):
+    game = registry.load("tictactoe").game
+    compare(TorchNet(game, with_random_weights(Perceptron(game))), game, 100, tmp_path)
+
+
+def test_networks_that_a_page_cannot_run_are_refused_with_the_reason():
+    game = registry.load("tictactoe").game
+    with pytest.raises(NetError, match=r"gelu\.default.*convolutions"):
+        program_of(TorchNet(game, Softer(game)), game)
+    with pytest.raises(NetError, match="networks of torch alone, and this one is a Uniform"):
+        program_of(Uniform(), game)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["club", "best"])
+def test_half_precision_costs_no_accuracy(name: str):
+    """A file has its weights in float16: Connect Four's accuracy stays within 0.2 points on 7,000 positions."""
+    loaded = registry.load("connect4")
+    accuracies = []
+    for rounded in (False, True):
+        net = az.load_net(name, loaded.game)
+        net.frozen, net.dtype = net.frozen_float(), torch.float32
+        if rounded:
+            for parameter in net.frozen.parameters():
+                parameter.data = parameter.data.half().float()
+        evaluator = Evaluator(Kernels(loaded.game), net, sees_wins=True)
+        player = PolicyPlayer(name, Kernels(loaded.game), [evaluator], seed=0)
+        accuracies.append(make_benchmark(loaded.game)(player)["pons_accuracy"])
+    print(accuracies)
+    assert abs(accuracies[0] - accuracies[1]) < 0.002 and accuracies[0] > 0.7
