@@ -1,0 +1,101 @@
+"""Opens the page to play, analyse and watch: `alphazero serve`, `alphazero serve best --game connect4`.
+
+alphazero serve                       play and analyse Connect Four with the shipped nets; watch the runs in runs/
+alphazero serve runs/hex-1            the nets of a run
+alphazero serve --host 0.0.0.0        for other machines as well; the printed address holds a token
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import webbrowser
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from alphazero.commands.shared import parse
+from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.nets.devices import DEVICES, want_inference, wanted_inference
+from alphazero.players.contestants import load_game
+from alphazero.settings import check_ranges
+
+DEFAULT_GAME = "connect4"
+PORT = 8080
+
+
+def _option(metavar: str, default: str) -> Any:
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
+
+
+@dataclass(frozen=True)
+class ServeConfig:
+    """Opens a page in the browser: play, analyse, and watch runs and tournaments.
+
+    The page offers the shipped nets, random, greedy, minimax, mcts, the runs of its game, and the contestants given
+    here. Programs (gtp:"COMMAND") and Python functions (python:MODULE:FUNCTION) play only if they are given here.
+    """
+
+    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT ...")] = ()
+    """Further contestants: a net, a run folder, or any other that `alphazero pit` takes. The first one is the opponent
+    that the page begins with."""
+    game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
+    """The game: a name, a Python file or a module. The page also has all games that come with alphazero."""
+    port: int = PORT
+    """The port on this machine; 0 takes a free one."""
+    host: str = "127.0.0.1"
+    """The address to listen on. By default this machine alone can open the page; 0.0.0.0 lets others open it, who need
+    the token in the printed address."""
+    browser: bool = True
+    """Open the browser, if there is one."""
+    runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
+    """The folder with the runs to watch."""
+    tournaments: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("tournaments")
+    """The folder with the tournaments to watch."""
+    device: str = "auto"
+    """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
+    inference: str = field(default_factory=wanted_inference)
+    """The library that answers for nets on the CPU: auto (the faster of those installed), torch or openvino."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, port=(0, 65535))
+        if self.device not in DEVICES:
+            raise UnknownName("device", self.device, DEVICES)
+        want_inference(self.inference)
+
+
+def main(argv: list[str]) -> None:
+    serve(parse(ServeConfig, argv, command="serve"))
+
+
+def serve(config: ServeConfig) -> None:
+    """Serves the page until Ctrl-C."""
+    server = make_server(config)
+    print(f"The page is at {server.address}\nCtrl-C ends it.", flush=True)
+    if config.browser and has_browser():
+        threading.Timer(0.5, webbrowser.open, (server.address,)).start()
+    server.run()
+
+
+def make_server(config: ServeConfig) -> Any:
+    """The server, ready to run; raises InputError."""
+    try:
+        from alphazero.web.server import PageServer
+    except ModuleNotFoundError as error:
+        raise InvalidSetting(
+            f'the page needs the package {error.name}: install it by `pip install "alphazero-framework[web]"`'
+        ) from error
+    from alphazero.web.engine import Engine, Stage
+
+    contestants = [text for text in config.contestants if text != "human"]  # who sits at the page anyway
+    name, loaded = load_game(config.game, contestants, DEFAULT_GAME)
+    stage = Stage(name, loaded, contestants, config.runs, config.tournaments, config.device)
+    return PageServer(Engine(stage), config.port, config.host)
+
+
+def has_browser() -> bool:
+    """A browser with a window can be opened here."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

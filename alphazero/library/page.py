@@ -1,0 +1,52 @@
+"""The page in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import Game, registry
+from alphazero.players.contestants import Contestant
+
+if TYPE_CHECKING:
+    from alphazero.web.server import PageServer
+
+
+def play_web(
+    contestant: Contestant,
+    game: Game | type[Game] | str,
+    port: int = 8080,
+    *,
+    runs: str | Path | None = None,
+    wait: bool = True,
+) -> PageServer:
+    """Opens a page on this machine to play against a contestant and to analyse with it.
+
+    `contestant` is a net, a Player, a function from a Position to an action, or a text as on the command line.
+    `port`: 0 takes a free one. `runs` is a folder with runs to watch. With `wait` the page stays open until Ctrl-C or
+    the stop button of a notebook; without, until `close()` of the server that is returned, whose `address` is the
+    page's. Raises InvalidSetting if the port is taken.
+
+    >>> import alphazero as az
+    >>> with az.play_web("minimax:3", "tictactoe", port=0, wait=False) as page:
+    ...     page.address.startswith("http://127.0.0.1:")
+    True
+    """
+    try:
+        from alphazero.web.engine import Engine, Stage
+        from alphazero.web.server import PageServer
+    except ModuleNotFoundError as error:
+        raise InvalidSetting(f"the page needs the package {error.name}: install alphazero-framework[web]") from error
+    loaded = registry.of(game)
+    name = game if isinstance(game, str) else loaded.game.name
+    stage = Stage(name, loaded, [contestant], None if runs is None else Path(runs))
+    server = PageServer(Engine(stage), port)
+    server.start()
+    if wait:
+        print(f"The page is at {server.address}")
+        try:
+            server.wait()
+        finally:
+            server.close()
+    return server

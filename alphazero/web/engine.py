@@ -1,0 +1,226 @@
+"""The engine behind the page: every question of `message` that can be asked, and its answer.
+
+Quick questions are answered by one group of fields; searches by a generator of several. It knows no browser.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from alphazero._version import __version__
+from alphazero.errors import InputError, quote
+from alphazero.game import registry
+from alphazero.game.record import parse_record
+from alphazero.game.spec import LoadedGame
+from alphazero.players.contestants import Contestant
+from alphazero.web.message import BadMessage, Question
+from alphazero.web.review import review
+from alphazero.web.searches import MOST_SIMULATIONS, Grown, Stop, Trees, choose, policy_of
+from alphazero.web.tables import Table, title_of
+from alphazero.web.truth import as_fields
+
+Answer = dict[str, Any]
+SIDES = 2
+"""Analyses of a viewer side by side."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The game and the folders that a page is started with."""
+
+    name: str
+    """The name by which the game can be loaded."""
+    loaded: LoadedGame
+    given: Sequence[Contestant] = ()
+    """Contestants besides those that every page has."""
+    runs: Path | None = None
+    """The folder of runs to watch, if any."""
+    tournaments: Path | None = None
+    device: str = "auto"
+
+
+class Engine:
+    """Answers the questions of all viewers; a viewer is any object that stays the same."""
+
+    def __init__(self, stage: Stage):
+        self.stage, self.trees = stage, Trees()
+        self._lock = threading.RLock()
+        self._tables: dict[str, Table] = {}
+        self.table_named(stage.name)  # mistakes in the names of contestants are told at once
+        self.quick: dict[str, Callable[[object, Question], Answer]] = {
+            "welcome": self._welcome,
+            "game": self._game,
+            "position": self._position,
+            "policy": self._policy,
+            "truth": self._truth,
+            "tree": self._tree,
+            "record": self._record,
+            "load": self._load,
+            "runs": self._runs,
+            "run": self._run,
+            "run_games": self._run_games,
+            "tournaments": self._tournaments,
+            "tournament": self._tournament,
+            "tournament_game": self._tournament_game,
+        }
+        """Questions with one answer, which takes no search."""
+        self.searches: dict[str, Callable[[object, Question, Stop], Iterator[Answer]]] = {
+            "move": self._move,
+            "analyse": self._analyse,
+            "review": self._review,
+        }
+        """Questions that are answered by a search."""
+
+    def forget(self, viewer: object) -> None:
+        """Drops all that is kept for a viewer who has left."""
+        self.trees.forget(viewer)
+
+    def warm(self) -> None:
+        """Loads and compiles all that the first move and the first analysis of the page's game need."""
+        table = self.table_named(self.stage.name)
+        seat, start = table.seats()[0], table.game.start()
+        with contextlib.suppress(Exception):  # whoever asks is told
+            choose(seat, seat.slider.start if seat.slider else 0, None, start, 0, Stop())
+            if seat.searches:
+                for _ in Grown(seat, None, table.game).grow(start, 32, Stop()):
+                    pass
+            table.results(start)
+
+    def table_named(self, name: str) -> Table:
+        """The game of that name: the page's own, or one that comes with the framework. Raises UnknownName."""
+        with self._lock:
+            if name not in self._tables:
+                stage = self.stage
+                if name == stage.name:
+                    table = Table(name, stage.loaded, stage.runs, stage.device, stage.given)
+                elif name in registry.NAMES:  # other names would load files
+                    table = Table(name, registry.load(name), stage.runs, stage.device)
+                else:
+                    raise BadMessage(f"this page has no game {quote(name)}; choose one from the list")
+                self._tables[name] = table
+            return self._tables[name]
+
+    def _table(self, question: Question) -> Table:
+        return self.table_named(question.text("game"))
+
+    # --- quick questions ---
+
+    def _welcome(self, viewer: object, question: Question) -> Answer:
+        names = [self.stage.name, *(name for name in registry.NAMES if name != self.stage.loaded.game.name)]
+        titles = [title_of(self.stage.loaded.game.name), *map(title_of, names[1:])]
+        return {
+            "version": __version__,
+            "games": [{"name": name, "title": title} for name, title in zip(names, titles, strict=True)],
+            "game": self.stage.name,
+            "watches": self.stage.runs is not None,
+        }
+
+    def _game(self, viewer: object, question: Question) -> Answer:
+        return self._table(question).fields()
+
+    def _position(self, viewer: object, question: Question) -> Answer:
+        table = self._table(question)
+        return table.position_fields(table.position(question))
+
+    def _policy(self, viewer: object, question: Question) -> Answer:
+        table = self._table(question)
+        seat, _, generation = table.seat(question)
+        return policy_of(seat, generation, table.position(question))
+
+    def _truth(self, viewer: object, question: Question) -> Answer:
+        table = self._table(question)
+        return {"results": as_fields(table.results(table.position(question)))}
+
+    def _tree(self, viewer: object, question: Question) -> Answer:
+        tree = self.trees.get(viewer, question.number("side", 0, SIDES - 1, 0))
+        if tree is None or tree.position is None:
+            raise InputError("there is no search to look into yet: start the analysis")
+        path, root = question.actions("path"), tree.position
+        node, position = tree.look(path), root
+        for action in path:
+            position = position.play(action)
+        fields = asdict(node)
+        for edge in fields["edges"]:
+            edge["word"] = position.format(edge["action"])
+        return {**fields, "path": list(path), "actions": list(position.actions), "mover": position.to_play}
+
+    def _record(self, viewer: object, question: Question) -> Answer:
+        return {"text": self._table(question).record_text(question)}
+
+    def _load(self, viewer: object, question: Question) -> Answer:
+        record = parse_record(question.text("text", 60_000).encode(errors="replace"), "the file")
+        table = self.table_named(self.stage.name if record.game == self.stage.loaded.game.name else record.game)
+        return table.record_fields(record)
+
+    # --- runs and tournaments; their modules are imported when somebody looks, for they import scipy ---
+
+    def _runs(self, viewer: object, question: Question) -> Answer:
+        from alphazero.web import watch
+
+        return {"runs": watch.list_runs(self.stage.runs)}
+
+    def _run(self, viewer: object, question: Question) -> Answer:
+        from alphazero.web import watch
+
+        return watch.describe_run(self.stage.runs, question)
+
+    def _run_games(self, viewer: object, question: Question) -> Answer:
+        from alphazero.web import watch
+
+        name, records = watch.games_of_run(self.stage.runs, question)
+        table = self.table_named(name)
+        return {"games": [table.record_fields(record) for record in records]}
+
+    def _tournaments(self, viewer: object, question: Question) -> Answer:
+        from alphazero.web import watch
+
+        return {"tournaments": watch.list_tournaments(self.stage.tournaments)}
+
+    def _tournament(self, viewer: object, question: Question) -> Answer:
+        from alphazero.web import watch
+
+        found = watch.read_tournament(self.stage.tournaments, question)
+        return watch.describe_tournament(found, self.table_named(found.game).game)
+
+    def _tournament_game(self, viewer: object, question: Question) -> Answer:
+        from alphazero.web import watch
+
+        found = watch.read_tournament(self.stage.tournaments, question)
+        number = question.number("number", 0, max(0, len(found.records) - 1))
+        if not found.records:
+            raise InputError("this tournament has no game yet: come back when one is over")
+        return self.table_named(found.game).record_fields(found.records[number])
+
+    # --- searches ---
+
+    def _move(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
+        table = self._table(question)
+        seat, step, generation = table.seat(question)
+        position, seed = table.position(question), question.number("seed", 0, 1 << 31, 0)
+        yield choose(seat, step, generation, position, seed, stop)
+
+    def _analyse(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
+        table = self._table(question)
+        seat, _, generation = table.seat(question)
+        side, limit = question.number("side", 0, SIDES - 1, 0), question.number("limit", 1, MOST_SIMULATIONS)
+        position = table.position(question)
+        tree = self.trees.get(viewer, side)
+        if tree is None or tree.key != (table.game.name, seat.id, generation) or question.flag("fresh"):
+            tree = Grown(seat, generation, table.game)
+        if stop.is_set():
+            return
+        self.trees.put(viewer, side, tree)
+        yield from tree.grow(position, limit, stop)
+
+    def _review(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
+        table = self._table(question)
+        seat, generation = None, None
+        if question.has("player"):
+            seat, _, generation = table.seat(question)
+        simulations = question.number("simulations", 1, 2000, 100)
+        yield from review(table, seat, generation, simulations, table.position(question), stop)

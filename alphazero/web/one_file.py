@@ -1,0 +1,159 @@
+"""One HTML file that plays a game with a net, in any browser and without a server.
+
+The file holds the page of `alphazero serve`, and in place of the server a worker with the game's rules, search and net
+as WebAssembly. It loads nothing: its content security policy forbids that.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero._version import __version__
+from alphazero.game.spec import LoadedGame
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
+from alphazero.wasm.engine import EngineBuilder, evaluate_by_network, opinion_of_network
+from alphazero.wasm.layers import add_network
+from alphazero.wasm.looks import looks_of
+from alphazero.wasm.moves import add_moves
+from alphazero.wasm.network import program_of
+from alphazero.wasm.truth import truth_engine
+from alphazero.web.seats import _size_of, slider_of
+from alphazero.web.tables import title_of
+
+PAGE = Path(__file__).with_name("page")
+WORKER = Path(__file__).parents[1] / "wasm" / "page"
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' data: blob:; worker-src blob:; "
+    "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+)
+"""The rights that a browser gives the file: to run its own parts, and to load nothing."""
+REPLACED = {"socket.js": WORKER / "connection.js"}
+"""Modules of the page in whose place the file has others."""
+IMPORT = re.compile(r'^(import .*? from )"\./([\w-]+\.js)";$', re.MULTILINE | re.DOTALL)
+
+
+def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str, Any]) -> str:
+    """The file's text; `title` names the net, and `card` says how it was made and how strong it is.
+
+    Raises GameError or NetError, in one sentence, for a game or a network that a browser cannot run.
+    """
+    game = loaded.game
+    builder, program = EngineBuilder(game), program_of(net, game)
+    looks = looks_of(game)
+    add_network(builder, program)
+    learned = search_of(net, title)
+    builder.add_search(evaluate_by_network, learned, opinion_of_network)
+    add_moves(builder, learned, SIMULATIONS_PER_ACTION)
+    engine = builder.build()
+    slider = slider_of(card)
+    contents = {
+        "version": __version__,
+        "game": game.name,
+        "title": title_of(game.name),
+        "board": asdict(game.board),
+        "looks": asdict(looks),
+        "columns": game.observation_shape[2],
+        "runs_together": game.split_moves("12") != ["12"],
+        "players": [
+            {
+                "id": "net", "title": title, "note": note_of(card), "searches": True, "generations": [],
+                "slider": {
+                    "unit": slider.unit, "steps": slider.steps, "start": slider.start,
+                    "measured": [slider.measured.get(step, "") for step in slider.steps],
+                },
+            }
+        ],
+        "places": engine.places,
+        "most_simulations": engine.most_simulations,
+        "truth": _truth_of(loaded),
+        "module": _text_of(engine.module),
+        "weights": _text_of(program.weights.astype("<f2").tobytes()),
+    }  # fmt: skip
+    return _compose(f"{title_of(game.name)} · {title}", contents)
+
+
+def _truth_of(loaded: LoadedGame) -> dict[str, Any] | None:
+    """The solver, if the game has one of compiled functions."""
+    if loaded.make_compiled_truth is None:
+        return None
+    truth = loaded.make_compiled_truth(loaded.game)
+    engine = truth_engine(loaded.game, truth)
+    return {"module": _text_of(engine.module), "places": engine.places, "how": truth.how, "unit": truth.unit}
+
+
+def note_of(card: Mapping[str, Any]) -> str:
+    """A line that says how a net was made and how strong it is."""
+    description = card.get("description")
+    said = [description] if isinstance(description, str) else []
+    said.append(_size_of(card))
+    rating = card.get("rating")
+    if isinstance(rating, Mapping) and isinstance(rating.get("elo"), int):
+        said.append(f"{rating['elo']:+} Elo above {rating.get('above')}")
+    return "; ".join(part.rstrip(".") for part in said if part)
+
+
+def _compose(title: str, contents: Mapping[str, Any]) -> str:
+    """The page with its parts inside."""
+    modules = {
+        path.name: IMPORT.sub(r'\1"\2";', REPLACED.get(path.name, path).read_text(encoding="utf-8"))
+        for path in sorted(PAGE.glob("*.js"))
+    }
+    main = modules.pop("main.js")
+    addresses = {name: f"data:text/javascript;base64,{_text_of(code.encode())}" for name, code in modules.items()}
+    icon = f"data:image/svg+xml;base64,{_text_of((PAGE / 'icon.svg').read_bytes())}"
+    head = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{escape(title)}</title>'
+    scripts = "\n".join(
+        f"<script {kind}>{code}</script>"
+        for kind, code in (
+            ('type="importmap"', _quoted({"imports": addresses})),
+            ('type="application/json" id="file"', _quoted(contents)),
+            ('type="text/plain" id="worker"', _harmless((WORKER / "worker.js").read_text(encoding="utf-8"))),
+            ('type="module"', _harmless(main)),
+        )
+    )
+    parts = {
+        "<title>alphazero</title>": head,
+        '<link rel="stylesheet" href="style.css">': f"<style>\n{_harmless(_read('style.css'))}</style>",
+        '<script type="module" src="main.js"></script>\n': "",
+        '"icon.svg"': f'"{icon}"',
+        "</body>": f"{scripts}\n</body>",
+    }
+    whole = _read("index.html")
+    for part, replacement in parts.items():
+        assert part in whole, part
+        whole = whole.replace(part, replacement)
+    return whole
+
+
+def _read(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")
+
+
+def _text_of(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _quoted(value: Any) -> str:
+    """JSON in which no text can end the script around it."""
+    return json.dumps(value, ensure_ascii=True, default=_plain).replace("<", "\\u003c")
+
+
+def _harmless(code: str) -> str:
+    """Our own code, which must not have the end of a script in it."""
+    assert "</script" not in code and "<!--" not in code
+    return code
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy's as Python's."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,185 @@
+// The view to analyse in: searches that grow, exact results, the tree, and the review of the game.
+
+import { Desk } from "./desk.js";
+import { button, el, refill } from "./dom.js";
+import { MoveList } from "./moves.js";
+import { HUMAN } from "./players.js";
+import { Review } from "./review.js";
+import { TreePanel } from "./tree.js";
+
+const OVERLAYS = { visits: "visits", values: "scores", policy: "policy without a search", exact: "exact results", nothing: "nothing" };
+
+export class AnalyseView {
+  constructor(app) {
+    this.app = app;
+    this.game = app.game;
+    this.overlay = app.memory.overlay ?? "values";
+    this.truth = null;
+    this.desks = [new Desk(this, 0)];
+    this.moves = new MoveList((ply) => this.go(ply));
+    this.review = new Review(this);
+    this.tree = new TreePanel(this);
+    this.build();
+  }
+
+  build() {
+    this.status = el("p", { class: "status" });
+    this.exact = el("p", { class: "exact-line" });
+    this.boards = el("div", { class: "boards" }, this.desks[0].board.node);
+    const overlays = Object.entries(OVERLAYS).filter(([name]) => name !== "exact" || this.game.truth);
+    this.choice = el("select", { onchange: () => this.setOverlay(this.choice.value) }, overlays.map(([value, text]) => el("option", { value }, text)));
+    if (!overlays.some(([name]) => name === this.overlay)) this.overlay = "values";
+    this.choice.value = this.overlay;
+    this.compare = button("Compare with another", () => this.toggleCompare(), { "aria-pressed": "false" });
+    this.first = button("«", () => this.go(0), { "aria-label": "To the start" });
+    this.back = button("‹", () => this.go(this.line.ply - 1), { "aria-label": "One move back" });
+    this.forth = button("›", () => this.go(this.line.ply + 1), { "aria-label": "One move on" });
+    this.last = button("»", () => this.go(this.line.actions.length), { "aria-label": "To the end" });
+    this.panel = el("div", { class: "side-panel" });
+    this.node = el("div", { class: "columns analysis" },
+      el("section", { class: "stage", "aria-label": "Board" }, this.boards,
+        el("div", { class: "under" }, el("div", { class: "steps" }, this.first, this.back, this.forth, this.last),
+          el("label", {}, "On the board ", this.choice)),
+        this.review.chartNode, this.tree.node),
+      this.panel);
+    this.fillPanel();
+  }
+
+  fillPanel() {
+    const play = button("Play from here", () => this.app.open("play"));
+    const copy = button("Copy link", () => this.app.copyLink(this.extra));
+    this.extra ??= el("div", { class: "extra" });
+    refill(this.panel,
+      el("section", { class: "card headline", "aria-label": "Position" }, this.status, this.exact, el("div", { class: "buttons" }, this.compare, play, copy), this.extra),
+      this.desks.map((desk) => desk.node), this.review.node, this.moves.node);
+  }
+
+  get line() {
+    return this.app.line;
+  }
+
+  get picker() {
+    return this.desks[0].picker;
+  }
+
+  async shown() {
+    const known = this.app.memory.players?.find((player) => player.id !== HUMAN && this.game.players.some((one) => one.id === player.id && one.searches));
+    if (known && !this.begun) this.picker.choose(known);
+    this.begun = true;
+    this.visible = true;
+    this.onVisibility ??= () => this.visible && this.refresh();
+    document.addEventListener("visibilitychange", this.onVisibility);
+    this.tree.toggled();
+    await this.refresh();
+  }
+
+  hidden() {
+    this.visible = false;
+    document.removeEventListener("visibilitychange", this.onVisibility);
+    this.desks.forEach((desk) => desk.end());
+    this.review.stop?.();
+    this.tree.hidden();
+  }
+
+  async refresh() {
+    const line = this.line;
+    const view = await line.view();
+    if (line !== this.line || !this.visible) return;
+    const key = line.here.join(".");
+    if (key !== this.key) {
+      this.truth = null;
+      this.askTruth(key, view);
+      this.tree.reset();
+    }
+    this.key = key;
+    const who = line.title ? `${line.title}. ` : "";
+    const now = view.outcome === null ? `${view.to_play ? "Second" : "First"} player to move` : view.outcome === 0 ? "Draw" : `${view.outcome > 0 ? "First" : "Second"} player has won`;
+    refill(this.status, `${who}${now}`);
+    this.moves.show(line, this.review.judged);
+    this.review.show();
+    for (const control of [this.first, this.back]) control.disabled = line.ply === 0;
+    for (const control of [this.forth, this.last]) control.disabled = line.ply >= line.actions.length;
+    // nobody searches for a page that nobody sees
+    if (document.hidden) this.desks.forEach((desk) => desk.end());
+    else this.desks.forEach((desk) => desk.begin(line.here, view));
+    if (view.outcome !== null) this.onReport(this.desks[0]);
+    this.app.changed();
+  }
+
+  async askTruth(key, view) {
+    refill(this.exact);
+    if (!this.game.truth || view.outcome !== null) return;
+    try {
+      const { results } = await this.app.engine.ask("truth", { game: this.game.game, actions: this.line.here });
+      if (key !== this.key) return;
+      this.truth = results;
+      const best = results.filter((result) => result.words === results[0].words);
+      const names = best.map(({ action }) => view.clicks.find((click) => click.action === action)?.name);
+      refill(this.exact, results.length ? `Exact: the ${view.to_play ? "second" : "first"} player ${results[0].outcome ? results[0].words : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.");
+      this.exact.classList.toggle("known", results.length > 0);
+      this.desks.forEach((desk) => desk.draw());
+    } catch (error) {
+      refill(this.exact, error.message);
+    }
+  }
+
+  // --- what the desks, the review and the tree tell ---
+
+  onReport(desk) {
+    if (desk.side === 0) this.review.learn(this.line.here, desk.value);
+  }
+
+  onJudged() {
+    this.moves.show(this.line, this.review.judged);
+  }
+
+  async onAction(action) {
+    await this.line.play(action);
+    await this.refresh();
+  }
+
+  async go(ply) {
+    this.line.go(ply);
+    await this.refresh();
+  }
+
+  async goTo(actions) {
+    await this.line.set(actions);
+    await this.refresh();
+  }
+
+  // Plays on from before a mistake, against the contestant, on the side of who made it.
+  tryAgain({ ply, mover }) {
+    const opponent = { ...this.picker.fields };
+    delete opponent.step;
+    this.app.memory.players = mover === 0 ? [{ id: HUMAN }, opponent] : [opponent, { id: HUMAN }];
+    this.app.fresh("play");
+    this.line.set(this.line.actions.slice(0, ply)).then(() => this.app.open("play"));
+  }
+
+  setOverlay(overlay) {
+    this.overlay = this.app.memory.overlay = overlay;
+    for (const desk of this.desks) {
+      if (overlay === "policy") desk.askPolicy();
+      desk.draw();
+    }
+  }
+
+  toggleCompare() {
+    if (this.desks.length > 1) {
+      this.desks.pop().end();
+    } else {
+      const desk = new Desk(this, 1);
+      const other = this.game.players.filter((player) => player.searches).find((player) => player.id !== this.picker.id);
+      desk.picker.choose({ id: other?.id ?? this.picker.id });
+      this.desks.push(desk);
+    }
+    this.compare.setAttribute("aria-pressed", this.desks.length > 1);
+    this.compare.textContent = this.desks.length > 1 ? "End the comparison" : "Compare with another";
+    refill(this.boards, this.desks.map((desk) => desk.board.node));
+    this.boards.classList.toggle("two", this.desks.length > 1);
+    this.fillPanel();
+    this.refresh();
+  }
+
+}

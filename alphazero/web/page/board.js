@@ -1,0 +1,291 @@
+// The board: draws a position as SVG and turns clicks and keys into actions.
+// It knows a board's description and a position's view, as the engine sends them, and no game.
+
+import { button, el, put, redraw, refill, svg } from "./dom.js";
+import { SCALE, center, drawArea, drawArrow, drawHole, drawPiece, path, radius, shrunk, words } from "./shapes.js";
+
+const MARGIN = 0.3;
+const LEAST_SHARE = 0.005;
+const MOST_BUTTONS = 60;
+const OWNERS = ["first player's", "second player's"];
+
+export class BoardView {
+  // onAction(action) is called for a legal action; without it the board only shows.
+  constructor(board, onAction = null, label = "Board") {
+    this.board = board;
+    this.onAction = onAction;
+    this.view = null;
+    this.picked = [];
+    this.focused = 0;
+    this.buttons = el("div", { class: "actions", role: "group", "aria-label": "Further actions" });
+    this.text = el("pre", { class: "text-board", tabindex: "0", role: "img" });
+    this.layers = Object.fromEntries(
+      ["cells", "strokes", "winning", "pieces", "marks", "hints", "last", "picked", "numbers", "focus"].map((name) => [
+        name,
+        svg("g", name === "cells" ? { stroke: "none" } : { "pointer-events": "none" }),
+      ]),
+    );
+    this.svg = board.cells.length ? this.draw(label) : null;
+    this.node = el("div", { class: "board" }, this.svg ?? this.text, this.buttons);
+  }
+
+  draw(label) {
+    const { board } = this;
+    const points = [
+      ...board.cells.flatMap((cell) => cell.outline),
+      ...board.strokes.flatMap((stroke) => stroke.points),
+      ...board.labels.flatMap(({ at: [x, y] }) => [[x - 0.15, y - 0.15], [x + 0.15, y + 0.15]]),
+    ];
+    const xs = points.map(([x]) => x);
+    const ys = points.map(([, y]) => y);
+    const left = Math.min(...xs) - MARGIN;
+    const top = Math.min(...ys) - MARGIN;
+    const width = Math.max(...xs) - left + MARGIN;
+    const height = Math.max(...ys) - top + MARGIN;
+    const box = [left, top, width, height].map((length) => (length * SCALE).toFixed(1));
+    const root = svg("svg", { viewBox: box.join(" "), role: "group", "aria-label": label, class: "drawing" });
+    const [x, y, w, h] = box;
+    root.append(svg("rect", { x, y, width: w, height: h, rx: 10, fill: board.colors.panel }));
+    this.drawCells();
+    for (const stroke of board.strokes) {
+      this.layers.strokes.append(svg("path", {
+        d: path(stroke.points, false), fill: "none", stroke: board.colors[stroke.color],
+        "stroke-width": stroke.width * SCALE, "stroke-linecap": "round", "stroke-linejoin": "round",
+      }));
+    }
+    const labels = svg("g", { fill: board.colors.text, "font-size": 13, "pointer-events": "none", "aria-hidden": "true" });
+    for (const { at, text } of board.labels) labels.append(words(at, text, "label"));
+    put(root, Object.values(this.layers), labels);
+    root.addEventListener("keydown", (event) => this.onKey(event));
+    root.addEventListener("focusout", () => refill(this.layers.focus));
+    root.style.aspectRatio = `${width} / ${height}`;
+    return root;
+  }
+
+  drawCells() {
+    const { cells, colors } = this.board;
+    const fills = { plain: colors.cell, shaded: colors.shaded, hole: colors.cell };
+    this.nodes = cells.map((cell, number) => {
+      const drawn = cell.look === "plain" || cell.look === "shaded";
+      const node = svg(
+        "g",
+        { class: "cell", tabindex: "-1", onclick: () => this.click(number), onfocus: () => this.onFocus(number) },
+        svg("path", {
+          d: path(cell.outline), fill: fills[cell.look] ?? "none", "pointer-events": "all",
+          stroke: drawn ? colors.line : fills[cell.look] ?? "none",
+        }),
+        cell.look === "hole" && drawHole(cell.outline, colors.shaded),
+      );
+      this.layers.cells.append(node);
+      return node;
+    });
+    this.middles = cells.map((cell) => center(cell.outline));
+  }
+
+  // Shows a position. `marks`: {shares: {action: 0..1}, texts: {action: words}}; `hints`: mark the legal actions;
+  // `best`: an action to point out.
+  show(view, { marks = null, hints = false, best = null } = {}) {
+    if (view !== this.view) this.picked = [];
+    this.view = view;
+    this.marks = marks;
+    this.hints = hints;
+    this.best = best;
+    this.first = new Map();
+    for (const click of view.clicks) if (!this.first.has(click.action)) this.first.set(click.action, click);
+    if (this.svg) this.showCells();
+    else {
+      this.text.textContent = view.text.replace(/\x1b\[[0-9;]*m/g, "");
+      this.text.setAttribute("aria-label", view.text);
+    }
+    this.showButtons();
+  }
+
+  showCells() {
+    const { board, view, layers } = this;
+    const { cells, colors } = board;
+    const pieces = new Map(view.pieces.map((piece) => [piece.cell, piece]));
+    refill(layers.pieces, view.pieces.map((piece) => drawPiece(piece, cells[piece.cell].outline, board)));
+    refill(layers.winning, view.winning.map((cell) => {
+      const { outline, look } = cells[cell];
+      if (look === "hole" || look === "open") return drawArea(outline, look, 1.22, { fill: "#fff" });
+      return drawArea(outline, look, 1, { fill: colors.mark, "fill-opacity": 0.8 });
+    }));
+    refill(layers.last, view.last.map((cell) => drawArea(cells[cell].outline, cells[cell].look, 0.9, {
+      fill: "none", stroke: colors.mark, "stroke-width": 3, class: "last",
+    })));
+    this.showMarks();
+    this.showPicked();
+    const playable = this.playable();
+    this.nodes.forEach((node, number) => {
+      const piece = pieces.get(number);
+      const owner = piece ? (piece.player === null ? "taken" : `${OWNERS[piece.player]} piece`) : "empty";
+      const parts = [cells[number].name, piece?.text ? `${owner} ${piece.text}` : owner];
+      if (view.last.includes(number)) parts.push("last move");
+      if (view.winning.includes(number)) parts.push("winning");
+      if (this.picked.at(-1) === number) parts.push("picked");
+      else if (this.onAction && playable.has(number)) parts.push("can be played");
+      node.setAttribute("aria-label", parts.join(", "));
+      node.setAttribute("role", this.onAction ? "button" : "img");
+      node.setAttribute("tabindex", number === this.focused ? "0" : "-1");
+      node.classList.toggle("playable", Boolean(this.onAction) && playable.has(number));
+    });
+  }
+
+  showMarks() {
+    const { board: { cells, colors }, layers, marks } = this;
+    const shaded = [];
+    const numbers = [];
+    const drawn = new Set();
+    const actions = [...this.first.keys()];
+    const share = (action) => marks?.shares?.[action] ?? 0;
+    const largest = Math.max(...actions.map(share), 0);
+    for (const action of actions.sort((a, b) => share(a) - share(b))) {
+      const { cells: clicked } = this.first.get(action);
+      const text = marks?.texts?.[action];
+      if (!clicked.length || (share(action) < LEAST_SHARE && text === undefined)) continue;
+      const size = largest ? share(action) / largest : 0;
+      const props = { fill: marks?.colors?.[action] ?? colors.mark, "fill-opacity": (0.2 + 0.75 * size).toFixed(2) };
+      const [from, to] = [cells[clicked[0]], cells[clicked.at(-1)]];
+      if (clicked.length > 1) {
+        if (size || marks?.colors?.[action]) shaded.push(drawArrow(from.outline, to.outline, 0.06 + 0.12 * size, props));
+      } else if (size || marks?.colors?.[action]) shaded.push(drawArea(to.outline, to.look, 0.9, props));
+      if (text !== undefined && (clicked.length === 1 || size > 0.1 || marks?.colors?.[action])) {
+        const [x, y] = center(from.outline);
+        const [toX, toY] = center(to.outline);
+        const part = clicked.length > 1 ? 0.5 : 1;
+        numbers.push(words([x + part * (toX - x), y + part * (toY - y)], text, "number"));
+      }
+      drawn.add(clicked.at(-1));
+    }
+    if (this.best !== null && this.first.get(this.best)?.cells.length) {
+      const { cells: clicked } = this.first.get(this.best);
+      const props = { fill: "none", stroke: "#2fbf71", "stroke-width": 5, class: "best" };
+      if (clicked.length > 1) shaded.push(drawArrow(cells[clicked[0]].outline, cells[clicked.at(-1)].outline, 0.14, { ...props, fill: "#2fbf71" }));
+      else shaded.push(drawArea(cells[clicked[0]].outline, cells[clicked[0]].look, 0.9, props));
+    }
+    refill(layers.marks, shaded);
+    refill(layers.numbers, numbers);
+    const dots = this.hints ? [...new Set([...this.first.values()].filter((c) => c.cells.length).map((c) => c.cells.at(-1)))] : [];
+    refill(layers.hints, dots.filter((cell) => !drawn.has(cell)).map((cell) => {
+      const { outline, look } = cells[cell];
+      const small = radius(outline) < 0.3;
+      return drawArea(outline, look, small ? 0.9 : 0.3, { fill: colors.mark, "fill-opacity": small ? 0.35 : 0.75 });
+    }));
+  }
+
+  // The cells that can be clicked next.
+  playable() {
+    const { picked } = this;
+    const fits = this.view.clicks.filter((click) => picked.every((cell, i) => click.cells[i] === cell));
+    return new Set(fits.filter((click) => click.cells.length > picked.length).map((click) => click.cells[picked.length]));
+  }
+
+  showPicked() {
+    const { cells, colors } = this.board;
+    const marks = this.picked.map((cell) => drawArea(cells[cell].outline, cells[cell].look, 1, {
+      fill: "none", stroke: colors.mark, "stroke-width": 4, "stroke-dasharray": "6 4",
+    }));
+    if (this.picked.length) {
+      for (const cell of this.playable()) {
+        marks.push(drawArea(cells[cell].outline, cells[cell].look, 0.35, { fill: colors.mark, "fill-opacity": 0.9 }));
+      }
+    }
+    refill(this.layers.picked, marks);
+  }
+
+  showButtons() {
+    const clicks = this.view.clicks.filter((click) => !click.cells.length);
+    const shown = clicks.slice(0, MOST_BUTTONS).map((click) => {
+      const text = this.marks?.texts?.[click.action];
+      const share = this.marks?.shares?.[click.action];
+      const name = click.name + (text !== undefined ? ` ${text}` : share >= LEAST_SHARE ? ` ${Math.round(100 * share)}%` : "");
+      return button(name, () => this.onAction?.(click.action), {
+        disabled: !this.onAction, "data-key": click.action, class: click.action === this.best ? "best" : "",
+      });
+    });
+    if (clicks.length > MOST_BUTTONS) shown.push(el("span", {}, `and ${clicks.length - MOST_BUTTONS} more; type the move`));
+    redraw(this.buttons, shown);
+    this.buttons.hidden = !shown.length;
+  }
+
+  click(cell) {
+    if (!this.onAction || !this.view) return;
+    if (!this.playable().has(cell)) {
+      this.picked = [];
+      if (!this.playable().has(cell)) {
+        this.showCells();
+        return;
+      }
+    }
+    this.picked.push(cell);
+    const done = this.view.clicks.find((click) => click.cells.length === this.picked.length &&
+      click.cells.every((one, i) => one === this.picked[i]));
+    if (done) {
+      this.picked = [];
+      this.onAction(done.action);
+    }
+    this.showCells();
+  }
+
+  onFocus(cell) {
+    this.focused = cell;
+    this.nodes.forEach((node, number) => node.setAttribute("tabindex", number === cell ? "0" : "-1"));
+    if (!this.nodes[cell].matches(":focus-visible")) return;
+    const { outline } = this.board.cells[cell];
+    const d = path(shrunk(outline, 0.94));
+    refill(
+      this.layers.focus,
+      svg("path", { d, class: "focus-under" }),
+      svg("path", { d, class: "focus-over" }),
+    );
+  }
+
+  onKey(event) {
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    const turn = { PageDown: 1, PageUp: -1 }[event.key];
+    if (way) {
+      const next = this.neighbour(way);
+      if (next !== null) this.nodes[next].focus();
+    } else if (turn) this.focusPlayable(turn);
+    else if (event.key === "Enter" || event.key === " ") this.click(this.focused);
+    else if (event.key === "Escape" && this.picked.length) {
+      this.picked = [];
+      this.showCells();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  // Goes to the next cell that can be played, or to the one before.
+  focusPlayable(turn) {
+    const playable = this.playable();
+    const count = this.nodes.length;
+    for (let step = 1; step <= count; step++) {
+      const cell = (this.focused + turn * step + count * step) % count;
+      if (playable.has(cell)) {
+        this.nodes[cell].focus();
+        return;
+      }
+    }
+  }
+
+  // The nearest cell in a direction.
+  neighbour([dx, dy]) {
+    const [x, y] = this.middles[this.focused];
+    let best = null;
+    let least = Infinity;
+    this.middles.forEach(([px, py], number) => {
+      const along = (px - x) * dx + (py - y) * dy;
+      const aside = Math.abs((px - x) * dy) + Math.abs((py - y) * dx);
+      if (along > 0.05 && along + 2.5 * aside < least && aside < 1.6 * along + 0.01) {
+        best = number;
+        least = along + 2.5 * aside;
+      }
+    });
+    return best;
+  }
+
+  focus() {
+    this.nodes?.[this.focused]?.focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,234 @@
+// One analysis: a contestant, its growing search of the position, and the board that shows it.
+
+import { BoardView } from "./board.js";
+import { button, el, percent, redraw, refill, short } from "./dom.js";
+import { PlayerPicker } from "./players.js";
+
+export const FIRST_LIMIT = 50_000;
+const MOST_LIMIT = 200_000;
+const DEEPER = 4;
+const MOST_ROWS = 12;
+const OUTCOMES = { 1: "win", 0: "draw", "-1": "loss" };
+const OUTCOME_COLORS = { 1: "#2fbf71", 0: "#8d99ae", "-1": "#d1495b" };
+const PATIENCE = 1500;
+
+export class Desk {
+  // `view` has {app, game, overlay, truth, onAction(action), onReport(side)}.
+  constructor(view, side) {
+    this.view = view;
+    this.side = side;
+    this.limit = FIRST_LIMIT;
+    this.paused = false;
+    this.report = null;
+    this.policy = null;
+    this.key = null;
+    this.board = new BoardView(view.game.board, (action) => view.onAction(action), side ? "Board of the second contestant" : "Board");
+    this.picker = new PlayerPicker(side ? "Second contestant" : "Contestant", { searches: true, onChange: () => this.restart() });
+    this.picker.offer(view.game.players);
+    this.build();
+  }
+
+  build() {
+    this.numbers = el("p", { class: "numbers", "aria-live": "off" });
+    this.pauseButton = button("Pause", () => this.togglePause());
+    this.deeperButton = button("Deeper", () => this.deeper());
+    this.clearButton = button("Clear", () => this.restart());
+    this.bar = el("div", { class: "bar", role: "img" }, el("span", { class: "first" }));
+    this.barText = el("span", { class: "bar-text" });
+    this.table = el("table", { class: "lines" });
+    const title = this.side ? "Second contestant" : "Search";
+    this.node = el("section", { class: "card desk", "aria-label": title },
+      el("h2", {}, title), this.picker.node,
+      el("div", { class: "buttons" }, this.pauseButton, this.deeperButton, this.clearButton),
+      el("div", { class: "value" }, this.bar, this.barText), this.numbers,
+      el("div", { class: "scroll" }, this.table));
+  }
+
+  // Searches the position that one looks at.
+  begin(actions, view) {
+    const key = actions.join(".");
+    if (key !== this.key) {
+      this.limit = FIRST_LIMIT;
+      this.report = this.policy = this.fault = null;
+    }
+    this.key = key;
+    this.actions = actions;
+    this.shown = view;
+    this.end();
+    if (!this.paused && view.outcome === null) this.follow(false);
+    if (this.view.overlay === "policy") this.askPolicy();
+    this.draw();
+  }
+
+  follow(fresh) {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => {
+      if (!this.report && !this.fault) refill(this.numbers, "The search is being made ready; the first time takes up to a minute.");
+    }, PATIENCE);
+    const { key } = this;
+    const fields = { game: this.view.game.game, actions: this.actions, player: this.picker.fields, side: this.side, limit: this.limit, fresh };
+    this.stop = this.view.app.engine.follow("analyse", fields, (answer) => {
+      if (key !== this.key) return;
+      clearTimeout(this.waiting);
+      if (answer.stopped) return;
+      this.fault = answer.error ?? null;
+      if (!answer.error) this.report = answer;
+      if (!answer.more) this.stop = null;
+      this.draw();
+      this.view.onReport(this);
+    });
+  }
+
+  end() {
+    clearTimeout(this.waiting);
+    this.stop?.();
+    this.stop = null;
+  }
+
+  restart() {
+    this.end();
+    this.limit = FIRST_LIMIT;
+    this.report = this.policy = this.fault = null;
+    this.paused = false;
+    if (this.shown?.outcome === null) this.follow(true);
+    if (this.view.overlay === "policy") this.askPolicy();
+    this.draw();
+  }
+
+  togglePause() {
+    this.paused = !this.paused;
+    if (this.paused) this.end();
+    else if (this.shown.outcome === null) this.follow(false);
+    this.draw();
+  }
+
+  deeper() {
+    this.limit = Math.min(MOST_LIMIT, Math.max(this.limit, this.report?.simulations ?? 0) * DEEPER);
+    this.paused = false;
+    this.end();
+    this.follow(false);
+    this.draw();
+  }
+
+  async askPolicy() {
+    const { key } = this;
+    if (this.policy || this.shown.outcome !== null) return;
+    try {
+      const found = await this.view.app.engine.ask("policy", { game: this.view.game.game, actions: this.actions, player: this.picker.fields });
+      if (key !== this.key) return;
+      this.policy = found;
+    } catch (error) {
+      this.policy = { policy: [], fault: error.message };
+    }
+    this.draw();
+  }
+
+  // The expected score of the first player, 0 to 1; null if nothing is known.
+  get value() {
+    if (this.shown?.outcome !== null && this.shown) return (this.shown.outcome + 1) / 2;
+    if (!this.report) return null;
+    return (1 + (this.shown.to_play === 0 ? this.report.value : -this.report.value)) / 2;
+  }
+
+  // --- drawing ---
+
+  draw() {
+    if (!this.shown) return;
+    this.board.show(this.shown, { marks: this.marks(), best: this.pointed ?? null });
+    const running = Boolean(this.stop);
+    this.pauseButton.textContent = this.paused ? "Go on" : "Pause";
+    this.pauseButton.disabled = !running && !this.paused;
+    const full = this.report && this.report.simulations >= Math.min(this.report.room, MOST_LIMIT);
+    this.deeperButton.disabled = this.shown.outcome !== null || Boolean(full);
+    this.drawValue();
+    if (this.fault) refill(this.numbers, this.fault);
+    else if (this.report) {
+      const { simulations, rate, proven } = this.report;
+      const state = running ? `${short(rate)} a second` : this.paused ? "paused" : proven ? "proven" : full ? "as deep as it goes" : "resting";
+      refill(this.numbers, `${simulations.toLocaleString("en")} simulations, ${state}`);
+    } else if (this.shown.outcome !== null) refill(this.numbers, "The game is over here.");
+    else if (!running) refill(this.numbers, "paused");
+    this.drawTable();
+  }
+
+  drawValue() {
+    const { value } = this;
+    const text = value === null ? "" : this.report?.proven
+      ? `First player: proven ${OUTCOMES[Math.round(2 * value - 1)]}`
+      : `First player: ${percent(value)} expected score`;
+    const first = this.bar.firstChild;
+    first.style.width = percent(value ?? 0.5, 1);
+    first.style.background = this.view.game.board.colors.first;
+    this.bar.style.background = this.view.game.board.colors.second;
+    this.bar.setAttribute("aria-label", text || "No value yet");
+    this.bar.classList.toggle("unknown", value === null);
+    refill(this.barText, text);
+  }
+
+  marks() {
+    const { overlay, truth } = this.view;
+    const lines = this.report?.lines ?? [];
+    const marks = { shares: {}, texts: {}, colors: {} };
+    if (overlay === "exact") {
+      for (const { action, outcome, distance } of truth ?? []) {
+        marks.texts[action] = { 1: "W", 0: "D", "-1": "L" }[outcome] + (distance ?? "");
+        marks.colors[action] = OUTCOME_COLORS[outcome];
+        marks.shares[action] = 1;
+      }
+    } else if (overlay === "policy") {
+      for (const { action, prior } of this.policy?.policy ?? []) {
+        if (prior < 0.005) continue;
+        marks.shares[action] = prior;
+        marks.texts[action] = percent(prior);
+      }
+    } else if (overlay !== "nothing") {
+      const total = lines.reduce((sum, line) => sum + line.visits, 0) || 1;
+      for (const { action, visits, value } of lines) {
+        if (visits / total < 0.005) continue;
+        marks.shares[action] = visits / total;
+        marks.texts[action] = overlay === "values" ? percent((1 + value) / 2) : percent(visits / total);
+      }
+    }
+    return marks;
+  }
+
+  rows() {
+    const lines = this.report?.lines ?? [];
+    const known = new Map((this.view.truth ?? []).map((result) => [result.action, result]));
+    const rows = lines.map((line) => ({ ...line, exact: known.get(line.action) }));
+    const there = new Set(lines.map((line) => line.action));
+    for (const result of known.values()) {
+      if (there.has(result.action)) continue;
+      const click = this.shown.clicks.find(({ action }) => action === result.action);
+      rows.push({ action: result.action, word: click?.name ?? "", visits: 0, value: null, prior: null, words: [], exact: result });
+    }
+    return rows.slice(0, Math.max(MOST_ROWS, known.size));
+  }
+
+  drawTable() {
+    const rows = this.rows();
+    const exact = Boolean(this.view.truth?.length);
+    const total = rows.reduce((sum, row) => sum + row.visits, 0) || 1;
+    const best = this.view.truth?.[0]?.words;
+    const head = ["Move", "Visits", "Score", "Prior", ...(exact ? ["Exact"] : []), "Expected play"];
+    this.table.classList.toggle("empty", !rows.length);
+    redraw(this.table,
+      el("thead", {}, el("tr", {}, head.map((word) => el("th", { scope: "col" }, word)))),
+      el("tbody", {}, rows.map((row) => {
+        const share = row.visits / total;
+        const meter = el("span", { class: "meter" });
+        meter.style.width = percent(share, 1);
+        const point = (action) => () => {
+          this.pointed = action;
+          this.board.show(this.shown, { marks: this.marks(), best: action });
+        };
+        return el("tr", { onmouseenter: point(row.action), onmouseleave: point(null) },
+          el("th", { scope: "row" }, el("button", { type: "button", class: "link", "data-key": row.action, onclick: () => this.view.onAction(row.action), onfocus: point(row.action), onblur: point(null) }, row.word)),
+          el("td", { class: "visits", title: `${row.visits} visits` }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
+          el("td", {}, row.value === null ? "" : percent((1 + row.value) / 2, 1)),
+          el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
+          exact && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] : ""}` }, row.exact ? `${row.exact.words}${row.exact.words === best ? " ★" : ""}` : ""),
+          el("td", { class: "line" }, row.words.slice(1).join(" ")));
+      })));
+  }
+}

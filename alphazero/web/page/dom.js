@@ -1,0 +1,76 @@
+// Makes elements. Text only ever becomes text: nothing here parses markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, props, children) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "disabled" || name === "selected") node[name] = value;
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  put(node, ...children);
+  return node;
+}
+
+// An HTML element: el("button", {class: "main", onclick: play}, "Play").
+export function el(tag, props = {}, ...children) {
+  return fill(document.createElement(tag), props, children);
+}
+
+// An SVG element.
+export function svg(tag, props = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), props, children);
+}
+
+// Adds children: nodes, texts, lists of them, or nothing.
+export function put(node, ...children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === undefined || child === null || child === false) continue;
+    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return node;
+}
+
+// Replaces all children; nothing happens to a child that stays where it is.
+export function refill(node, ...children) {
+  const wanted = children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false)
+    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
+  if (wanted.length === node.childNodes.length && wanted.every((child, i) => child === node.childNodes[i])) return node;
+  node.replaceChildren(...wanted);
+  return node;
+}
+
+// The same for parts that are drawn often: the focus stays on the element with the same data-key.
+export function redraw(node, ...children) {
+  const key = node.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  refill(node, ...children);
+  if (key !== undefined) node.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  return node;
+}
+
+export function button(text, onclick, props = {}) {
+  return el("button", { type: "button", onclick, ...props }, text);
+}
+
+// Tells screen readers something that others see.
+export function say(text) {
+  document.getElementById("said").textContent = text;
+}
+
+export function percent(share, digits = 0) {
+  return `${(100 * share).toFixed(digits)}%`;
+}
+
+export function short(number) {
+  if (number >= 1e6) return `${(number / 1e6).toFixed(number >= 1e7 ? 0 : 1)}M`;
+  if (number >= 1e4) return `${(number / 1e3).toFixed(number >= 1e5 ? 0 : 1)}k`;
+  return String(number);
+}
+
+export function duration(seconds) {
+  const minutes = Math.round(seconds / 60);
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (minutes < 90) return `${minutes} min`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

@@ -1,0 +1,58 @@
+// Questions to an engine, wherever it is: behind a websocket, or in a worker of this page.
+// A question holds all that its answer depends on, so after a lost connection it is simply asked again.
+
+export class Refused extends Error {}
+
+export class Engine {
+  constructor(connection) {
+    this.connection = connection;
+    this.open = new Map();
+    this.next = 1;
+    this.connected = false;
+    this.watchers = [];
+    connection.on("message", (message) => this.take(message));
+    connection.on("open", () => {
+      this.connected = true;
+      for (const { question } of this.open.values()) connection.send(question);
+      this.watchers.forEach((watch) => watch(true, ""));
+    });
+    connection.on("close", (reason) => {
+      this.connected = false;
+      this.watchers.forEach((watch) => watch(false, reason));
+    });
+    connection.connect();
+  }
+
+  // Calls watch(connected, reason) whenever the connection is lost or back.
+  onConnection(watch) {
+    this.watchers.push(watch);
+  }
+
+  take({ id, ...answer }) {
+    const asked = this.open.get(id);
+    if (!asked) return;
+    if (!answer.more) this.open.delete(id);
+    asked.take(answer);
+  }
+
+  // Asks a question with several answers: take(answer) gets each. Returns a function that ends it.
+  follow(ask, fields, take) {
+    const id = this.next++;
+    const question = { id, ask, ...fields };
+    this.open.set(id, { question, take });
+    this.connection.send(question);
+    return () => {
+      if (this.open.delete(id)) this.connection.send({ cancel: id });
+    };
+  }
+
+  // Asks a question with one answer; throws Refused with the engine's sentence.
+  ask(ask, fields = {}) {
+    return new Promise((resolve, reject) => {
+      this.follow(ask, fields, (answer) => {
+        if (answer.error) reject(new Refused(answer.error));
+        else resolve(answer);
+      });
+    });
+  }
+}

@@ -1,0 +1,64 @@
+// Saves and loads games, and links to positions.
+
+import { button, el, refill } from "./dom.js";
+
+const MOST_BYTES = 32 << 20;
+
+export function save(name, text) {
+  const link = el("a", { href: URL.createObjectURL(new Blob([`${text}\n`], { type: "application/json" })), download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+// Asks for a file of games. With several games in it, `node` shows a list to choose from; take(line) gets the text.
+export function load(node, take, fail) {
+  const input = el("input", { type: "file", accept: ".jsonl,.json,.txt", class: "hidden", "aria-label": "File of games" });
+  input.addEventListener("change", async () => {
+    const [file] = input.files;
+    input.remove();
+    if (!file) return;
+    if (file.size > MOST_BYTES) {
+      fail(`${file.name} is larger than 32 MB: choose a smaller file of games`);
+      return;
+    }
+    const lines = (await file.text()).split("\n").filter((line) => line.trim());
+    if (lines.length === 1) take(lines[0]);
+    else if (!lines.length) fail(`${file.name} holds no game`);
+    else offer(node, lines, take);
+  });
+  node.append(input);
+  input.click();
+}
+
+function offer(node, lines, take) {
+  const select = el("select", { "aria-label": "Game in the file" }, lines.slice(0, 2000).map((line, i) => el("option", { value: i }, titleOf(line, i))));
+  const row = el("p", { class: "row" }, select, button("Open", () => {
+    row.remove();
+    take(lines[Number(select.value)]);
+  }));
+  node.append(row);
+  select.focus();
+}
+
+function titleOf(line, i) {
+  try {
+    const { contestants, result } = JSON.parse(line);
+    return `${i}: ${contestants.join(" - ")}, ${result}`;
+  } catch {
+    return `${i}: not a game`;
+  }
+}
+
+// A text that people can copy; the clipboard is asked first.
+export async function copy(text, node) {
+  try {
+    await navigator.clipboard.writeText(text);
+    refill(node, "The link is copied.");
+  } catch {
+    const field = el("input", { value: text, readonly: true, "aria-label": "Link to this position" });
+    refill(node, field);
+    field.select();
+  }
+}

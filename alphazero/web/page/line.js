@@ -1,0 +1,63 @@
+// The line of play that the page is about: the actions, where one looks, and the positions on the way.
+
+const MOST_KEPT = 400;
+
+export class Line {
+  constructor(engine, game) {
+    this.engine = engine;
+    this.game = game;
+    this.actions = [];
+    this.words = [];
+    this.movers = [];
+    this.ply = 0;
+    this.places = new Map();
+    this.title = "";
+    this.changes = 0;
+  }
+
+  // The actions up to the place where one looks.
+  get here() {
+    return this.actions.slice(0, this.ply);
+  }
+
+  // The position after some actions: {actions, words, movers, view}.
+  async place(actions) {
+    const key = actions.join(".");
+    if (!this.places.has(key)) {
+      if (this.places.size > MOST_KEPT) this.places.clear();
+      const found = this.engine.ask("position", { game: this.game, actions });
+      this.places.set(key, found);
+      found.catch(() => this.places.delete(key));
+    }
+    return this.places.get(key);
+  }
+
+  // Replaces the line; throws Refused if an action is not legal. A later change takes the place of one that still waits.
+  async set(actions, ply = actions.length) {
+    const change = ++this.changes;
+    const { words, movers } = await this.place(actions);
+    if (change !== this.changes) return;
+    Object.assign(this, { actions, words, movers, ply: Math.max(0, Math.min(ply, actions.length)) });
+  }
+
+  // Replaces the line by moves in the game's notation.
+  async read(moves) {
+    const { actions } = await this.engine.ask("position", { game: this.game, moves });
+    await this.set(actions);
+  }
+
+  // Plays an action where one looks. What came after is kept if it begins with the same action.
+  async play(action) {
+    if (this.actions[this.ply] === action) this.go(this.ply + 1);
+    else await this.set([...this.here, action]);
+  }
+
+  go(ply) {
+    this.changes += 1;
+    this.ply = Math.max(0, Math.min(ply, this.actions.length));
+  }
+
+  view() {
+    return this.place(this.here).then((place) => place.view);
+  }
+}

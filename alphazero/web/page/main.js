@@ -1,0 +1,188 @@
+// The page: chooses the game and the view, keeps the line of play, and talks to the engine.
+
+import { AnalyseView } from "./analyse.js";
+import { button, el, refill } from "./dom.js";
+import { Engine } from "./engine.js";
+import { copy } from "./file.js";
+import { Line } from "./line.js";
+import { PlayView } from "./play.js";
+import { RunsView } from "./runs.js";
+import { SocketConnection } from "./socket.js";
+import { TournamentsView } from "./tournaments.js";
+
+const VIEWS = { play: ["Play", PlayView], analyse: ["Analyse", AnalyseView], runs: ["Runs", RunsView], tournaments: ["Tournaments", TournamentsView] };
+const OF_GAME = ["play", "analyse"];
+const THEMES = { auto: "as the system", light: "light", dark: "dark" };
+
+class App {
+  constructor() {
+    this.engine = new Engine(new SocketConnection());
+    this.views = {};
+    this.now = null;
+    this.memory = {};
+    this.line = null;
+    this.main = document.getElementById("view");
+    this.engine.onConnection((connected, reason) => this.onConnection(connected, reason));
+  }
+
+  async begin() {
+    this.theme(recall("theme") ?? "auto");
+    document.getElementById("theme").addEventListener("click", () => this.nextTheme());
+    this.welcome = await this.engine.ask("welcome");
+    const games = document.getElementById("game");
+    refill(games, this.welcome.games.map(({ name, title }) => el("option", { value: name }, title)));
+    games.addEventListener("change", () => this.chooseGame(games.value).then(() => this.open(OF_GAME.includes(this.now) ? this.now : "play")));
+    const shown = Object.entries(VIEWS).filter(([name]) => OF_GAME.includes(name) || this.welcome.watches);
+    refill(document.getElementById("tabs"), shown.map(([name, [title]]) => button(title, () => this.open(name), { "data-view": name })));
+    window.addEventListener("hashchange", () => this.follow());
+    document.addEventListener("keydown", (event) => this.key(event));
+    await this.follow();
+  }
+
+  // Opens what the address asks for.
+  async follow() {
+    if (location.hash === this.written) return;
+    const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+    const asked = new URLSearchParams(query);
+    const view = path in VIEWS ? path : "play";
+    const known = this.welcome.games.map(({ name }) => name);
+    const game = known.includes(asked.get("game")) ? asked.get("game") : this.game?.game ?? this.welcome.game;
+    if (this.game?.game !== game) await this.chooseGame(game);
+    try {
+      if (asked.get("moves")) await this.line.read(asked.get("moves"));
+      else if (asked.has("actions")) await this.line.set(asked.get("actions").split(".").filter(Boolean).map(Number));
+      if (asked.has("ply")) this.line.go(Number(asked.get("ply")) || 0);
+    } catch (error) {
+      this.trouble(`The link does not lead to a position: ${error.message}`);
+    }
+    await this.open(view);
+  }
+
+  async chooseGame(name) {
+    this.close();
+    this.game = await this.engine.ask("game", { game: name });
+    document.getElementById("game").value = name;
+    this.line = new Line(this.engine, name);
+    this.memory = { overlay: this.memory.overlay };
+    this.fresh("play");
+    this.fresh("analyse");
+  }
+
+  // The view is made anew when it is opened next.
+  fresh(view) {
+    delete this.views[view];
+  }
+
+  close() {
+    if (this.now) this.views[this.now]?.hidden();
+    this.now = null;
+  }
+
+  async open(name) {
+    this.trouble("");
+    this.close();
+    this.now = name;
+    this.views[name] ??= new VIEWS[name][1](this);
+    const view = this.views[name];
+    refill(this.main, view.node);
+    for (const tab of document.querySelectorAll("#tabs button")) tab.setAttribute("aria-current", tab.dataset.view === name ? "page" : "false");
+    document.title = `${VIEWS[name][0]} · ${OF_GAME.includes(name) ? `${this.game.title} · ` : ""}alphazero`;
+    try {
+      await view.shown();
+    } catch (error) {
+      this.trouble(error.message);
+    }
+    this.changed();
+  }
+
+  // Shows a recorded game in the analysis.
+  async showRecord(record) {
+    if (record.game !== this.game.game) await this.chooseGame(record.game);
+    await this.line.set(record.actions, 0);
+    const forfeit = record.forfeit ? ` (${record.forfeit})` : "";
+    this.line.title = `${record.contestants.join(" – ")} ${record.result}${forfeit}`;
+    await this.open("analyse");
+  }
+
+  // The address says where one is, so a link leads back.
+  changed() {
+    const { line } = this;
+    let hash = `#/${this.now}`;
+    if (OF_GAME.includes(this.now) && line) {
+      const query = new URLSearchParams({ game: this.game.game });
+      if (line.actions.length) query.set("actions", line.actions.join("."));
+      if (line.ply < line.actions.length) query.set("ply", line.ply);
+      hash += `?${query}`;
+    }
+    if (hash === location.hash) return;
+    this.written = hash;
+    history.replaceState(null, "", hash);
+  }
+
+  link() {
+    this.changed();
+    return location.href;
+  }
+
+  copyLink(node) {
+    return copy(this.link(), node);
+  }
+
+  trouble(text) {
+    const node = document.getElementById("trouble");
+    node.hidden = !text;
+    refill(node, text, text && button("Close", () => this.trouble(""), { class: "small" }));
+  }
+
+  onConnection(connected, reason) {
+    document.body.classList.toggle("lost", !connected);
+    if (!connected) this.trouble(reason || "The connection is lost. The page connects again by itself; nothing is lost.");
+    else if (this.wasLost) this.trouble("");
+    this.wasLost = !connected;
+  }
+
+  // Keys that work wherever nobody types.
+  async key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    const { line } = this;
+    const view = this.views[this.now];
+    if (OF_GAME.includes(this.now) && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
+      event.preventDefault();
+      const ply = line.ply + (event.key === "ArrowLeft" ? -1 : 1);
+      await (view.jump?.(ply) ?? view.go(ply));
+    } else if (view?.onKey?.(event)) event.preventDefault();
+  }
+
+  nextTheme() {
+    const names = Object.keys(THEMES);
+    this.theme(names[(names.indexOf(this.themeName) + 1) % names.length]);
+  }
+
+  theme(name) {
+    this.themeName = name in THEMES ? name : "auto";
+    document.documentElement.dataset.theme = this.themeName;
+    const theme = document.getElementById("theme");
+    refill(theme, el("span", { class: "half" }), el("span", { class: "word" }, `Theme: ${THEMES[this.themeName]}`));
+    theme.setAttribute("aria-label", `Theme: ${THEMES[this.themeName]}`);
+    remember("theme", this.themeName);
+  }
+}
+
+function recall(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+function remember(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // a browser that keeps nothing keeps no theme
+  }
+}
+
+const app = new App();
+app.begin().catch((error) => app.trouble(error.message));

@@ -1,0 +1,42 @@
+// The list of moves; a click jumps to the position after a move.
+
+import { el, put, refill } from "./dom.js";
+
+export class MoveList {
+  constructor(onPick) {
+    this.onPick = onPick;
+    this.list = el("ol", { class: "moves" });
+    this.node = el("section", { class: "card moves-card", "aria-label": "Moves" }, el("h2", {}, "Moves"), this.list);
+    this.key = "";
+  }
+
+  // `marks`: ply -> {kind, sentence} of moves that were judged.
+  show(line, marks = {}) {
+    const key = JSON.stringify([line.words, marks]);
+    if (key !== this.key) {
+      this.key = key;
+      this.items = [this.item("Start", 0, null)];
+      line.words.forEach((word, i) => this.items.push(this.item(word, i + 1, line.movers[i], marks[i])));
+      refill(this.list, this.items.map((item) => el("li", {}, item)));
+    }
+    this.items.forEach((item, ply) => {
+      item.setAttribute("aria-current", ply === line.ply ? "step" : "false");
+      item.classList.toggle("ahead", ply > line.ply);
+    });
+    const now = this.items[line.ply];
+    const { list } = this;
+    if (now && (now.offsetTop < list.scrollTop || now.offsetTop + now.offsetHeight > list.scrollTop + list.clientHeight)) {
+      list.scrollTop = now.offsetTop - list.clientHeight / 2;
+    }
+  }
+
+  item(word, ply, mover, mark) {
+    const item = el("button", { type: "button", class: `move by${mover ?? ""}`, onclick: () => this.onPick(ply) });
+    if (mover !== null) put(item, el("span", { class: "ply" }, `${ply}.`));
+    put(item, word);
+    if (mark) put(item, el("span", { class: `judged ${mark.kind}`, title: mark.sentence }, mark.kind === "wrong" ? "??" : "?"));
+    const who = mover === null ? "" : `${mover === 0 ? "first" : "second"} player, `;
+    item.setAttribute("aria-label", ply ? `Move ${ply}, ${who}${word}${mark ? `, ${mark.sentence}` : ""}` : "Start of the game");
+    return item;
+  }
+}

@@ -1,0 +1,332 @@
+// The view to play in: against a contestant, between two of them, or two people at one screen.
+
+import { BoardView } from "./board.js";
+import { button, el, percent, refill, say } from "./dom.js";
+import { copy, load, save } from "./file.js";
+import { MoveList } from "./moves.js";
+import { HUMAN, PlayerPicker } from "./players.js";
+import { swatch } from "./shapes.js";
+
+const HINT_SIMULATIONS = 400;
+const PATIENCE = 1500;
+const NAMES = ["First player", "Second player"];
+
+export class PlayView {
+  // `app`: {engine, game, line, link(), open(view), trouble(text), changed()}.
+  constructor(app) {
+    this.app = app;
+    this.game = app.game;
+    this.thinking = null;
+    this.resigned = null;
+    this.hint = null;
+    this.seed = Math.floor(Math.random() * 2 ** 31);
+    this.board = new BoardView(this.game.board, (action) => this.humanPlays(action));
+    this.pickers = [0, 1].map((side) => new PlayerPicker(NAMES[side], { human: true, onChange: () => this.playersChanged() }));
+    this.moves = new MoveList((ply) => this.jump(ply));
+    this.build();
+    const others = this.game.players.map((player) => player.id);
+    const known = app.memory.players ?? [{ id: HUMAN }, { id: others[0] }];
+    this.pickers.forEach((picker, side) => {
+      picker.offer(this.game.players, known[side]?.id);
+      picker.choose(known[side] ?? {});
+    });
+  }
+
+  build() {
+    this.status = el("p", { class: "status", role: "status" });
+    this.detail = el("p", { class: "detail" });
+    this.undo = button("Undo", () => this.takeBack());
+    this.redo = button("Redo", () => this.again());
+    this.hintButton = button("Hint", () => this.askHint());
+    this.resign = button("Resign", () => this.giveUp());
+    this.extra = el("div", { class: "extra" });
+    const seats = this.pickers.map((picker, side) => el("div", { class: "seat" },
+      el("span", { class: "side" }, swatch(this.game.board, side), NAMES[side]), picker.node));
+    this.start = el("input", { type: "text", placeholder: "moves, as the list shows them", "aria-label": "Moves to start from", spellcheck: "false" });
+    const typed = el("input", { type: "text", "aria-label": "Type a move", placeholder: "type a move", spellcheck: "false", class: "typed" });
+    const form = el("form", { class: "row", onsubmit: (event) => {
+      event.preventDefault();
+      this.typeMove(typed);
+    } }, typed, button("Play", null, { type: "submit" }));
+    this.form = form;
+    this.node = el("div", { class: "columns" },
+      el("section", { class: "stage", "aria-label": "Board" }, this.board.node, form),
+      el("div", { class: "side-panel" },
+        el("section", { class: "card headline", "aria-label": "Game" }, this.status, this.detail,
+          el("div", { class: "buttons" }, button("New game", () => this.newGame(), { class: "main" }), this.undo, this.redo, this.hintButton, this.resign)),
+        el("section", { class: "card", "aria-label": "Players" }, el("h2", {}, "Players"), seats,
+          el("div", { class: "buttons" }, button("Switch sides", () => this.switchSides()))),
+        this.moves.node,
+        el("section", { class: "card", "aria-label": "More" },
+          el("div", { class: "buttons" },
+            button("Analyse", () => this.app.open("analyse"), { class: "main" }),
+            button("Save game", () => this.save()),
+            button("Load game", () => load(this.extra, (text) => this.load(text), (text) => this.app.trouble(text))),
+            button("Copy link", () => copy(this.app.link(), this.extra))),
+          el("details", {}, el("summary", {}, "Start from a position"),
+            el("form", { class: "row", onsubmit: (event) => {
+              event.preventDefault();
+              this.startFrom();
+            } }, this.start, button("Go", null, { type: "submit" }))),
+          this.extra)));
+  }
+
+  get line() {
+    return this.app.line;
+  }
+
+  async shown() {
+    await this.refresh();
+  }
+
+  // Leaving the view ends what goes on.
+  hidden() {
+    this.stopThinking();
+  }
+
+  stopThinking() {
+    this.thinking?.end();
+    this.thinking = null;
+    clearTimeout(this.waiting);
+  }
+
+  // Draws everything, and lets a contestant move if it is its turn.
+  async refresh() {
+    const line = this.line;
+    const key = line.here.join(".");
+    const view = await line.view();
+    // whoever moved meanwhile draws the new position
+    if (line !== this.line || key !== line.here.join(".")) return;
+    this.view = view;
+    const over = view.outcome !== null || this.resigned !== null;
+    const human = !over && this.pickers[view.to_play].isHuman;
+    const best = this.hint && this.hint.key === key ? this.hint.action : null;
+    this.board.onAction = human ? (action) => this.humanPlays(action) : null;
+    this.board.show(view, { hints: human, best });
+    this.moves.show(line);
+    this.form.hidden = !human;
+    this.undo.disabled = this.undoTarget() === null;
+    this.redo.disabled = line.ply >= line.actions.length;
+    this.hintButton.disabled = !human;
+    this.resign.disabled = over || !this.pickers.some((picker) => picker.isHuman);
+    this.node.classList.toggle("over", over);
+    this.tell(view, human, best);
+    if (this.thinking && this.thinking.key !== key) this.stopThinking();
+    if (!over && !human && line.ply === line.actions.length && !this.thinking) this.letMove(view, key);
+    this.app.changed();
+  }
+
+  tell(view, human, best) {
+    const { words, ply } = this.line;
+    let status;
+    let detail = ply ? `Last move: ${words[ply - 1]}` : "A click, or the arrow keys and Enter, play a move.";
+    if (this.resigned !== null) {
+      status = `${this.nameOf(this.resigned)} ${this.pickers[this.resigned].isHuman && !this.twoPeople() ? "have" : "has"} resigned. ${this.wins(1 - this.resigned)}`;
+    } else if (view.outcome !== null) {
+      status = view.outcome === 0 ? "The game is a draw." : this.wins(view.outcome > 0 ? 0 : 1);
+      detail = `The game ended after ${ply} moves. Analyse shows where it was decided.`;
+    } else if (human) {
+      status = this.twoPeople() ? `${NAMES[view.to_play]} to move` : "Your turn";
+      if (best !== null) detail = this.hint.sentence;
+    } else if (ply < this.line.actions.length) {
+      status = "Looking back";
+      detail = "Undo takes your last move back from here; Redo goes on.";
+    } else {
+      status = `${this.nameOf(view.to_play)} thinks …`;
+    }
+    if (status !== this.status.textContent) say(`${ply ? `${words[ply - 1]}. ` : ""}${status}`);
+    refill(this.status, view.outcome === 0 || this.resigned !== null ? null : swatch(this.game.board, view.outcome === null ? view.to_play : view.outcome > 0 ? 0 : 1), status);
+    refill(this.detail, detail);
+  }
+
+  twoPeople() {
+    return this.pickers.every((picker) => picker.isHuman);
+  }
+
+  nameOf(side) {
+    return this.twoPeople() ? NAMES[side] : this.pickers[side].title;
+  }
+
+  wins(side) {
+    const you = this.pickers[side].isHuman && !this.twoPeople();
+    return you ? "You have won!" : `${this.nameOf(side)} has won.`;
+  }
+
+  // --- moves ---
+
+  async humanPlays(action) {
+    this.hint = null;
+    await this.line.play(action);
+    await this.refresh();
+  }
+
+  letMove(view, key) {
+    const { line } = this;
+    const picker = this.pickers[view.to_play];
+    const here = line.here;
+    this.waiting = setTimeout(() => refill(this.detail, "The first move takes longer: the search is being made ready."), PATIENCE);
+    const end = this.app.engine.follow(
+      "move",
+      { game: this.game.game, actions: here, player: picker.fields, seed: this.seed },
+      async (answer) => {
+        this.stopThinking();
+        if (line !== this.line || key !== line.actions.join(".")) return;
+        if (answer.error || answer.stopped) {
+          refill(this.status, answer.error ? `${picker.title} cannot move` : "The search was stopped");
+          refill(this.detail, answer.error ?? "", " ", button("Try again", () => this.refresh()));
+          return;
+        }
+        if (answer.forfeit) {
+          this.resigned = view.to_play;
+          await this.refresh();
+          refill(this.detail, `${picker.title} gives up: ${answer.forfeit}`);
+          return;
+        }
+        await line.play(answer.action);
+        await this.refresh();
+      },
+    );
+    this.thinking = { key, end };
+  }
+
+  // The ply of one's own turn before this one; null if there is none.
+  undoTarget() {
+    const { line } = this;
+    for (let ply = line.ply - 1; ply >= 0; ply--) {
+      if (this.pickers[line.movers[ply]].isHuman) return ply;
+    }
+    return null;
+  }
+
+  async takeBack() {
+    const ply = this.undoTarget();
+    if (ply === null) return;
+    this.stopThinking();
+    this.resigned = null;
+    this.line.go(ply);
+    await this.refresh();
+  }
+
+  // Goes on to one's own next turn, or to the end.
+  async again() {
+    const { line } = this;
+    let ply = line.ply + 1;
+    while (ply < line.actions.length && !this.pickers[line.movers[ply]].isHuman) ply++;
+    line.go(ply);
+    await this.refresh();
+  }
+
+  async jump(ply) {
+    this.stopThinking();
+    this.line.go(ply);
+    await this.refresh();
+  }
+
+  async typeMove(field) {
+    const { line } = this;
+    try {
+      const separator = this.game.moves_run_together ? "" : " ";
+      const moves = [...line.words.slice(0, line.ply), field.value.trim()].join(separator);
+      const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves });
+      field.value = "";
+      await this.humanPlays(actions.at(-1));
+    } catch (error) {
+      this.app.trouble(error.message);
+    }
+  }
+
+  async askHint() {
+    const key = this.line.here.join(".");
+    const adviser = this.pickers.map((picker) => picker.player).find((player) => player?.searches) ??
+      this.game.players.find((player) => player.searches);
+    refill(this.detail, "Looking for a good move …");
+    const end = this.app.engine.follow(
+      "analyse",
+      { game: this.game.game, actions: this.line.here, player: { id: adviser.id }, limit: HINT_SIMULATIONS, side: 1 },
+      async (answer) => {
+        if (answer.error) {
+          refill(this.detail, answer.error);
+          return;
+        }
+        if (answer.more || answer.stopped || key !== this.line.here.join(".")) return;
+        const [best] = answer.lines;
+        const sentence = `Hint: ${best.word}, expected score ${percent((1 + best.value) / 2)} (${adviser.title}, ${answer.simulations} simulations). Then perhaps ${best.words.slice(1, 5).join(" ") || "the end"}.`;
+        this.hint = { key, action: best.action, sentence };
+        say(sentence);
+        await this.refresh();
+      },
+    );
+    this.hintEnd = end;
+  }
+
+  async giveUp() {
+    const { to_play } = this.view;
+    this.stopThinking();
+    this.resigned = this.pickers[to_play].isHuman ? to_play : 1 - to_play;
+    await this.refresh();
+  }
+
+  async newGame(actions = []) {
+    this.stopThinking();
+    this.resigned = this.hint = null;
+    this.seed = Math.floor(Math.random() * 2 ** 31);
+    this.line.title = "";
+    await this.line.set(actions);
+    await this.refresh();
+    this.board.focus();
+  }
+
+  async startFrom() {
+    try {
+      const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves: this.start.value });
+      await this.newGame(actions);
+    } catch (error) {
+      this.app.trouble(error.message);
+    }
+  }
+
+  // --- players ---
+
+  async playersChanged() {
+    this.stopThinking();
+    this.app.memory.players = this.pickers.map((picker) => ({ ...picker.fields }));
+    await this.refresh();
+  }
+
+  async switchSides() {
+    const [first, second] = this.pickers.map((picker) => ({ ...picker.fields }));
+    this.pickers[0].choose(second);
+    this.pickers[1].choose(first);
+    await this.playersChanged();
+  }
+
+  // --- files ---
+
+  async save() {
+    try {
+      const [first, second] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
+      const fields = { game: this.game.game, actions: this.line.actions, first, second };
+      const { text } = await this.app.engine.ask("record", fields);
+      save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}.jsonl`, text);
+      refill(this.extra, "The game is saved as a file of games.");
+    } catch (error) {
+      this.app.trouble(error.message);
+    }
+  }
+
+  async load(text) {
+    try {
+      const record = await this.app.engine.ask("load", { text });
+      await this.app.showRecord(record);
+    } catch (error) {
+      this.app.trouble(error.message);
+    }
+  }
+
+  onKey(event) {
+    const keys = { u: () => this.takeBack(), r: () => this.again(), h: () => !this.hintButton.disabled && this.askHint(), n: () => this.newGame() };
+    keys[event.key]?.();
+    return event.key in keys;
+  }
+}
+

@@ -1,0 +1,166 @@
+// The view to watch runs in: curves while they train, warnings, time left, games of each generation.
+
+import { legend, lineChart, tick } from "./chart.js";
+import { button, duration, el, percent, refill } from "./dom.js";
+
+const PAUSE = 2000;
+const SHARES = new Set(["gate_score", "drawn_positions", "distinct_positions", "cache_hits"]);
+const USUAL = ["policy_loss", "value_loss", "gate_score", "policy_entropy", "simulations_per_s"];
+const MOST_SHOWN = 6;
+
+function title(name) {
+  return name.replaceAll("_", " ").replace("per s", "per second");
+}
+
+export class RunsView {
+  constructor(app) {
+    this.app = app;
+    this.runs = [];
+    this.chosen = [];
+    this.details = new Map();
+    this.axis = "minutes";
+    this.list = el("ul", { class: "choices" });
+    this.charts = el("div", { class: "charts" });
+    this.about = el("div", { class: "side-panel" });
+    this.axisChoice = el("select", { onchange: () => {
+      this.axis = this.axisChoice.value;
+      this.draw();
+    } }, ["minutes", "generation", "games"].map((name) => el("option", { value: name }, name)));
+    this.more = el("input", { type: "checkbox", onchange: () => this.draw() });
+    this.node = el("div", { class: "columns watch" },
+      el("section", { class: "card list", "aria-label": "Runs" }, el("h2", {}, "Runs"), this.list),
+      el("div", { class: "wide" },
+        el("section", { class: "card", "aria-label": "Curves" },
+          el("div", { class: "row between" }, el("h2", {}, "Curves"),
+            el("span", { class: "row" }, el("label", {}, "against ", this.axisChoice), el("label", {}, this.more, " all figures"))),
+          this.charts),
+        this.about));
+  }
+
+  async shown() {
+    this.visible = true;
+    await this.poll();
+    this.timer = setInterval(() => !document.hidden && this.poll(), PAUSE);
+  }
+
+  hidden() {
+    this.visible = false;
+    clearInterval(this.timer);
+  }
+
+  async poll() {
+    if (this.polling) return;
+    this.polling = true;
+    try {
+      const { runs } = await this.app.engine.ask("runs");
+      this.runs = runs;
+      const names = runs.filter((run) => !run.fault).map((run) => run.name);
+      this.chosen = this.chosen.filter((name) => names.includes(name));
+      if (!this.chosen.length && names.length) this.chosen = [names[0]];
+      for (const name of this.chosen) await this.readMore(name);
+      if (this.visible) this.draw();
+    } catch (error) {
+      refill(this.list, error.message);
+    } finally {
+      this.polling = false;
+    }
+  }
+
+  // Asks for the generations that have come since.
+  async readMore(name) {
+    const known = this.details.get(name) ?? { rows: [] };
+    const after = known.rows.at(-1)?.generation ?? -1;
+    const found = await this.app.engine.ask("run", { name, after });
+    if (found.generation < after) {
+      this.details.delete(name);
+      return;
+    }
+    this.details.set(name, { ...found, rows: [...known.rows, ...found.rows] });
+  }
+
+  choose(name) {
+    if (this.chosen.includes(name)) this.chosen = this.chosen.filter((one) => one !== name);
+    else this.chosen = [...this.chosen, name].slice(-MOST_SHOWN);
+    this.poll();
+  }
+
+  draw() {
+    const { runs, chosen } = this;
+    const key = JSON.stringify([runs, chosen]);
+    if (key !== this.key) {
+      this.key = key;
+      const focused = document.activeElement?.dataset?.run;
+      refill(this.list, runs.length ? runs.map((run) => this.item(run)) : el("li", { class: "note" }, "There is no run yet. Train one: alphazero train --game connect4"));
+      this.list.querySelector(`[data-run="${CSS.escape(focused ?? "")}"]`)?.focus();
+    }
+    const shown = chosen.map((name) => this.details.get(name)).filter(Boolean);
+    this.drawAbout(shown);
+    this.drawCharts(shown);
+  }
+
+  item(run) {
+    if (run.fault) return el("li", { class: "fault" }, el("strong", {}, run.name), " ", run.fault);
+    const state = run.training ? `training, ${run.left > 0 ? `about ${duration(run.left)} left` : "nearly done"}` : "not training";
+    const box = el("input", { type: "checkbox", checked: this.chosen.includes(run.name), onchange: () => this.choose(run.name), "data-run": run.name });
+    return el("li", {}, el("label", {}, box, el("span", {}, el("strong", {}, run.name), el("br"),
+      el("span", { class: run.training ? "note live" : "note" }, `${title(run.game)}, generation ${run.generation}, ${duration(run.seconds)}; ${state}`))));
+  }
+
+  drawAbout(shown) {
+    const key = JSON.stringify(shown.map((run) => [run.name, run.generation, run.training, Math.round(run.left / 10), run.shown]));
+    if (key === this.aboutKey) return;
+    this.aboutKey = key;
+    refill(this.about, shown.map((run) => {
+      const figures = Object.entries(run.benchmark).slice(0, 2).map(([name, value]) => `${title(name)} ${percent(value, 1)}`);
+      const of = run.minutes ? `${duration(run.seconds)} of ${duration(60 * run.minutes)}` : `${run.generation} of ${run.generations} generations`;
+      const games = el("div", { class: "games" });
+      const choice = el("select", { "aria-label": `Generation of ${run.name}` }, [...run.shown].reverse().map((one) => el("option", { value: one }, `generation ${one}`)));
+      return el("section", { class: "card", "aria-label": `Run ${run.name}` },
+        el("div", { class: "row between" }, el("h2", {}, run.name), el("span", { class: run.training ? "badge live" : "badge" }, run.training ? "training" : "at rest")),
+        el("p", {}, [of, ...figures, run.training && run.left > 0 ? `about ${duration(run.left)} left` : null].filter(Boolean).join(" · ")),
+        el("h3", {}, "Health"),
+        run.warnings.length
+          ? el("ul", { class: "warnings" }, run.warnings.slice(0, 6).map(({ generation, text }) => el("li", {}, `Generation ${generation}: ${text}`)))
+          : el("p", { class: "note" }, "No warnings."),
+        el("h3", {}, "Games of self-play"),
+        run.shown.length
+          ? el("div", { class: "row" }, choice, button("Show games", () => this.showGames(run.name, Number(choice.value), games)))
+          : el("p", { class: "note" }, "This run keeps no games to step through."),
+        games);
+    }));
+  }
+
+  async showGames(name, generation, node) {
+    try {
+      const { games } = await this.app.engine.ask("run_games", { name, generation });
+      refill(node, el("ul", { class: "choices" }, games.map((game, i) => el("li", {},
+        button(`Game ${i + 1}: ${game.actions.length} moves, ${game.result}`, () => this.app.showRecord({ ...game, contestants: [`${name}, generation ${generation}, game ${i + 1}`] }), { class: "link" })))));
+    } catch (error) {
+      refill(node, error.message);
+    }
+  }
+
+  drawCharts(shown) {
+    const figures = [...new Set(shown.flatMap((run) => [...Object.keys(run.benchmark).slice(0, 1), ...(this.more.checked ? run.figures : USUAL)]))];
+    const x = (row) => (this.axis === "minutes" ? (row.seconds ?? 0) / 60 : this.axis === "games" ? row.total : row.generation);
+    const drawn = figures.map((name) => {
+      const series = shown.map((run, i) => {
+        let total = 0;
+        const points = [];
+        for (const row of run.rows) {
+          total += row.games ?? 0;
+          if (row[name] !== undefined) points.push([x({ ...row, total }), row[name]]);
+        }
+        return { name: run.name, points, style: i };
+      }).filter((one) => one.points.length);
+      if (!series.length) return null;
+      const share = SHARES.has(name) || name.includes("accuracy");
+      const last = series.map((one) => `${one.name} ${tick(one.points.at(-1)[1])}`).join(", ");
+      return el("figure", {}, el("figcaption", {}, title(name)),
+        lineChart(series, { xName: this.axis, whole: this.axis !== "minutes", yTick: share ? (y) => percent(y) : tick, width: Math.max(290, Math.min(430, this.charts.clientWidth || 400)), height: 180, label: `${title(name)} against ${this.axis}: now ${last}` }));
+    });
+    const names = shown.map((run, i) => ({ name: run.name, style: i }));
+    refill(this.charts, names.length > 1 ? legend(names) : null, el("div", { class: "chart-grid" }, drawn),
+      shown.length && !drawn.some(Boolean) ? el("p", { class: "note" }, "No generation is finished yet.") : null);
+  }
+}

@@ -1,0 +1,147 @@
+// The geometry of boards: outlines, centers, and the pieces as paths. Lengths are in cells, drawn at SCALE pixels.
+
+import { svg } from "./dom.js";
+
+export const SCALE = 48;
+const HOLE = 0.82;
+
+const at = (length) => Number((length * SCALE).toFixed(1));
+
+export function center(outline) {
+  const sum = outline.reduce(([x, y], [px, py]) => [x + px, y + py], [0, 0]);
+  return [sum[0] / outline.length, sum[1] / outline.length];
+}
+
+// The distance from the center to the nearest side.
+export function radius(outline) {
+  const [x, y] = center(outline);
+  return Math.min(...outline.map(([ax, ay], i) => {
+    const [bx, by] = outline[(i + 1) % outline.length];
+    const side = Math.hypot(bx - ax, by - ay) || 1;
+    return Math.abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / side;
+  }));
+}
+
+export function shrunk(outline, share) {
+  const [x, y] = center(outline);
+  return outline.map(([px, py]) => [x + share * (px - x), y + share * (py - y)]);
+}
+
+export function path(points, closed = true) {
+  return points.map(([x, y], i) => `${i ? "L" : "M"}${at(x)} ${at(y)}`).join("") + (closed ? "Z" : "");
+}
+
+// The colour moved towards black if it is light, towards white if it is dark.
+export function contrast(color, share = 0.7) {
+  const channels = [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
+  const goal = 0.299 * channels[0] + 0.587 * channels[1] + 0.114 * channels[2] > 110 ? 0 : 255;
+  return `#${channels.map((value) => Math.round(value + share * (goal - value)).toString(16).padStart(2, "0")).join("")}`;
+}
+
+function disc([x, y], size, color) {
+  return svg("circle", { cx: at(x), cy: at(y), r: at(size), fill: color });
+}
+
+function square([x, y], half, color) {
+  return svg("rect", { x: at(x - half), y: at(y - half), width: at(2 * half), height: at(2 * half), fill: color });
+}
+
+// A ring for the first player, a square for the second: nobody needs colours to tell them apart.
+function engraving(middle, size, player, color, share) {
+  if (player === null) return [];
+  const mark = player === 0 ? disc : square;
+  const half = size * share * (player === 0 ? 1 : 0.8);
+  return [mark(middle, half + 0.06 * size, contrast(color, 0.45)), mark(middle, half - 0.06 * size, color)];
+}
+
+function pawn([x, y], size) {
+  const r = size * SCALE;
+  const head = 0.3 * r;
+  const body = 0.62 * r;
+  return (
+    `M${at(x)} ${at(y - 0.75 * size)}a${head} ${head} 0 0 1 ${0.18 * r} ${0.54 * r}` +
+    `q${0.06 * r} ${0.5 * r} ${body - 0.18 * r} ${0.62 * r}v${0.24 * r}h${-2 * body}v${-0.24 * r}` +
+    `q${body - 0.24 * r} ${-0.12 * r} ${body - 0.18 * r} ${-0.62 * r}a${head} ${head} 0 0 1 ${0.18 * r} ${-0.54 * r}Z`
+  );
+}
+
+// One piece on a cell with that outline.
+export function drawPiece(piece, outline, board) {
+  const middle = center(outline);
+  const size = radius(outline);
+  const { colors } = board;
+  const color = piece.player === null ? colors.neutral : [colors.first, colors.second][piece.player];
+  const shape = piece.shape || (piece.player === null ? "stone" : board.shapes[piece.player]);
+  const [x, y] = middle;
+  const group = svg("g", { class: "piece" });
+  if (shape === "line") group.append(svg("path", { d: path(outline), fill: color }));
+  else if (shape === "fill") {
+    group.append(svg("path", { d: path(shrunk(outline, 0.96)), fill: color }));
+    group.append(...engraving(middle, size, piece.player, color, 0.35));
+  } else if (shape === "cross") {
+    const r = 0.6 * size;
+    const d = `M${at(x - r)} ${at(y - r)}L${at(x + r)} ${at(y + r)}M${at(x - r)} ${at(y + r)}L${at(x + r)} ${at(y - r)}`;
+    group.append(svg("path", { d, fill: "none", stroke: color, "stroke-width": at(0.28 * size), "stroke-linecap": "round" }));
+  } else if (shape === "ring") {
+    group.append(svg("circle", { cx: at(x), cy: at(y), r: at(0.6 * size), fill: "none", stroke: color, "stroke-width": at(0.28 * size) }));
+  } else if (shape === "pawn") {
+    group.append(svg("path", { d: pawn(middle, size), fill: color, stroke: contrast(color), "stroke-width": 1.5 }));
+  } else {
+    group.append(disc(middle, HOLE * size, contrast(color, 0.35)), disc(middle, (HOLE - 0.07) * size, color));
+    group.append(...engraving(middle, size, piece.player, color, 0.45));
+  }
+  if (piece.text) group.append(words(middle, piece.text, "number"));
+  return group;
+}
+
+// A small picture of a player's piece, for texts beside the board.
+export function swatch(board, player) {
+  const half = 0.5;
+  const outline = [[-half, -half], [half, -half], [half, half], [-half, half]];
+  const shape = board.shapes[player] === "fill" ? "stone" : "";
+  const box = -half * SCALE;
+  return svg(
+    "svg",
+    { class: "swatch", viewBox: `${box} ${box} ${SCALE} ${SCALE}`, width: 20, height: 20, "aria-hidden": "true" },
+    drawPiece({ player, shape, text: "" }, outline, board),
+  );
+}
+
+// A hole of the board without a piece.
+export function drawHole(outline, color) {
+  return disc(center(outline), HOLE * radius(outline), color);
+}
+
+// The inner part of a cell, round where its outline is not drawn.
+export function drawArea(outline, look, share, props) {
+  if ((look === "hole" || look === "open") && radius(outline) > 0.4) {
+    const [x, y] = center(outline);
+    return svg("circle", { cx: at(x), cy: at(y), r: at(share * HOLE * radius(outline)), ...props });
+  }
+  return svg("path", { d: path(shrunk(outline, share)), ...props });
+}
+
+// An arrow between two cells; its width in cells.
+export function drawArrow(from, to, width, props) {
+  const [x, y] = center(from);
+  const [toX, toY] = center(to);
+  const length = Math.hypot(toX - x, toY - y) || 1;
+  const ahead = [(toX - x) / length, (toY - y) / length];
+  const tip = [toX + 0.1 * ahead[0], toY + 0.1 * ahead[1]];
+  const start = [x + 0.3 * ahead[0], y + 0.3 * ahead[1]];
+  const head = 0.12 + width;
+  const place = (back, side, origin) => [
+    origin[0] - back * ahead[0] - side * ahead[1],
+    origin[1] - back * ahead[1] + side * ahead[0],
+  ];
+  const half = width / 2;
+  const outline = [
+    place(0, half, start), place(1.5 * head, half, tip), place(1.5 * head, head, tip), tip,
+    place(1.5 * head, -head, tip), place(1.5 * head, -half, tip), place(0, -half, start),
+  ];
+  return svg("path", { d: path(outline), ...props });
+}
+
+export function words([x, y], text, kind, props = {}) {
+  return svg("text", { x: at(x), y: at(y) + 4.5, "text-anchor": "middle", class: kind, ...props }, text);
+}

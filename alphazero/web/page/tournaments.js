@@ -1,0 +1,135 @@
+// The view of tournaments: standings with intervals, the cross table, and every game to step through.
+
+import { button, el, percent, refill } from "./dom.js";
+
+const PAUSE = 3000;
+const PAGE = 100;
+
+export class TournamentsView {
+  constructor(app) {
+    this.app = app;
+    this.chosen = null;
+    this.first = 0;
+    this.list = el("ul", { class: "choices" });
+    this.result = el("div", { class: "wide" });
+    this.filter = el("input", { type: "search", placeholder: "a contestant or a result", "aria-label": "Filter the games", oninput: () => this.drawGames(0) });
+    this.games = el("div", {});
+    this.node = el("div", { class: "columns watch" },
+      el("section", { class: "card list", "aria-label": "Tournaments" }, el("h2", {}, "Tournaments"), this.list),
+      this.result);
+  }
+
+  async shown() {
+    this.visible = true;
+    await this.poll();
+    this.timer = setInterval(() => !document.hidden && this.poll(), PAUSE);
+  }
+
+  hidden() {
+    this.visible = false;
+    clearInterval(this.timer);
+  }
+
+  async poll() {
+    if (this.polling) return;
+    this.polling = true;
+    try {
+      const { tournaments } = await this.app.engine.ask("tournaments");
+      const sound = tournaments.filter((one) => !one.fault);
+      if (!sound.some(({ name }) => name === this.chosen)) this.chosen = sound[0]?.name ?? null;
+      this.drawList(tournaments);
+      const now = sound.find(({ name }) => name === this.chosen);
+      const key = JSON.stringify(now);
+      if (now && key !== this.key) {
+        this.found = await this.app.engine.ask("tournament", { name: this.chosen });
+        this.key = key;
+        this.draw();
+      }
+    } catch (error) {
+      refill(this.result, el("p", { class: "card fault" }, error.message));
+    } finally {
+      this.polling = false;
+    }
+  }
+
+  drawList(tournaments) {
+    const key = JSON.stringify([tournaments, this.chosen]);
+    if (key === this.listKey) return;
+    this.listKey = key;
+    refill(this.list, tournaments.length ? tournaments.map((one) => {
+      if (one.fault) return el("li", { class: "fault" }, el("strong", {}, one.name), " ", one.fault);
+      const pick = () => {
+        this.chosen = one.name;
+        this.poll();
+      };
+      return el("li", {}, el("button", { type: "button", class: "choice", "aria-current": one.name === this.chosen ? "true" : "false", onclick: pick },
+        el("strong", {}, one.name), el("br"),
+        el("span", { class: one.playing ? "note live" : "note" }, `${one.game}, ${one.contestants} contestants, ${one.played} of ${one.planned} games`)));
+    }) : el("li", { class: "note" }, "There is no tournament yet. Play one: alphazero pit A B C"));
+  }
+
+  draw() {
+    const { found } = this;
+    const ratings = found.rows.map((row) => [row.rating - row.error, row.rating + row.error]);
+    const low = Math.min(...ratings.map(([bound]) => bound), 0);
+    const high = Math.max(...ratings.map(([, bound]) => bound), 1);
+    const place = (rating) => percent((rating - low) / (high - low || 1), 1);
+    refill(this.result,
+      el("section", { class: "card", "aria-label": "Standings" },
+        el("div", { class: "row between" }, el("h2", {}, found.name), el("span", { class: found.playing ? "badge live" : "badge" }, found.playing ? "playing" : `${found.played} of ${found.planned} games`)),
+        el("div", { class: "scroll" }, el("table", { class: "standings" },
+          el("thead", {}, el("tr", {}, ["", "Contestant", "Rating", "95% interval", "Games", "Score", "Win, draw, loss", "ms a move", "Better than next"].map((word) => el("th", { scope: "col" }, word)))),
+          el("tbody", {}, found.rows.map((row, i) => {
+            const bar = el("span", { class: "whisker" }, el("i"));
+            bar.firstChild.style.left = place(row.rating - row.error);
+            bar.firstChild.style.right = `calc(100% - ${place(row.rating + row.error)})`;
+            return el("tr", {},
+              el("td", {}, i + 1), el("th", { scope: "row" }, row.name),
+              el("td", { class: "number" }, `${row.rating > 0 ? "+" : ""}${row.rating}`),
+              el("td", { class: "interval" }, bar, el("span", { class: "note" }, `± ${row.error}`)),
+              el("td", {}, row.games),
+              el("td", { title: `${percent(row.interval[0], 1)} to ${percent(row.interval[1], 1)}` }, percent(row.score, 1)),
+              el("td", {}, `${row.wins}, ${row.draws}, ${row.losses}`),
+              el("td", {}, row.ms.toFixed(1)),
+              el("td", {}, row.better === null ? "" : percent(row.better, 1)));
+          })))),
+        found.remarks.map((text) => el("p", { class: text.startsWith("Warning") ? "note warning" : "note" }, text))),
+      found.cross && el("section", { class: "card", "aria-label": "Cross table" }, el("h2", {}, "Cross table"),
+        el("div", { class: "scroll" }, el("table", { class: "cross" },
+          el("thead", {}, el("tr", {}, found.cross.head.map((word) => el("th", { scope: "col" }, word)))),
+          el("tbody", {}, found.cross.lines.map((line) => el("tr", {}, line.map((word, i) => {
+            if (i === 1) return el("th", { scope: "row" }, word);
+            const cell = el("td", {}, word);
+            if (i > 1 && !Number.isNaN(Number.parseFloat(word))) {
+              const share = Number.parseFloat(word) / 100;
+              cell.style.background = share >= 0.5 ? `rgba(47, 191, 113, ${(share - 0.5) * 0.7})` : `rgba(209, 73, 91, ${(0.5 - share) * 0.7})`;
+            }
+            return cell;
+          }))))))),
+      el("section", { class: "card", "aria-label": "Games" }, el("div", { class: "row between" }, el("h2", {}, "Games"), this.filter), this.games));
+    this.drawGames(this.first);
+  }
+
+  drawGames(first) {
+    this.first = first;
+    const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const fits = (game) => words.every((word) => `${game.contestants.join(" ")} ${game.result}`.toLowerCase().includes(word));
+    const games = this.found.games.filter(fits).reverse();
+    const shown = games.slice(first, first + PAGE);
+    refill(this.games,
+      el("ul", { class: "choices games" }, shown.map((game) => el("li", {},
+        button(`${game.contestants.join(" – ")}: ${game.result}, ${game.plies} moves`, () => this.openGame(game.number), { class: "link" })))),
+      el("p", { class: "row" },
+        first > 0 && button("Newer", () => this.drawGames(Math.max(0, first - PAGE))),
+        first + PAGE < games.length && button("Older", () => this.drawGames(first + PAGE)),
+        !games.length && el("span", { class: "note" }, "No game fits.")));
+  }
+
+  async openGame(number) {
+    try {
+      await this.app.showRecord(await this.app.engine.ask("tournament_game", { name: this.chosen, number }));
+    } catch (error) {
+      this.app.trouble(error.message);
+    }
+  }
+}

@@ -1,0 +1,99 @@
+// Walks through the tree of a search: the actions at a node, their visits, and down into any of them.
+
+import { BoardView } from "./board.js";
+import { button, el, percent, redraw, refill, short } from "./dom.js";
+
+const PAUSE = 700;
+
+export class TreePanel {
+  // `view` has {app, game, line, goTo(actions)}.
+  constructor(view) {
+    this.view = view;
+    this.path = [];
+    this.words = [];
+    this.crumbs = el("nav", { class: "crumbs", "aria-label": "Path in the tree" });
+    this.said = el("p", { class: "numbers" });
+    this.table = el("table", { class: "lines" });
+    this.board = new BoardView(view.game.board, null, "Position in the tree");
+    this.there = button("Go there", () => this.node && this.view.goTo(this.found.actions));
+    this.node = el("details", { class: "card tree", ontoggle: () => this.toggled() },
+      el("summary", {}, "Tree"), this.crumbs, this.said,
+      el("div", { class: "tree-columns" }, el("div", { class: "scroll" }, this.table), el("div", { class: "mini" }, this.board.node)),
+      el("div", { class: "buttons" }, this.there));
+  }
+
+  get isOpen() {
+    return this.node.open;
+  }
+
+  // The position has changed: the walk begins at the root again.
+  reset() {
+    this.path = [];
+    this.words = [];
+    this.found = null;
+    if (this.isOpen) this.ask();
+  }
+
+  toggled() {
+    clearInterval(this.timer);
+    if (this.isOpen) {
+      this.ask();
+      this.timer = setInterval(() => !document.hidden && this.ask(), PAUSE);
+    }
+  }
+
+  hidden() {
+    clearInterval(this.timer);
+  }
+
+  async ask() {
+    const path = [...this.path];
+    try {
+      const found = await this.view.app.engine.ask("tree", { path, side: 0 });
+      const begin = this.view.line.here.join(".");
+      if (path.join(".") !== this.path.join(".") || found.actions.slice(0, found.actions.length - path.length).join(".") !== begin) return;
+      this.found = found;
+      const { view } = await this.view.line.place(found.actions);
+      if (found === this.found) this.draw(view);
+    } catch (error) {
+      refill(this.said, error.message);
+    }
+  }
+
+  draw(position) {
+    const { found } = this;
+    const crumb = (text, length) => el("button", { type: "button", class: "link", "data-key": length, "aria-current": length === this.path.length ? "page" : "false", onclick: () => this.up(length) }, text);
+    redraw(this.crumbs, crumb("this position", 0), this.words.map((word, i) => [" › ", crumb(word, i + 1)]));
+    const state = found.proven ? "proven " : "";
+    refill(this.said, `${found.visits.toLocaleString("en")} visits, ${state}score ${percent((1 + found.value) / 2, 1)} for the ${found.mover ? "second" : "first"} player, who moves`);
+    const total = found.edges.reduce((sum, edge) => sum + edge.visits, 0) || 1;
+    redraw(this.table,
+      el("thead", {}, el("tr", {}, ["Move", "Visits", "Score", "Prior"].map((word) => el("th", { scope: "col" }, word)))),
+      el("tbody", {}, found.edges.slice(0, 40).map((edge) => {
+        const meter = el("span", { class: "meter" });
+        meter.style.width = percent(edge.visits / total, 1);
+        return el("tr", {},
+          el("th", { scope: "row" }, edge.visits
+            ? el("button", { type: "button", class: "link", "data-key": edge.action, onclick: () => this.down(edge) }, edge.word)
+            : edge.word),
+          el("td", { class: "visits" }, meter, el("span", {}, short(edge.visits))),
+          el("td", {}, edge.value === null ? "" : `${percent((1 + edge.value) / 2, 1)}${edge.proven ? " proven" : ""}`),
+          el("td", {}, percent(edge.prior, 1)));
+      })));
+    const visited = Object.fromEntries(found.edges.map((edge) => [edge.action, edge.visits / total]));
+    this.board.show(position, { marks: { shares: visited, texts: {} } });
+    this.there.disabled = !this.path.length;
+  }
+
+  down(edge) {
+    this.path.push(edge.action);
+    this.words.push(edge.word);
+    this.ask();
+  }
+
+  up(length) {
+    this.path.length = length;
+    this.words.length = length;
+    this.ask();
+  }
+}

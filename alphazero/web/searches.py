@@ -1,0 +1,244 @@
+"""Searches for the page: a move of a contestant, and an analysis that grows while somebody looks.
+
+Each is a generator that gives what it has found so far, until it is done or its `Stop` is set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import IllegalAction, InputError, Stopped
+from alphazero.game import Game, Position
+from alphazero.game.kernels import kernels_of
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.players.player import FollowingPlayer, Forfeit
+from alphazero.search.analysis import Analysis, Node, on_one_thread
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import SearchConfig
+from alphazero.web.seats import Seat, quiet
+
+INTERVAL = 0.12
+"""Seconds between two reports of an analysis."""
+MOST_SIMULATIONS = 200_000
+MOST_TREE_BYTES = 192 << 20
+"""Most memory of the tree of an analysis."""
+MOST_TREES = 8
+"""Trees that are kept for all viewers together."""
+MOST_LINES, MOST_MOVES = 32, 12
+"""Actions whose expected play is told, and how far."""
+
+
+class Stop(threading.Event):
+    """Asks a search to end, and calls whoever has to be told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def set(self) -> None:
+        with self._lock:
+            super().set()
+            calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Calls the function when the stop is set, or at once if it is."""
+        with self._lock:
+            if not self.is_set():
+                self._calls.append(function)
+                return
+        function()
+
+
+# --- a move ---
+
+
+def choose(seat: Seat, step: int, generation: int | None, position: Position, seed: int, stop: Stop) -> dict[str, Any]:
+    """The move of a contestant: its action, or why it gives up. Raises IllegalAction, Stopped or InputError."""
+    if position.terminal:
+        raise IllegalAction("the game is over: no action can be played")
+    begin = time.monotonic()
+    with seat.playing(step, generation, seed) as player:
+        stop.call(player.interrupt)
+        try:
+            if isinstance(player, FollowingPlayer):
+                action = player.choose(position, seed)
+            else:
+                at = np.array([seed]), np.array([position.ply])
+                action = int(player.select_actions(position.state[None].copy(), *at)[0])
+        except Forfeit as forfeit:
+            if stop.is_set():
+                raise Stopped from None
+            return {"forfeit": str(forfeit)[:300]}
+    if action not in position.legal_actions:
+        raise InputError(f"{seat.title} played {action}, which is not legal here")
+    return {"action": action, "word": position.format(action), "seconds": round(time.monotonic() - begin, 3)}
+
+
+# --- an analysis ---
+
+
+def room_of(game: Game) -> int:
+    """The most simulations of one analysis, by the memory of its tree."""
+    node = 4 * (4 * game.num_actions + 6) + game.num_actions + 8 * game.state_words + 2
+    return max(100, min(MOST_SIMULATIONS, MOST_TREE_BYTES // (2 * node)))
+
+
+class Grown:
+    """The tree of one viewer, grown for one contestant; one thread at a time may use it."""
+
+    def __init__(self, seat: Seat, generation: int | None, game: Game):
+        """Raises InputError if the contestant cannot analyse."""
+        self.key = game.name, seat.id, generation
+        evaluate, learned = seat.evaluate(generation)
+        self.room = room_of(game)
+        config = quiet(learned, self.room)
+        self._net = evaluate.net if isinstance(evaluate, Evaluator) else None
+        self._evaluate = evaluate
+        self._analysis = Analysis(kernels_of(game), config, evaluate)
+        self._lock = threading.Lock()
+        self.turn = threading.Lock()
+        """Held by the search that grows the tree."""
+        self.position: Position | None = None
+
+    def grow(self, position: Position, limit: int, stop: Stop) -> Iterator[dict[str, Any]]:
+        """Reports on the search of `position`, which goes on until it has `limit` simulations."""
+        if position.terminal:
+            raise IllegalAction("the game is over at this position, so there is nothing to analyse")
+        limit = min(limit, self.room)
+        with self.turn, self._threads():
+            if self.position is None or self.position.actions != position.actions:  # else it goes on
+                with self._lock:
+                    self._analysis.begin(position)
+                    self.position = position
+            before, begin = self.simulations(), time.monotonic()
+            while True:
+                until = time.monotonic() + INTERVAL
+                while self.simulations() < limit and not self._analysis.finished:
+                    with self._lock:
+                        self._analysis.step()
+                    if stop.is_set():
+                        return
+                    if time.monotonic() > until:
+                        break
+                done = self.simulations() >= limit or self._analysis.finished
+                rate = (self.simulations() - before) / max(1e-3, time.monotonic() - begin)
+                yield {**self.report(position), "limit": limit, "rate": round(rate), "more": not done}
+                if done:
+                    return
+
+    def simulations(self) -> int:
+        """Simulations at the root so far, those of a kept subtree included."""
+        return self._analysis.simulations
+
+    def report(self, position: Position) -> dict[str, Any]:
+        """All that is known of the position."""
+        with self._lock:
+            root, lines = self._analysis.node(()), self._analysis.lines()
+        return {
+            "simulations": root.visits,
+            "value": round(root.value, 4),
+            "proven": root.proven,
+            "room": self.room,
+            "lines": [
+                {
+                    "action": line.action,
+                    "word": position.format(line.action),
+                    "visits": line.visits,
+                    "value": round(line.value, 4),
+                    "prior": None if line.prior is None else round(line.prior, 4),
+                    "moves": list(line.moves[:MOST_MOVES]),
+                    "words": words_after(position, line.moves[:MOST_MOVES]),
+                }
+                for line in lines[:MOST_LINES]
+            ],
+        }
+
+    def look(self, path: tuple[int, ...]) -> Node:
+        """The node that some actions lead to from the root. Raises InputError for a node that the tree has not."""
+        with self._lock:
+            try:
+                return self._analysis.node(path)
+            except KeyError:
+                raise InputError("the search has not visited this position: let it go on, or go back") from None
+
+    @contextlib.contextmanager
+    def _threads(self) -> Iterator[None]:
+        """The network answers on one thread inside."""
+        if isinstance(self._net, NeuralNet):
+            with on_one_thread(self._net):
+                yield
+        else:
+            yield
+
+
+class Trees:
+    """The trees of all viewers; beyond MOST_TREES the one that was not used for longest goes."""
+
+    def __init__(self) -> None:
+        self._trees: OrderedDict[tuple[object, int], Grown] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, viewer: object, side: int) -> Grown | None:
+        """The tree of a viewer's side."""
+        with self._lock:
+            return self._trees.get((viewer, side))
+
+    def put(self, viewer: object, side: int, tree: Grown) -> None:
+        """Keeps a tree."""
+        with self._lock:
+            self._trees[viewer, side] = tree
+            self._trees.move_to_end((viewer, side))
+            while len(self._trees) > MOST_TREES:
+                self._trees.popitem(last=False)
+
+    def forget(self, viewer: object) -> None:
+        """Drops the trees of a viewer who has left."""
+        with self._lock:
+            for key in [key for key in self._trees if key[0] is viewer]:
+                del self._trees[key]
+
+
+def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[str, Any]:
+    """The opinion of a contestant's network without a search: its policy and value. Raises InputError."""
+    if position.terminal:
+        raise IllegalAction("the game is over at this position, so a net has no opinion of it")
+    evaluate, _ = seat.evaluate(generation)
+    if not isinstance(evaluate, Evaluator):
+        raise InputError(f"{seat.title} has no network, so it has no policy without a search")
+    plain = Evaluator(evaluate.kernels, evaluate.net, 0)
+    with on_one_thread(evaluate.net):
+        priors, values = plain(position.state[None].copy(), position.legal_mask[None].copy())
+    shares = priors[0] / max(1e-9, float(priors[0].sum()))
+    return {
+        "value": round(float(values[0]), 4),
+        "policy": [
+            {"action": action, "word": position.format(action), "prior": round(float(shares[action]), 4)}
+            for action in sorted(position.legal_actions, key=lambda action: -shares[action])
+        ],
+    }
+
+
+def short_search(seat: Seat, generation: int | None, game: Game, simulations: int) -> Analysis:
+    """An analysis for many positions of one game."""
+    evaluate, learned = seat.evaluate(generation)
+    config: SearchConfig = quiet(learned, simulations)
+    return Analysis(kernels_of(game), config, evaluate)
+
+
+def words_after(position: Position, actions: tuple[int, ...]) -> list[str]:
+    """The actions after a position, in the notation of the game."""
+    words = []
+    for action in actions:
+        words.append(position.format(action))
+        position = position.play(action)
+    return words

@@ -1,0 +1,174 @@
+"""The server of the page: static files, one websocket for each viewer, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import secrets
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+
+import uvicorn
+from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
+
+from alphazero.errors import InvalidSetting
+from alphazero.web.engine import Engine
+from alphazero.web.guard import Guard, is_loopback
+from alphazero.web.message import MOST_BYTES
+from alphazero.web.viewer import Left, Threads, Viewer
+
+PAGE = Path(__file__).with_name("page")
+MOST_VIEWERS = 50
+TRY_LATER = 1013
+"""The websocket code of a connection for which there is no room now."""
+PING_SECONDS = 5.0
+"""A viewer who does not answer two pings has left."""
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+class Socket:
+    """A websocket as a viewer's connection."""
+
+    def __init__(self, websocket: WebSocket):
+        self._websocket = websocket
+
+    async def receive(self) -> str:
+        """As in Connection; bytes count as a message that cannot be read."""
+        try:
+            message = await self._websocket.receive()
+        except (WebSocketDisconnect, RuntimeError):
+            raise Left from None
+        if message["type"] == "websocket.disconnect":
+            raise Left
+        return message.get("text") or ""
+
+    async def send(self, text: str) -> None:
+        """As in Connection."""
+        try:
+            await self._websocket.send_text(text)
+        except (WebSocketDisconnect, RuntimeError, OSError):
+            raise Left from None
+
+
+def make_app(engine: Engine) -> FastAPI:
+    """The application; a `Guard` belongs in front of it."""
+    threads, files = Threads(), read_page()
+    viewers: set[Viewer] = set()
+
+    @contextlib.asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        threading.Thread(target=engine.warm, name="warm", daemon=True).start()
+        yield
+        threads.close()
+
+    app = FastAPI(lifespan=living, openapi_url=None, docs_url=None, redoc_url=None)
+    app.state.viewers = viewers
+
+    @app.get("/{name:path}")
+    def file(name: str) -> Response:
+        found = files.get(name or "index.html")
+        if found is None:
+            return Response("There is no such page here.", 404, media_type="text/plain")
+        return Response(found[0], media_type=found[1])
+
+    @app.websocket("/talk")
+    async def talk(websocket: WebSocket) -> None:
+        await websocket.accept()
+        if len(viewers) >= MOST_VIEWERS:
+            await websocket.close(TRY_LATER, f"{MOST_VIEWERS} people are looking already: come back later")
+            return
+        viewer = Viewer(engine, threads, Socket(websocket))
+        viewers.add(viewer)
+        try:
+            await viewer.talk()
+        finally:
+            viewers.discard(viewer)
+
+    return app
+
+
+def read_page() -> dict[str, tuple[bytes, str]]:
+    """The files of the page, by the names under which they are asked for, and their types."""
+    found = {}
+    for path in sorted(PAGE.rglob("*")):
+        if path.suffix in TYPES:
+            found[path.relative_to(PAGE).as_posix()] = path.read_bytes(), TYPES[path.suffix]
+    return found
+
+
+class PageServer:
+    """The page on this machine: `run` serves it until Ctrl-C, `start` on a thread until `close`."""
+
+    def __init__(self, engine: Engine, port: int, host: str = "127.0.0.1"):
+        """Port 0 takes a free one. Raises InvalidSetting if nobody can listen there."""
+        self._socket = listen(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self._token = "" if is_loopback(host) else secrets.token_urlsafe(24)
+        shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
+        shown = f"[{shown}]" if ":" in shown else shown
+        self.address = f"http://{shown}:{self.port}/" + (f"?token={self._token}" if self._token else "")
+        """The address to open, with its token if it needs one."""
+        config = uvicorn.Config(
+            Guard(make_app(engine), host, self.port, self._token),
+            log_level="warning", access_log=False, ws_max_size=MOST_BYTES, ws_ping_interval=PING_SECONDS,
+            ws_ping_timeout=PING_SECONDS, timeout_graceful_shutdown=1, server_header=False, lifespan="on",
+        )  # fmt: skip
+        self._server = uvicorn.Server(config)
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Serves until Ctrl-C or SIGTERM."""
+        asyncio.run(self._server.serve([self._socket]))
+
+    def start(self) -> None:
+        """Serves on a thread of its own; returns when the page can be opened."""
+        self._thread = threading.Thread(target=self.run, name="page", daemon=True)
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.01)
+
+    def wait(self) -> None:
+        """Waits until the page ends."""
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(0.2)  # lets Ctrl-C through
+
+    def close(self) -> None:
+        """Ends the page; a second call does nothing."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(5)
+        self._socket.close()
+
+    def __enter__(self) -> PageServer:
+        if self._thread is None:
+            self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on that host and port; raises InvalidSetting."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(place)
+            found.listen(128)  # from now on a browser waits instead of being refused
+        except OSError:
+            found.close()
+            raise
+    except (OSError, OverflowError) as error:
+        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        reason = "another program has it" if in_use else getattr(error, "strerror", None) or str(error)
+        raise InvalidSetting(f"cannot listen on {host}, port {port}: {reason}; choose another --port") from error
+    return found

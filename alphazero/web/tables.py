@@ -1,0 +1,184 @@
+"""One game at the page: its board and positions as messages, its contestants, its oracle, its records."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from alphazero.errors import InputError, StorageError, quote
+from alphazero.game import Position
+from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
+from alphazero.game.spec import LoadedGame
+from alphazero.players.contestants import Contestant
+from alphazero.storage.run_folder import read_config
+from alphazero.web.message import Question
+from alphazero.web.seats import Nets, NetSeat, Seat, find_seat, given_seat, usual_seats
+from alphazero.web.truth import Result, results_of
+
+MOST_RUNS = 50
+"""Runs, the newest, that the page offers as contestants."""
+
+
+class Table:
+    """A game with all that the page needs."""
+
+    def __init__(self, name: str, loaded: LoadedGame, runs: Path | None, device: str, given: Sequence[Contestant] = ()):
+        """`name`: the name by which the game was loaded; `given`: contestants named where the page was started."""
+        self.name, self.loaded, self.game = name, loaded, loaded.game
+        self._nets, self._runs = Nets(loaded, device), runs
+        named = [
+            given_seat(f"given:{number}", contestant, loaded, self._nets, device)
+            for number, contestant in enumerate(given)
+        ]
+        ids = {seat.id for seat in named}
+        usual = [seat for seat in usual_seats(loaded, self._nets) if seat.id not in ids]
+        self._seats = [*named, *usual]
+        self._run_seats: dict[Path, Seat] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def truth(self) -> Any:
+        """The game's oracle, or None."""
+        return self.loaded.make_truth(self.game) if self.loaded.make_truth else None
+
+    def results(self, position: Position) -> list[Result]:
+        """The exact results of the legal actions; empty where nobody knows them. One position at a time."""
+        with self._lock:
+            return results_of(self.truth, position)
+
+    # --- positions ---
+
+    def position(self, question: Question) -> Position:
+        """The position that a question is about; raises IllegalAction."""
+        if question.has("moves"):
+            return self.game.position(question.text("moves", 20_000))
+        return self.game.position(question.actions())
+
+    def position_fields(self, position: Position) -> dict[str, Any]:
+        """A position, and how it came about, for a message."""
+        words, movers, at = list[str](), list[int](), self.game.start()
+        for action in position.actions:
+            words.append(at.format(action))
+            movers.append(at.to_play)
+            at = at.play(action)
+        return {"actions": list(position.actions), "words": words, "movers": movers, "view": asdict(position.view)}
+
+    # --- contestants ---
+
+    def seats(self) -> list[Seat]:
+        """All contestants, the runs of the runs' folder included."""
+        return [*self._seats, *self._seats_of_runs()]
+
+    def seat(self, question: Question) -> tuple[Seat, int, int | None]:
+        """The contestant that a question names, with its number and generation; raises InputError."""
+        player = question.group("player")
+        seat = find_seat(self.seats(), player.text("id"))
+        step = 0
+        if seat.slider is not None:
+            step = player.number("step", min(seat.slider.steps), max(seat.slider.steps), seat.slider.start)
+        generation = player.number("generation", 0, 10**9) if player.has("generation") else None
+        return seat, step, generation
+
+    def _seats_of_runs(self) -> list[Seat]:
+        found = []
+        for path in newest_runs(self._runs)[:MOST_RUNS]:
+            if path not in self._run_seats:
+                try:
+                    if read_config(path).get("game") not in (self.name, self.game.name):
+                        continue
+                    id = f"run:{path.name}"
+                    self._run_seats[path] = NetSeat(id, f"run {path.name}", self.loaded, self._nets, str(path), path)
+                except InputError:
+                    continue
+            if self._run_seats[path].generations():
+                found.append(self._run_seats[path])
+        return found
+
+    # --- the whole ---
+
+    def fields(self) -> dict[str, Any]:
+        """The game for a message."""
+        return {
+            "game": self.name,
+            "title": title_of(self.game.name),
+            "board": asdict(self.game.board),
+            "players": [seat.as_fields() for seat in self.seats()],
+            "truth": self.loaded.make_truth is not None,
+            "moves_run_together": self.game.split_moves("12") != ["12"],
+        }
+
+    # --- records ---
+
+    def record_text(self, question: Question) -> str:
+        """The game so far as a line of a games file."""
+        position = self.position(question)
+        names = question.text("first", 200), question.text("second", 200)
+        record = GameRecord(
+            self.name, 0, names, (), tuple(words_of(self.game, position.actions)),
+            RESULTS[position.outcome] if position.terminal else "*", (0.0, 0.0), 0,
+        )  # fmt: skip
+        return line_of(record)
+
+    def record_fields(self, record: GameRecord) -> dict[str, Any]:
+        """A record for a message: its actions, players and result. Raises IllegalAction."""
+        position = record.positions(self.game)[-1]
+        return {
+            "game": self.name, "actions": list(position.actions), "opening": len(record.opening),
+            "contestants": list(record.contestants), "result": record.result, "forfeit": record.forfeit,
+        }  # fmt: skip
+
+
+def title_of(name: str) -> str:
+    """A game's name for people."""
+    return re.sub(r"(?<=[a-z])(?=\d)", " ", name.replace("_", " ").capitalize())
+
+
+def newest_runs(folder: Path | None) -> list[Path]:
+    """The run folders in a folder, the one that changed last first; links that lead elsewhere are left out."""
+    return [path for path, _ in _folders_with(folder, "config.json", "metrics.jsonl")]
+
+
+def newest_tournaments(folder: Path | None) -> list[Path]:
+    """The tournaments in a folder, the one that changed last first."""
+    return [path for path, _ in _folders_with(folder, "tournament.json", "all_games.jsonl")]
+
+
+def _folders_with(folder: Path | None, needed: str, changing: str) -> list[tuple[Path, float]]:
+    """The folders that have a file of that name, and when they changed, the newest first."""
+    found = []
+    try:
+        entries = sorted(folder.iterdir()) if folder is not None else []
+    except OSError:
+        entries = []
+    for path in entries:
+        if path.is_symlink() or not (path / needed).is_file() or not path.name.isprintable():
+            continue
+        file = path / changing if (path / changing).is_file() else path / needed
+        try:
+            found.append((path, file.stat().st_mtime))
+        except OSError:
+            continue
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def find_folder(folders: Sequence[Path], name: str) -> Path:
+    """The folder of that name among those found; so no name leads out of their folder. Raises StorageError."""
+    for path in folders:
+        if path.name == name:
+            return path
+    raise StorageError(f"there is no folder {quote(name)} here; go back to the list")
+
+
+def as_numbers(line: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
+    """The entries of these names that are finite numbers, rounded."""
+    found = {}
+    for name in names:
+        value = line.get(name)
+        if isinstance(value, int | float) and abs(value) < 1e15:
+            found[name] = float(f"{value:.6g}")
+    return found

@@ -1,0 +1,213 @@
+"""One viewer of the page: reads the questions of a connection, and sends the answers.
+
+Answers that tell of the same search replace each other while the connection is slow, so nothing piles up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from alphazero.errors import GameError, InputError, Stopped, quote
+from alphazero.web.engine import Answer, Engine
+from alphazero.web.message import BadMessage, Question, parse_message
+from alphazero.web.searches import Stop
+
+MOST_SEARCHES = 8
+"""Searches at once, of all viewers together; further ones wait."""
+MOST_WAITING = 4
+"""Searches of one viewer, those that wait included; the oldest makes room."""
+MOST_QUICK = 8
+"""Quick questions of one viewer that are answered at the same time."""
+MOST_UNSENT = 32
+"""Answers that may wait until a viewer takes them; no question is read meanwhile."""
+MESSAGES_PER_SECOND, BURST = 200, 400
+"""A viewer who sends more waits for its answers; who goes on regardless answers no ping in time, and is cut off."""
+
+logger = logging.getLogger(__name__)
+
+
+class Left(Exception):
+    """The viewer has left."""
+
+
+class Connection(Protocol):
+    """Carries text to a viewer and back."""
+
+    async def receive(self) -> str:
+        """The next message; raises Left."""
+
+    async def send(self, text: str) -> None:
+        """Sends a message; raises Left."""
+
+
+class Threads:
+    """The threads that answer all viewers: some for quick questions, MOST_SEARCHES for searches."""
+
+    def __init__(self) -> None:
+        self.quick = ThreadPoolExecutor(4, thread_name_prefix="quick")
+        self.searches = ThreadPoolExecutor(MOST_SEARCHES, thread_name_prefix="search")
+
+    def close(self) -> None:
+        """Lets the threads end."""
+        self.quick.shutdown(wait=False, cancel_futures=True)
+        self.searches.shutdown(wait=False, cancel_futures=True)
+
+
+class Viewer:
+    """The conversation with one viewer."""
+
+    def __init__(self, engine: Engine, threads: Threads, connection: Connection):
+        self._engine, self._threads, self._connection = engine, threads, connection
+        self._stops: dict[int, Stop] = {}
+        self._outbox: dict[int, Answer] = {}
+        """The last answer to each question that is still to be sent, in order."""
+        self._anything, self._sent = asyncio.Event(), asyncio.Event()
+        self._room = asyncio.Semaphore(MOST_QUICK)
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._allowance, self._asked = float(BURST), time.monotonic()
+
+    async def talk(self) -> None:
+        """Answers until the viewer leaves; ends its searches then."""
+        both = asyncio.create_task(self._read_all()), asyncio.create_task(self._send_all())
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for stop in list(self._stops.values()):
+                stop.set()
+            for task in (*both, *self._tasks):
+                task.cancel()
+            self._engine.forget(self)
+
+    async def _read_all(self) -> None:
+        with contextlib.suppress(Left):
+            while True:
+                text = await self._connection.receive()
+                await self._slow_down()
+                while len(self._outbox) > MOST_UNSENT:
+                    self._sent.clear()
+                    await self._sent.wait()
+                await self._take(text)
+
+    async def _slow_down(self) -> None:
+        """Waits if the viewer sends too many messages; the connection makes the sender wait in turn."""
+        now = time.monotonic()
+        self._allowance = min(BURST, self._allowance + (now - self._asked) * MESSAGES_PER_SECOND) - 1
+        self._asked = now
+        if self._allowance < 0:
+            await asyncio.sleep(-self._allowance / MESSAGES_PER_SECOND)
+
+    async def _take(self, text: str) -> None:
+        try:
+            message = parse_message(text)
+        except BadMessage as error:
+            self._put(-1, {"error": str(error)})
+            return
+        if isinstance(message, int):
+            if stop := self._stops.get(message):
+                stop.set()
+        elif message.ask in self._engine.quick:
+            await self._room.acquire()
+            self._start(self._answer_quickly(message))
+        elif message.ask in self._engine.searches:
+            self._begin_search(message)
+        else:
+            self._put(message.id, {"error": f"nobody here knows the question {quote(message.ask)}"})
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- quick questions ---
+
+    async def _answer_quickly(self, question: Question) -> None:
+        answer = self._engine.quick[question.ask]
+        try:
+            found = await self._loop.run_in_executor(
+                self._threads.quick, _safely, lambda: answer(self, question), question.ask
+            )
+            self._put(question.id, found)
+        finally:
+            self._room.release()
+
+    # --- searches ---
+
+    def _begin_search(self, question: Question) -> None:
+        while len(self._stops) >= MOST_WAITING:
+            number, stop = next(iter(self._stops.items()))
+            stop.set()
+            del self._stops[number]
+        stop = Stop()
+        self._stops[question.id] = stop
+        self._start(self._search(question, stop))
+
+    async def _search(self, question: Question, stop: Stop) -> None:
+        begin = self._engine.searches[question.ask]
+        try:
+            await self._loop.run_in_executor(
+                self._threads.searches, self._run, lambda: begin(self, question, stop), question, stop
+            )
+        finally:
+            if self._stops.get(question.id) is stop:
+                del self._stops[question.id]
+
+    def _run(self, begin: Callable[[], Iterator[Answer]], question: Question, stop: Stop) -> None:
+        """Runs a search on this thread; its reports go to the viewer."""
+
+        def work() -> Answer:
+            for answer in begin() if not stop.is_set() else ():
+                if stop.is_set():
+                    break
+                if not answer.get("more"):
+                    return answer
+                self._tell(question.id, answer)
+            return {"stopped": True}
+
+        self._tell(question.id, _safely(work, question.ask))
+
+    def _tell(self, number: int, answer: Answer) -> None:
+        """Puts an answer into the outbox, from any thread."""
+        with contextlib.suppress(RuntimeError):  # the server has ended
+            self._loop.call_soon_threadsafe(self._put, number, answer)
+
+    # --- answers ---
+
+    def _put(self, number: int, answer: Answer) -> None:
+        if number in self._outbox and "rows" in answer:  # reports that go on where the last one ended
+            answer = {**answer, "rows": [*self._outbox[number].get("rows", ()), *answer["rows"]]}
+        self._outbox[number] = answer
+        self._anything.set()
+
+    async def _send_all(self) -> None:
+        with contextlib.suppress(Left):
+            while True:
+                await self._anything.wait()
+                self._anything.clear()
+                while self._outbox:
+                    number = next(iter(self._outbox))
+                    answer = {"id": number, **self._outbox.pop(number)}
+                    await self._connection.send(json.dumps(answer, allow_nan=False))
+                    self._sent.set()
+
+
+def _safely(work: Callable[[], Answer], ask: str) -> Answer:
+    """The answer, or the sentence that says why there is none."""
+    try:
+        return work()
+    except Stopped:
+        return {"stopped": True}
+    except GameError as error:  # may show a drawing of several lines
+        return {"error": str(error)[:2000]}
+    except InputError as error:
+        return {"error": " ".join(str(error).split())[:2000]}
+    except Exception:  # a bug of ours, or of a user's game; the page goes on
+        logger.exception("the question %r could not be answered", ask)
+        return {"error": "this went wrong; the terminal where the page was started shows why"}

@@ -1,0 +1,82 @@
+"""The command that opens the page, and the function of the library that does."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import alphazero as az
+from alphazero.errors import InvalidSetting
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [
+    ("-m", "alphazero", "serve", "--game", "tictactoe", "--port", "0", "--no-browser"),
+    (str(ROOT / "pit.py"), "human", "random", "--game", "tictactoe", "--web"),
+])  # fmt: skip
+def test_the_page_is_served_until_ctrl_c(tmp_path, command):
+    program = start(tmp_path, *command)
+    try:
+        assert program.stdout is not None
+        line = program.stdout.readline()
+        if not line:  # the usual port is taken on this machine
+            assert "another program has it" in program.communicate()[1] and "pit" in command[0]
+            return
+        address = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        assert address
+        with urllib.request.urlopen(address[0], timeout=60) as answer:
+            assert b"<title>alphazero</title>" in answer.read()
+        program.send_signal(signal.SIGINT)
+        assert program.wait(60) == 130 and "Traceback" not in program.stderr.read()
+    finally:
+        program.kill()
+        program.communicate()
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("--game", "nothing"), "unknown game"),
+    (("--port", "70000"), "port"),
+    (("--device", "tpu"), "unknown device"),
+    (("nobody", "--game", "tictactoe"), "unknown contestant"),
+    (("--host", "no.such.host.invalid", "--game", "tictactoe"), "cannot listen"),
+    (("python:nothing:here", "--game", "tictactoe"), "nothing"),
+])  # fmt: skip
+def test_mistakes_are_told_in_a_sentence(tmp_path, arguments, words):
+    program = start(tmp_path, "-m", "alphazero", "serve", "--no-browser", "--port", "0", *arguments)
+    output, errors = program.communicate(timeout=300)
+    assert program.returncode == 2 and errors.count("\n") == 1 and words in errors, errors
+    assert output == ""
+
+
+def test_pit_needs_a_human_for_the_page(tmp_path):
+    program = start(tmp_path, str(ROOT / "pit.py"), "random", "greedy", "--game", "tictactoe", "--web")
+    _, errors = program.communicate(timeout=300)
+    assert program.returncode == 2 and "human" in errors
+
+
+def test_the_library_opens_a_page_and_closes_it():
+    def last(position: az.Position) -> int:
+        return position.legal_actions[-1]
+
+    with az.play_web(last, "tictactoe", port=0, wait=False) as page:
+        with urllib.request.urlopen(page.address, timeout=60) as answer:
+            assert answer.status == 200
+        with pytest.raises(InvalidSetting, match="another program has it"):
+            az.play_web(last, "tictactoe", port=page.port, wait=False)
+    with pytest.raises(OSError):
+        urllib.request.urlopen(page.address, timeout=10)

@@ -1,0 +1,108 @@
+"""A real browser for the tests of the page: Debian's chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium")
+PATIENCE = 120_000
+"""Milliseconds: a search may have to be compiled first, on a machine that is busy."""
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+
+
+@contextlib.contextmanager
+def running_chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def page_at(
+    browser: Any, address: str, size: dict[str, int] = DESKTOP, expects: tuple[str, ...] = (), **settings: Any
+) -> Iterator[Any]:
+    """A page of its own; it must say nothing on the console but what is expected."""
+    context = browser.new_context(viewport=size, reduced_motion="reduce", accept_downloads=True, **settings)
+    context.set_default_timeout(PATIENCE)
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.on(
+        "request",
+        lambda request: (
+            said.append(request.url) if not request.url.startswith(("http://127.0.0.1:", "blob:", "data:")) else None
+        ),
+    )
+    page.goto(address)
+    try:
+        yield page
+        unexpected = [text for text in said if not any(word in text for word in expects)]
+        assert unexpected == [], unexpected
+    finally:
+        context.close()
+
+
+def status(page: Any) -> str:
+    return page.locator(".headline .status").inner_text()
+
+
+def wait_status(page: Any, words: str) -> None:
+    """Waits until the status says one of the words, a regular expression."""
+    page.wait_for_function(
+        "words => new RegExp(words).test(document.querySelector('.headline .status')?.textContent ?? '')", arg=words
+    )
+
+
+OVER = "won|draw|resigned"
+READY = f"Your turn|to move|{OVER}"
+
+
+def play_on(page: Any, move: Any, most: int = 120) -> str:
+    """Plays by `move(page)` whenever it is one's turn, until the game is over; returns the status then."""
+    for _ in range(most):
+        wait_status(page, READY)
+        now = status(page)
+        if any(word in now for word in OVER.split("|")):
+            return now
+        moves = page.locator(".move").count()
+        move(page)
+        page.wait_for_function("count => document.querySelectorAll('.move').length > count", arg=moves)
+    raise AssertionError("the game does not end")
+
+
+def click_first(page: Any) -> None:
+    """Clicks the first cell that can be played, and then where its piece can go; or the first button."""
+    cells = page.locator(".stage .cell.playable")
+    if not cells.count():
+        page.locator(".stage .actions button").first.click()
+        return
+    cells.first.click()
+    if page.locator(".stage .cell[aria-label*=picked]").count():
+        cells.first.click()
+
+
+FOCUSED = "document.activeElement.getAttribute('aria-label')"
+
+
+def press_first(page: Any) -> None:
+    """Finds a cell that can be played by Page Down, and presses Enter there; or presses the first button."""
+    if not page.locator(".stage .cell.playable").count():
+        page.locator(".stage .actions button").first.focus()
+        page.keyboard.press("Enter")
+        return
+    page.locator(".stage .cell[tabindex='0']").focus()
+    page.keyboard.press("PageDown")
+    assert "can be played" in page.evaluate(FOCUSED)
+    page.keyboard.press("Enter")
+    if page.locator(".stage .cell[aria-label*=picked]").count():
+        page.keyboard.press("PageDown")
+        page.keyboard.press("Enter")

@@ -1,0 +1,349 @@
+"""Analysing and watching in a real browser: growing searches, the truth, mistakes, the chart, the tree, runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import alphazero as az
+from alphazero.commands.program import main as alphazero
+from alphazero.commands.rules.new import main as new_game
+from tests.web.browser import PHONE, needs_chromium, page_at, running_chromium, status, wait_status
+from tests.web.client import serving
+
+pytestmark = needs_chromium
+GAMES = ["connect4", "othello", "hex", "dots_and_boxes", "line_game"]
+each_game = pytest.mark.parametrize("game", GAMES)
+ROOT = Path(__file__).resolve().parents[2]
+TINY = [
+    "--net.blocks",
+    "1",
+    "--net.channels",
+    "8",
+    "--search.num-simulations",
+    "8",
+    "--self-play.games-per-generation",
+    "24",
+    "--gate.games",
+    "4",
+    "--threads",
+    "1",
+    "--evaluation.games",
+    "2",
+    "--evaluation.opponents",
+    "random",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A game of one's own, a run, a tournament; and names that would be markup if they were not text."""
+    made = tmp_path_factory.mktemp("page")
+    new_game(["line_game", "--folder", str(made)])
+    assert (
+        alphazero(["train", "--game", "tictactoe", "--run", str(made / "runs" / "<i>run"), "--generations", "3", *TINY])
+        == 0
+    )
+    tournament = ["pit", "random", "greedy", "minimax:2", "--game", "tictactoe", "--games", "4", "--folder"]
+    assert alphazero([*tournament, str(made / "tournaments" / "cup")]) == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    with serving(str(folder / "line_game.py"), folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with running_chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def address(server, folder):
+    def of(game: str, rest: str = "", view: str = "analyse") -> str:
+        name = str(folder / "line_game.py") if game == "line_game" else game
+        return f"{server.address}#/{view}?game={name}{rest}"
+
+    return of
+
+
+GROWS_OR_IS_OVER = """least => {
+    const pause = [...document.querySelectorAll(".desk button")].find((button) => button.textContent === "Pause");
+    const numbers = document.querySelector(".desk .numbers")?.textContent?.replaceAll(",", "");
+    return !pause || pause.disabled || Number.parseInt(numbers) > least;
+}"""
+"""A search of a small game is over soon: its result is proven, or the most simulations are done."""
+PAUSE = """() => {
+    const pause = [...document.querySelectorAll(".desk button")].find((button) => button.textContent === "Pause");
+    if (!pause || pause.disabled) return false;
+    pause.click();
+    return true;
+}"""
+"""Pauses the search in one step, since it may end between a look and a click; says whether it still went on."""
+
+
+def simulations(page) -> int:
+    found = re.match(r"([\d,]+) simulations", page.locator(".desk .numbers").first.inner_text())
+    return int(found[1].replace(",", "")) if found else 0
+
+
+def wait_simulations(page, more_than: int) -> None:
+    page.wait_for_function(
+        "least => Number.parseInt(document.querySelector('.desk .numbers')?.textContent?.replaceAll(',', '')) > least",
+        arg=more_than,
+    )
+
+
+@each_game
+def test_an_analysis_grows_pauses_and_goes_deeper(browser, address, game):
+    with page_at(browser, address(game)) as page:
+        wait_simulations(page, 100)
+        page.wait_for_function(GROWS_OR_IS_OVER, arg=simulations(page))
+        if page.evaluate(PAUSE):
+            page.locator(".desk").get_by_role("button", name="Go on").wait_for()
+            now = simulations(page)
+            page.wait_for_timeout(600)
+            assert simulations(page) == now
+        rows = page.locator(".desk .lines").first.locator("tbody tr")
+        assert rows.count() > 1 and "%" in rows.first.inner_text()
+        assert page.locator(".stage svg.drawing .number").count() > 0, "the board shows the scores"
+        page.locator(".desk").get_by_role("button", name="Clear").click()
+        wait_simulations(page, 0)
+
+
+@pytest.mark.parametrize(("game", "moves", "words"), [
+    ("connect4", "4453", "loses in 18"), ("connect4", "121212", "wins in 1"),
+])  # fmt: skip
+def test_the_truth_is_shown(browser, address, game, moves, words):
+    with page_at(browser, address(game, f"&moves={moves}")) as page:
+        page.wait_for_selector(".exact-line.known")
+        assert words in page.locator(".exact-line").inner_text()
+        page.wait_for_selector("td.exact")
+        assert page.locator("td.exact", has_text="★").count() >= 1
+        page.get_by_label("On the board").select_option("exact")
+        texts = page.locator(".stage svg.drawing .number").all_text_contents()
+        assert len(texts) == page.locator("td.exact").count() and all(re.fullmatch(r"[WDL]\d*", text) for text in texts)
+
+
+def test_the_focus_stays_while_the_search_grows(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_simulations(page, 50)
+        row = page.locator(".desk .lines tbody button").first
+        row.focus()
+        word = row.inner_text()
+        wait_simulations(page, simulations(page) + 100)
+        assert page.evaluate("document.activeElement.textContent") == word
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 2")
+        assert page.locator(".move").nth(1).inner_text() == f"1.{word}"
+
+
+def test_othello_says_when_the_truth_is_too_far(browser, address):
+    with page_at(browser, address("othello")) as page:
+        page.wait_for_function("() => document.querySelector('.exact-line')?.textContent.includes('Too far')")
+
+
+def test_the_policy_without_a_search(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        page.get_by_label("On the board").select_option("policy")
+        page.wait_for_function("() => document.querySelectorAll('.stage .number').length > 0")
+        assert all(text.endswith("%") for text in page.locator(".stage .number").all_text_contents())
+
+
+def review(page) -> None:
+    page.get_by_role("button", name="Review the game").click()
+    page.wait_for_selector(".accuracy")
+
+
+def test_mistakes_are_found_by_the_oracle_and_tried_again(browser, address):
+    with page_at(browser, address("connect4", "&moves=1212121")) as page:
+        review(page)
+        assert "exact results" in page.locator(".review-card .numbers").inner_text()
+        first = page.locator(".mistakes li").first
+        assert "1. 1" in first.inner_text() and "turns a" in first.inner_text()
+        assert page.locator(".move .judged").count() == page.locator(".mistakes li").count() > 1
+        assert page.locator(".judged-wrong").count() == page.locator(".mistakes li").count(), "on the chart"
+        page.get_by_role("button", name="Try move 1 again").click()
+        wait_status(page, "Your turn")
+        assert page.locator(".move").count() == 1 and page.locator(".seat select").first.input_value() == "human"
+
+
+@pytest.mark.parametrize(
+    "game, moves", [("hex", "d4 a1 d5 a2 d3"), ("line_game", "a1 b1 a2 c3 a3"), ("dots_and_boxes", "0 1 2 3 4")]
+)
+def test_a_review_without_an_oracle_says_so(browser, address, game, moves):
+    with page_at(browser, address(game, f"&moves={moves}")) as page:
+        review(page)
+        assert "an opinion, not the truth" in page.locator(".review-card .numbers").inner_text()
+        assert page.locator(".chart-card circle").count() == 6
+
+
+@each_game
+def test_the_chart_and_the_moves_jump(browser, address, game):
+    with page_at(browser, address(game)) as page:
+        page.locator(".cell.playable").first.wait_for()
+        for _ in range(3):
+            moves = page.locator(".move").count()
+            page.locator(".stage .boards .cell.playable").first.click()
+            page.wait_for_function("count => document.querySelectorAll('.move').length > count", arg=moves)
+        current = page.locator(".move[aria-current=step]")
+        chart = page.locator(".chart-box")
+        box = chart.bounding_box()
+        chart.click(position={"x": 30, "y": box["height"] / 3})
+        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
+        chart.focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('1.')")
+        page.locator(".move").nth(2).click()
+        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('2.')")
+        page.keyboard.press("Escape")
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('1.')")
+        assert current.count() == 1
+
+
+def test_the_tree_is_walked_down_and_up(browser, address):
+    with page_at(browser, address("connect4", "&moves=44")) as page:
+        wait_simulations(page, 200)
+        page.locator(".tree summary").click()
+        child = page.locator(".tree tbody button").first
+        child.wait_for()
+        word = child.inner_text()
+        child.click()
+        page.wait_for_function("() => document.querySelectorAll('.crumbs button').length === 2")
+        assert page.locator(".crumbs").inner_text().endswith(word)
+        page.locator(".tree tbody button").first.click()
+        page.wait_for_function("() => document.querySelectorAll('.crumbs button').length === 3")
+        page.locator(".crumbs button").first.click()
+        page.wait_for_function("() => document.querySelectorAll('.crumbs button').length === 1")
+        page.locator(".tree tbody button").first.click()
+        page.wait_for_function("() => document.querySelectorAll('.crumbs button').length === 2")
+        page.get_by_role("button", name="Go there").click()
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 4")
+
+
+def test_two_generations_of_a_run_side_by_side(browser, address):
+    with page_at(browser, address("tictactoe")) as page:
+        page.get_by_role("button", name="Compare with another").click()
+        desks = page.locator(".desk")
+        for number, generation in ((0, "0"), (1, "3")):
+            selects = desks.nth(number).locator("select")
+            selects.nth(0).select_option("run:<i>run")
+            selects.nth(1).select_option(generation)
+        for number in range(2):
+            page.wait_for_function(
+                "i => /simulations/.test(document.querySelectorAll('.desk .numbers')[i].textContent)", arg=number
+            )
+        assert page.locator(".boards svg.drawing").count() == 2
+        page.get_by_role("button", name="End the comparison").click()
+        assert page.locator(".boards svg.drawing").count() == 1
+
+
+# --- watching ---
+
+
+def test_a_run_is_watched_while_it_trains(browser, server, folder):
+    command = [
+        sys.executable,
+        "-m",
+        "alphazero",
+        "train",
+        "--game",
+        "tictactoe",
+        "--run",
+        str(folder / "runs" / "live"),
+    ]
+    training = subprocess.Popen([*command, "--generations", "200", *TINY], cwd=ROOT, stderr=subprocess.DEVNULL)
+    try:
+        with page_at(browser, f"{server.address}#/runs") as page:
+            page.locator("[data-run='live']").wait_for()
+            if not page.locator("[data-run='live']").is_checked():
+                page.locator("[data-run='live']").click()
+            page.wait_for_function(
+                "/live, generation|generation [1-9]/.test(document.querySelector('.list')?.textContent)"
+            )
+            card = page.get_by_label("Run live", exact=True)
+            card.locator(".badge.live").wait_for()
+            page.locator("figure svg").first.wait_for()
+            curves = page.locator("figure svg").count()
+            before = page.locator("figure circle").count()
+            page.wait_for_function("count => document.querySelectorAll('figure circle').length > count", arg=before)
+            assert curves >= 4
+            page.wait_for_function("document.querySelectorAll('.legend li').length === 2")  # two runs in one chart
+            assert page.locator("i").count() == 0 and "<i>run" in page.locator(".list").inner_text(), "names are text"
+    finally:
+        training.terminate()
+        training.wait(60)
+
+
+def test_games_of_a_generation_are_stepped_through(browser, server):
+    with page_at(browser, f"{server.address}#/runs") as page:
+        card = page.get_by_label("Run <i>run", exact=True)
+        if not card.count():
+            page.locator("[data-run='<i>run']").check()
+        card.get_by_role("button", name="Show games").click()
+        card.locator(".games button").first.click()
+        wait_status(page, "generation 3, game 1")
+        assert page.locator(".move").count() > 5
+        page.get_by_role("button", name="One move on").click()
+        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('1.')")
+
+
+def test_a_tournament_with_its_standings_and_games(browser, server):
+    with page_at(browser, f"{server.address}#/tournaments") as page:
+        page.locator(".standings tbody tr").first.wait_for()
+        assert page.locator(".standings tbody tr").count() == 3 and "±" in page.locator(".standings").inner_text()
+        assert page.locator(".cross tbody tr").count() == 3
+        games = page.locator(".games button")
+        assert games.count() == 12
+        page.get_by_label("Filter the games").fill("minimax greedy")
+        page.wait_for_function("() => document.querySelectorAll('.games button').length === 4")
+        games.first.click()
+        wait_status(page, "minimax:2|greedy")
+        page.get_by_role("button", name="To the end").click()
+        wait_status(page, "has won|Draw")
+
+
+def test_watching_fits_a_phone(browser, server):
+    for view, wanted in (("runs", "figure"), ("tournaments", ".standings tbody tr")):
+        with page_at(browser, f"{server.address}#/{view}", PHONE) as page:
+            page.locator(wanted).first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_the_theme_follows_the_system_and_the_switch(browser, address):
+    colours = {}
+    for scheme in ("light", "dark"):
+        with page_at(browser, address("tictactoe", view="play"), color_scheme=scheme) as page:
+            page.locator(".cell").first.wait_for()
+            look = "getComputedStyle(document.body).backgroundColor"
+            colours[scheme] = page.evaluate(look)
+            switch = page.locator("#theme")
+            switch.click()
+            assert switch.get_attribute("aria-label") == "Theme: light" and page.evaluate(look) == colours.get("light")
+            switch.click()
+            assert page.evaluate(look) != colours["light"]
+    assert colours["light"] != colours["dark"]
+
+
+def test_the_first_view_is_there_at_once(browser, server):
+    """Within a second on a machine of one's own; here other tests run beside it."""
+    times = []
+    for _ in range(3):
+        begin = time.monotonic()
+        with page_at(browser, server.address) as page:
+            page.locator(".cell").first.wait_for()
+            times.append(time.monotonic() - begin)
+    assert min(times) < 10
+
+
+def test_what_the_page_needs_of_the_library_is_there():
+    assert "play_web" in az.__all__ and status

@@ -1,0 +1,328 @@
+"""Playing in a real browser: by mouse, by keyboard, on a phone's width; undo, hint, two clicks, records, links."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from alphazero.commands.rules.new import main as new_game
+from tests.web.browser import (
+    PHONE,
+    click_first,
+    needs_chromium,
+    page_at,
+    play_on,
+    press_first,
+    running_chromium,
+    status,
+    wait_status,
+)
+from tests.web.client import serving
+
+pytestmark = needs_chromium
+GAMES = ["connect4", "othello", "hex", "dots_and_boxes", "line_game"]
+each_game = pytest.mark.parametrize("game", GAMES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("page")
+    new_game(["line_game", "--folder", str(made)])
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    """One server for all games: the new one is the game that it is started with."""
+    with serving(str(folder / "line_game.py"), folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with running_chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def address(server, folder):
+    def of(game: str, rest: str = "", view: str = "play") -> str:
+        name = str(folder / "line_game.py") if game == "line_game" else game
+        return f"{server.address}#/{view}?game={name}{rest}"
+
+    return of
+
+
+def choose_opponent(page, name: str, side: int = 1) -> None:
+    page.locator(".seat").nth(side).locator("select").first.select_option(name)
+
+
+@each_game
+def test_a_game_is_played_to_its_end_by_mouse(browser, address, game):
+    with page_at(browser, address(game)) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        end = play_on(page, click_first)
+        assert re.search("won|draw", end)
+        assert page.locator(".stage .cell.playable").count() == 0
+        assert "The game ended after" in page.locator(".detail").inner_text()
+
+
+@each_game
+def test_a_game_is_played_to_its_end_by_keyboard(browser, address, game):
+    with page_at(browser, address(game)) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        end = play_on(page, press_first)
+        assert re.search("won|draw", end)
+        # screen readers hear the cells and the end
+        assert re.search("won|draw", page.locator("#said").inner_text())
+        page.keyboard.press("n")
+        wait_status(page, "Your turn")
+
+
+@each_game
+def test_a_game_is_played_to_its_end_on_a_phone(browser, address, game):
+    with page_at(browser, address(game), PHONE, has_touch=True) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        assert re.search("won|draw", play_on(page, click_first))
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], (
+            "nothing is wider than the phone"
+        )
+        page.get_by_role("button", name="Analyse", exact=True).first.click()
+        page.wait_for_selector(".analysis .cell")
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+@each_game
+def test_undo_takes_both_plies_back_and_redo_brings_them_again(browser, address, game):
+    with page_at(browser, address(game)) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        undo, redo = (page.get_by_role("button", name=name, exact=True) for name in ("Undo", "Redo"))
+        assert undo.is_disabled()
+        for _ in range(2):
+            wait_status(page, "Your turn")
+            moves = page.locator(".move").count()
+            click_first(page)
+            page.wait_for_function("count => document.querySelectorAll('.move').length > count + 1", arg=moves)
+        wait_status(page, "Your turn")
+        words = page.locator(".move").all_inner_texts()
+        undo.click()
+        page.wait_for_function("() => document.querySelectorAll('.move.ahead').length > 0")
+        assert page.locator(".move").all_inner_texts() == words, "the moves stay, to be played again"
+        assert status(page) == "Your turn"
+        redo.click()
+        page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 0")
+        page.keyboard.press("u")
+        page.wait_for_function("() => document.querySelectorAll('.move.ahead').length > 0")
+        page.keyboard.press("u")
+        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
+        assert undo.is_disabled()
+
+
+@each_game
+def test_a_hint_points_out_a_move(browser, address, game):
+    with page_at(browser, address(game)) as page:
+        wait_status(page, "Your turn")
+        page.get_by_role("button", name="Hint", exact=True).click()
+        page.wait_for_selector(".stage .best")
+        assert "expected score" in page.locator(".detail").inner_text()
+
+
+def test_real_arrow_keys_move_over_the_board(browser, address):
+    with page_at(browser, address("tictactoe")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        page.keyboard.press("Tab")
+        page.locator(".stage .cell[tabindex='0']").focus()
+        label = "document.activeElement.getAttribute('aria-label')"
+        assert page.evaluate(label) == "a1, empty, can be played"
+        for key in ("ArrowRight", "ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft"):
+            page.keyboard.press(key)
+        assert page.evaluate(label) == "b1, empty, can be played"
+        assert page.locator(".focus-over").count() == 1, "the focus is seen"
+        page.keyboard.press("Space")
+        page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")
+        assert page.locator(".move").nth(1).inner_text() == "1.b1"
+
+
+def test_two_clicks_play_a_move_and_escape_takes_the_first_back(browser, address):
+    with page_at(browser, address("breakthrough")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        page.get_by_role("button", name="b2, first player's piece", exact=False).click()
+        assert page.get_by_role("button", name="b2, first player's piece, picked").count() == 1
+        page.keyboard.press("Escape")
+        assert page.locator("[aria-label*=picked]").count() == 0
+        page.get_by_role("button", name="b2, first player's piece", exact=False).click()
+        page.get_by_role("button", name=re.compile("^c3, empty, can be played")).click()
+        page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")
+        assert page.locator(".move").nth(1).inner_text() == "1.b2-c3"
+        assert re.search("won", play_on(page, click_first))
+
+
+def test_the_winning_line_and_the_end_are_shown(browser, address):
+    with page_at(browser, address("connect4", "&moves=1212121")) as page:
+        wait_status(page, "has won|have won")
+        assert page.locator("[aria-label*=winning]").count() == 4
+        assert page.locator("[aria-label*='last move']").count() == 1
+
+
+def test_two_people_at_one_screen_and_resigning(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "human")
+        wait_status(page, "First player to move")
+        click_first(page)
+        wait_status(page, "Second player to move")
+        page.get_by_role("button", name="Resign").click()
+        wait_status(page, "Second player has resigned. First player has won.")
+
+
+def test_the_contestants_can_play_each_other(browser, address):
+    with page_at(browser, address("tictactoe")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random", 1)
+        choose_opponent(page, "greedy", 0)
+        wait_status(page, "greedy has won|random has won|draw")
+
+
+LATE_ANSWER = """async () => {
+    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
+    const [{ PlayView }, { Line }] = [await load("play.js"), await load("line.js")];
+    const colors = { first: "#000000", second: "#ffffff" };
+    const board = { cells: [], strokes: [], labels: [], shapes: ["fill", "fill"], colors };
+    const net = { id: "net", title: "net", note: "", generations: [] };
+    const game = { game: "any", title: "Any", board, players: [net] };
+    const positions = [], moves = [];
+    const engine = {
+        ask: (name, { actions }) => new Promise((take) => positions.push({ actions, take })),
+        follow: (name, { actions }, take) => { moves.push({ actions, take }); return () => {}; },
+    };
+    const rest = () => new Promise((wake) => setTimeout(wake, 20));
+    const answer = async ({ actions, take }) => {
+        take({ words: actions.map(String), movers: actions.map((_, ply) => ply % 2),
+               view: { to_play: actions.length % 2, outcome: null } });
+        await rest();
+    };
+    const app = { engine, game, line: new Line(engine, "any"), memory: { players: [{ id: "net" }, { id: "net" }] },
+                  changed() {}, trouble(text) { throw new Error(text); } };
+    const view = new PlayView(app);
+    for (const picker of view.pickers) picker.choose({ id: "net" });
+    view.board.show = () => {};
+    view.moves.show = () => {};
+    view.shown();
+    await answer(positions.shift());
+    moves.shift().take({ action: 0 });  // the move is known, the position after it not yet
+    await rest();
+    view.playersChanged();
+    await rest();
+    await answer(positions.shift());
+    return { line: view.line.actions, asked: moves.map((one) => one.actions) };
+}"""
+
+
+def test_players_changed_while_a_position_is_on_its_way_do_not_stop_the_game(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        seen = page.evaluate(LATE_ANSWER)
+    assert seen["line"] == [0]
+    assert seen["asked"][-1] == [0], "the next move is asked for"
+
+
+def test_a_slider_tells_the_measured_strength(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "best")
+        seat = page.locator(".seat").nth(1)
+        seat.locator("input[type=range]").fill("0")
+        assert seat.locator("output").inner_text() == "no search"
+        assert "Measured: pons accuracy 96.3%" in seat.locator(".note").inner_text()
+
+
+def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
+    with page_at(browser, address("connect4", "&moves=4453")) as page:
+        wait_status(page, "Your turn")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save game").click()
+        path = tmp_path / "game.jsonl"
+        download.value.save_as(path)
+        record = json.loads(path.read_text())
+        assert record["moves"] == ["4", "4", "5", "3"] and record["game"] == "connect4"
+        # two games in a file: one is chosen
+        other = {**record, "moves": ["1", "2"], "contestants": ["<b>x</b>", "y"]}
+        path.write_text(f"{json.dumps(other)}\n{json.dumps(record)}\n")
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Load game").click()
+        chooser.value.set_files(path)
+        page.get_by_label("Game in the file").select_option("0")
+        page.get_by_role("button", name="Open").click()
+        wait_status(page, "<b>x</b>")
+        assert page.locator(".move").all_inner_texts()[1:] == ["1.1", "2.2"]
+        assert page.locator("b").count() == 0, "names are text"
+
+
+def test_a_link_restores_the_position(browser, address):
+    with page_at(browser, address("hex", "&moves=d4 e3 c5")) as page:
+        page.wait_for_function("() => document.querySelectorAll('.move').length >= 4")
+        link = page.url
+    assert "actions=" in link
+    with page_at(browser, link) as page:
+        page.wait_for_function("() => document.querySelectorAll('.move').length >= 4")
+        assert page.locator(".move").all_inner_texts()[1:4] == ["1.d4", "2.e3", "3.c5"]
+
+
+def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
+    with page_at(browser, address("othello")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        page.get_by_label("Type a move").fill("a1")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#trouble:not([hidden])")
+        assert "not a legal action" in page.locator("#trouble").inner_text()
+        page.get_by_label("Type a move").fill("d3")
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")
+        assert page.locator(".move").nth(1).inner_text() == "1.d3"
+
+
+def test_a_game_without_a_board_is_a_list_of_actions_beside_its_text(browser, address, tmp_path):
+    source = tmp_path / "words.py"
+    source.write_text(
+        "import numpy as np\nfrom alphazero.game import Board, Game, Rules\nfrom games.nim.game import Nim\n"
+        "class Words(Nim):\n    name = 'words'\n    board = Board()\n"
+        "    def pieces(self, position):\n        return []\n    def clicks(self, position):\n        return {}\n"
+    )
+    with serving(str(source)) as server, page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        assert page.locator(".text-board").inner_text()
+        assert re.search("won", play_on(page, click_first))
+
+
+def test_the_page_connects_again_where_it_was(browser, folder):
+    from alphazero.game import registry
+    from alphazero.web.engine import Engine, Stage
+    from alphazero.web.server import PageServer
+
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
+    with PageServer(engine, 0) as first:
+        port = first.port
+        context = page_at(browser, first.address, expects=("WebSocket connection", "net::ERR"))
+        page = context.__enter__()
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        click_first(page)
+        page.wait_for_function("() => document.querySelectorAll('.move').length >= 3")
+    page.wait_for_selector("#trouble:not([hidden])")
+    words = page.locator(".move").all_inner_texts()
+    with PageServer(engine, port):
+        page.wait_for_selector("#trouble", state="hidden")
+        assert page.locator(".move").all_inner_texts() == words
+        assert re.search("won|draw", play_on(page, click_first))
+        context.__exit__(None, None, None)

@@ -1,0 +1,298 @@
+"""The engine's answers, without a server: games, positions, moves, searches, the oracle, records."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import alphazero as az
+from alphazero.errors import InputError, Stopped
+from alphazero.game import registry
+from alphazero.web.engine import Engine, Stage
+from alphazero.web.message import Question
+from alphazero.web.searches import MOST_TREES, Stop, Trees, room_of
+
+VIEWER = object()
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine(Stage("connect4", registry.load("connect4"), ["beginner"], device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def small() -> Engine:
+    return Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
+
+
+def ask(engine: Engine, kind: str, viewer: object = VIEWER, **fields: Any) -> dict[str, Any]:
+    """The answer to a quick question, as it goes through JSON."""
+    found = engine.quick[kind](viewer, Question({"id": 1, "ask": kind, **fields}))
+    return json.loads(json.dumps(found, allow_nan=False))
+
+
+def search(
+    engine: Engine, kind: str, viewer: object = VIEWER, stop: Stop | None = None, **fields: Any
+) -> list[dict[str, Any]]:
+    """All answers to a question that is searched."""
+    found = engine.searches[kind](viewer, Question({"id": 1, "ask": kind, **fields}), stop or Stop())
+    return json.loads(json.dumps(list(found), allow_nan=False))
+
+
+# --- games and positions ---
+
+
+def test_the_page_begins_with_the_games(engine):
+    welcome = ask(engine, "welcome")
+    assert welcome["game"] == "connect4" and welcome["games"][0] == {"name": "connect4", "title": "Connect 4"}
+    assert sorted(game["name"] for game in welcome["games"]) == sorted(registry.NAMES)
+
+
+@pytest.mark.parametrize("name", sorted(registry.NAMES))
+def test_every_game_has_a_board_and_contestants(engine, name):
+    found = ask(engine, "game", game=name)
+    ids = [player["id"] for player in found["players"]]
+    assert {"mcts", "minimax", "random", "greedy"} <= set(ids) and len(set(ids)) == len(ids)
+    assert len(found["board"]["cells"]) == len(registry.load(name).game.board.cells)
+    start = ask(engine, "position", game=name, actions=[])
+    assert {click["action"] for click in start["view"]["clicks"]} == set(registry.load(name).game.start().legal_actions)
+
+
+def test_a_position_tells_how_it_came_about(engine):
+    found = ask(engine, "position", game="connect4", moves="4453")
+    assert (
+        found["actions"] == [3, 3, 4, 2] and found["words"] == ["4", "4", "5", "3"] and found["movers"] == [0, 1, 0, 1]
+    )
+    again = ask(engine, "position", game="connect4", actions=[3, 3, 4, 2])
+    assert again == found and found["view"]["to_play"] == 0 and found["view"]["last"]
+
+
+def test_a_box_gives_another_move(engine):
+    found = ask(engine, "position", game="dots_and_boxes", moves="0 12 3 13")  # the second player completes a box
+    then = ask(engine, "position", game="dots_and_boxes", moves="0 12 3 13 20")
+    assert found["view"]["to_play"] == 1 and then["movers"] == [0, 1, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "words"),
+    [
+        ("position", {"game": "connect4", "actions": [3] * 7}, "not legal"),
+        ("position", {"game": "connect4", "actions": [99]}, "not legal"),
+        ("position", {"game": "connect4", "moves": "448"}, "not a legal action"),
+        ("position", {"game": "chess", "actions": []}, "no game"),
+        ("position", {"game": "/etc/passwd.py", "actions": []}, "no game"),
+        ("position", {"game": "openspiel:hex", "actions": []}, "no game"),
+        ("game", {"game": "os"}, "no game"),
+        ("tree", {"side": 0, "path": []}, "no search"),
+        ("tree", {"side": 5, "path": []}, "whole number"),
+        ("policy", {"game": "connect4", "actions": [], "player": {"id": "mcts"}}, "no network"),
+        ("policy", {"game": "connect4", "actions": [], "player": {"id": "python:os:system"}}, "no contestant"),
+        ("load", {"text": "{}"}, "game is missing"),
+        ("load", {"text": "no json"}, "not valid JSON"),
+    ],
+)
+def test_wrong_questions_get_a_sentence(engine, kind, fields, words):
+    with pytest.raises(InputError, match=words):
+        ask(engine, kind, viewer=object(), **fields)
+
+
+# --- contestants ---
+
+
+def test_sliders_tell_the_strength_that_was_measured(engine):
+    players = {player["id"]: player for player in ask(engine, "game", game="connect4")["players"]}
+    assert next(iter(players)) == "beginner", "the contestant that was given comes first"
+    slider = players["best"]["slider"]
+    card = json.loads(registry.load("connect4").nets["best"].with_suffix(".json").read_text())
+    assert slider["steps"] == sorted(map(int, card["benchmark"]))
+    assert slider["measured"][0] == f"pons accuracy {card['benchmark']['0']['pons_accuracy']:.1%}"
+    assert "against mcts:400" in slider["measured"][slider["steps"].index(100)]
+    assert players["minimax"]["slider"]["unit"] == "depth" and players["solver"]["slider"] is None
+
+
+@pytest.mark.parametrize("player", [
+    {"id": "beginner", "step": 0}, {"id": "beginner", "step": 100}, {"id": "mcts", "step": 25},
+    {"id": "minimax", "step": 2}, {"id": "greedy"}, {"id": "random"}, {"id": "solver"},
+])  # fmt: skip
+def test_contestants_play(engine, player):
+    (found,) = search(engine, "move", game="connect4", actions=[3, 3, 3, 3, 3, 3], player=player, seed=5)
+    assert found["action"] in range(7) and found["action"] != 3 and found["word"] == str(found["action"] + 1)
+
+
+@pytest.mark.parametrize("player", [{"id": "beginner", "step": 100}, {"id": "greedy"}, {"id": "solver"}])
+def test_contestants_see_a_win(engine, player):
+    (found,) = search(engine, "move", game="connect4", moves="121212", actions=[], player=player)
+    assert found["action"] == 0
+
+
+def test_a_contestant_does_not_move_when_the_game_is_over(engine):
+    with pytest.raises(InputError, match="over"):
+        search(engine, "move", game="connect4", moves="1212121", player={"id": "random"})
+
+
+def test_given_contestants_play(tmp_path):
+    """A function and a player are asked by id alone; so are programs and Python functions of a command line."""
+
+    def last(position: az.Position) -> int:
+        return position.legal_actions[-1]
+
+    module = tmp_path / "mine.py"
+    module.write_text(
+        "def logits(observations):\n    import torch\n    return -torch.arange(9.0).repeat(len(observations), 1)\n"
+    )
+    given = [last, f"python:{module}:logits"]
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), given, device="cpu"))
+    titles = [player["title"] for player in ask(engine, "game", game="tictactoe")["players"]]
+    assert titles[:2] == ["last", f"python:{module}:logits"]
+    for id, action in (("given:0", 8), ("given:1", 1)):
+        (found,) = search(engine, "move", game="tictactoe", actions=[0], player={"id": id})
+        assert found["action"] == action
+
+
+@pytest.mark.parametrize("contestant", ["nobody", "python:nothing:here", "gtp:/nothing/here", "best", "human"])
+def test_wrong_contestants_are_told_at_once(contestant):
+    with pytest.raises(InputError):
+        Engine(Stage("tictactoe", registry.load("tictactoe"), [contestant], device="cpu"))
+
+
+def test_a_player_that_fails_is_made_anew_for_the_next_move():
+    calls = []
+
+    def fails_once(position: az.Position) -> int:
+        calls.append(position)
+        return position.legal_actions[0] if len(calls) > 1 else -1
+
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [fails_once], device="cpu"))
+    with pytest.raises(InputError):
+        search(engine, "move", game="tictactoe", actions=[], player={"id": "given:0"})
+    assert search(engine, "move", game="tictactoe", actions=[], player={"id": "given:0"})[0]["action"] == 0
+
+
+# --- the analysis ---
+
+
+def test_an_analysis_grows_and_keeps_the_subtree(small):
+    viewer = object()
+    fields = {"game": "tictactoe", "player": {"id": "mcts"}, "side": 0}
+    reports = search(small, "analyse", viewer, actions=[], limit=2000, **fields)
+    counts = [report["simulations"] for report in reports]
+    assert counts == sorted(counts) and counts[-1] == 2000 and [report["more"] for report in reports][-1] is False
+    best = reports[-1]["lines"][0]
+    assert best["visits"] == max(line["visits"] for line in reports[-1]["lines"])
+    assert sum(line["visits"] for line in reports[-1]["lines"]) == 2000 and best["words"][0] == best["word"]
+    deeper = search(small, "analyse", viewer, actions=[], limit=2500, **fields)
+    assert deeper[0]["simulations"] >= 2000, "a search that goes on begins where it was"
+    after = search(small, "analyse", viewer, actions=[best["action"]], limit=1, **fields)
+    assert after[-1]["simulations"] > 100, "the subtree of the move is kept"
+    fresh = search(small, "analyse", viewer, actions=[best["action"]], limit=1, fresh=True, **fields)
+    assert fresh[-1]["simulations"] <= 8
+
+
+def test_the_tree_can_be_walked(small):
+    viewer = object()
+    report = search(small, "analyse", viewer, game="tictactoe", player={"id": "mcts"}, actions=[4], limit=800)[-1]
+    root = ask(small, "tree", viewer, path=[])
+    assert root["visits"] == report["simulations"] == sum(edge["visits"] for edge in root["edges"])
+    assert root["mover"] == 1 and root["value"] == pytest.approx(report["value"], abs=1e-3)
+    edge = root["edges"][0]
+    child = ask(small, "tree", viewer, path=[edge["action"]])
+    assert child["visits"] == edge["visits"] - 1, "one simulation evaluated the child itself"
+    assert child["actions"] == [4, edge["action"]] and child["mover"] == 0
+    assert child["value"] == pytest.approx(-edge["value"], abs=1e-3)
+    assert sum(edge["prior"] for edge in root["edges"]) == pytest.approx(1)
+    with pytest.raises(InputError, match="not visited"):
+        ask(small, "tree", viewer, path=[4])
+
+
+def test_two_analyses_side_by_side(engine):
+    viewer = object()
+    for side, player in enumerate(("beginner", "mcts")):
+        search(engine, "analyse", viewer, game="connect4", player={"id": player}, actions=[3], limit=50, side=side)
+    trees = [ask(engine, "tree", viewer, path=[], side=side) for side in range(2)]
+    assert trees[0]["edges"] != trees[1]["edges"]
+
+
+def test_an_analysis_sees_a_proven_win(engine):
+    report = search(engine, "analyse", game="connect4", player={"id": "beginner"}, moves="121212", limit=100)[-1]
+    assert report["proven"] and report["value"] == 1.0 and report["lines"][0]["word"] == "1"
+
+
+def test_the_policy_without_a_search_is_the_nets(engine):
+    game = registry.load("connect4").game
+    opinion = az.evaluate(game.position("4453"), az.load_net("beginner", game, device="cpu"))
+    found = ask(engine, "policy", game="connect4", moves="4453", player={"id": "beginner"})
+    priors = {row["action"]: row["prior"] for row in found["policy"]}
+    np.testing.assert_allclose([priors[action] for action in range(7)], opinion.policy, atol=1e-3)
+    assert found["value"] == pytest.approx(opinion.value, abs=1e-3)
+
+
+def test_a_stopped_search_ends_at_once(small):
+    fields = {"game": "hex", "player": {"id": "mcts"}, "actions": [], "limit": 100_000, "fresh": True}
+    stop = Stop()
+    reports = small.searches["analyse"](VIEWER, Question({"id": 1, "ask": "analyse", **fields}), stop)
+    next(reports)
+    stop.set()
+    begin = time.monotonic()
+    assert list(reports) == [] and time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize(
+    ("game", "player"), [("connect4", {"id": "mcts", "step": 6400}), ("gomoku", {"id": "minimax", "step": 6})]
+)
+def test_a_move_that_is_not_wanted_any_more_ends_soon(engine, game, player):
+    """minimax:6 in gomoku would take hours."""
+    stop = Stop()
+    threading.Timer(1.0, stop.set).start()
+    begin = time.monotonic()
+    with pytest.raises(Stopped):
+        while True:  # a fast machine may finish a search of 6,400 playouts in that second
+            search(engine, "move", stop=stop, game=game, actions=[], player=player)
+    assert time.monotonic() - begin < 60  # of which compiling takes the most
+
+
+def test_trees_are_bounded():
+    trees = Trees()
+    for viewer in range(2 * MOST_TREES):
+        trees.put(viewer, 0, object())  # type: ignore[arg-type]
+    assert trees.get(0, 0) is None and trees.get(2 * MOST_TREES - 1, 0) is not None
+    assert sum(trees.get(viewer, 0) is not None for viewer in range(2 * MOST_TREES)) == MOST_TREES
+    trees.forget(2 * MOST_TREES - 1)
+    assert trees.get(2 * MOST_TREES - 1, 0) is None
+
+
+def test_large_games_have_smaller_trees():
+    rooms = {name: room_of(registry.load(name).game) for name in ("tictactoe", "connect4", "gomoku15")}
+    assert rooms["tictactoe"] == rooms["connect4"] == 200_000 and 10_000 < rooms["gomoku15"] < 100_000
+
+
+# --- records ---
+
+
+def test_a_game_is_saved_and_loaded_as_records_are(engine, tmp_path):
+    text = ask(engine, "record", game="connect4", moves="4453", first="human", second="club")["text"]
+    path = tmp_path / "game.jsonl"
+    path.write_text(text + "\n", encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, "pit.py", "--replay", str(path)], cwd=Path(__file__).parents[2], capture_output=True, text=True
+    )
+    assert "human - club  4 4 5 3" in shown.stdout, shown.stderr
+    found = ask(engine, "load", text=text)
+    assert found["actions"] == [3, 3, 4, 2] and found["contestants"] == ["human", "club"] and found["result"] == "*"
+
+
+def test_a_record_of_another_game_is_loaded_too(small):
+    game = registry.load("connect4").game
+    record = az.match("random", "greedy", "connect4", games=2).games[0]
+    from alphazero.game.record import line_of
+
+    found = ask(small, "load", text=line_of(record))
+    assert found["game"] == "connect4" and found["result"] == record.result
+    assert found["actions"] == list(record.positions(game)[-1].actions)

@@ -1,0 +1,306 @@
+"""Viewers: many at once, floods of messages, and searches that end when their viewer leaves (W3, W4)."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import time
+from functools import partial
+
+import psutil
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from alphazero.game import registry
+from alphazero.web.engine import Engine, Stage
+from alphazero.web.server import MOST_VIEWERS, PageServer
+from alphazero.web.viewer import MOST_SEARCHES
+from tests.web.client import talking, wait_for
+
+ENDLESS = {"game": "gomoku", "actions": [], "player": {"id": "mcts"}, "limit": 200_000}
+
+
+class Counter:
+    """Counts the searches that are going on."""
+
+    def __init__(self, engine: Engine):
+        self.running = 0
+        for name, begin in engine.searches.items():
+            engine.searches[name] = partial(self.count, begin)
+
+    def count(self, begin, *arguments):
+        self.running += 1
+        try:
+            yield from begin(*arguments)
+        finally:
+            self.running -= 1
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine(Stage("gomoku", registry.load("gomoku"), device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def searches(engine) -> Counter:
+    return Counter(engine)
+
+
+@pytest.fixture(scope="module")
+def server(engine, searches):
+    with PageServer(engine, 0) as running:
+        with talking(running) as client:
+            client.ask("move", game="gomoku", actions=[], player={"id": "mcts", "step": 25})  # compiles
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left(server, searches):
+    """Each test begins without viewers and searches of the one before."""
+    viewers = server._server.config.app._app.state.viewers
+    wait_for(lambda: not viewers and not searches.running)
+
+
+def test_questions_are_answered_in_any_order(server):
+    with talking(server) as client:
+        endless = client.send("analyse", **ENDLESS)
+        place = client.ask("position", game="tictactoe", actions=[4])
+        assert place["words"] == ["b2"]
+        client.cancel(endless)
+
+
+def test_a_wrong_message_gets_a_sentence_and_the_connection_stays(server):
+    with talking(server) as client:
+        for text in (
+            "",
+            "{",
+            "[]",
+            '{"id": 1}',
+            b"\x00\xff",
+            '{"id": 1, "ask": "nothing"}',
+            '{"id": 1, "ask": "position"}',
+        ):
+            client.connection.send(text)
+            assert client.receive()["error"]
+        assert client.ask("welcome")["games"]
+
+
+def test_a_message_that_is_too_large_ends_the_connection(server):
+    with talking(server) as client, pytest.raises(ConnectionClosed):
+        client.connection.send("x" * (1 << 20))
+        client.receive()
+    with talking(server) as client:
+        assert client.ask("welcome")["games"]
+
+
+def messages(count: int, seed: int):
+    """Random messages, sound ones with random fields, and pieces of them."""
+    rng = random.Random(seed)
+    values = [
+        None,
+        True,
+        -1,
+        0,
+        3,
+        2**70,
+        1.5,
+        "",
+        "x",
+        "../..",
+        "<script>",
+        "human",
+        [],
+        [0],
+        [0, 1],
+        ["a"],
+        {},
+        {"id": "mcts"},
+        {"id": "random", "step": 5},
+        "tictactoe",
+        "gomoku",
+    ]
+    fields = [
+        "game",
+        "actions",
+        "moves",
+        "player",
+        "side",
+        "limit",
+        "path",
+        "text",
+        "name",
+        "number",
+        "after",
+        "generation",
+        "seed",
+        "step",
+        "fresh",
+        "first",
+        "second",
+    ]
+    kinds = [
+        "welcome",
+        "game",
+        "position",
+        "policy",
+        "truth",
+        "tree",
+        "record",
+        "load",
+        "runs",
+        "run",
+        "run_games",
+        "tournaments",
+        "tournament",
+        "tournament_game",
+        "move",
+        "x",
+        "",
+    ]
+    for number in range(count):
+        message = {"id": 10**6 + number, "ask": rng.choice(kinds), "game": rng.choice(("tictactoe", "gomoku", "?"))}
+        for _ in range(rng.randrange(4)):
+            message[rng.choice(fields)] = rng.choice(values)
+        text = json.dumps(message)
+        if rng.random() < 0.2:
+            cut = rng.randrange(len(text))
+            text = (
+                text[:cut] + rng.choice(("", "\x00", "}", "\udfff".encode(errors="replace").decode())) + text[cut + 1 :]
+            )
+        yield text
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_flood_of_messages_is_answered_and_takes_no_memory(server, count: int, caplog):
+    def flood(seed: int) -> None:
+        with talking(server) as client:
+            for number, text in enumerate(messages(count, seed)):
+                client.connection.send(text)
+                if number % 50 == 0:  # who never reads is made to wait
+                    assert client.ask("welcome")["games"]
+            assert client.ask("welcome")["games"]
+
+    flood(1)  # games are loaded and compiled
+    process = psutil.Process()
+    before = process.memory_info().rss
+    flood(2)
+    grown = process.memory_info().rss - before
+    assert grown < 40 << 20, f"{grown / 2**20:.0f} MB"
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_a_viewer_who_never_reads_is_made_to_wait(server):
+    with talking(server, max_queue=1) as client:
+        client.connection.socket.settimeout(2)
+        with pytest.raises((TimeoutError, ConnectionClosed, OSError)):
+            for i in range(200_000):
+                client.connection.send(json.dumps({"id": i, "ask": "game", "game": "gomoku", "more": "x" * 10_000}))
+    with talking(server) as client:
+        assert client.ask("welcome")["games"]
+
+
+@pytest.mark.parametrize("question", [
+    {"ask": "analyse", **ENDLESS},
+    {"ask": "move", "game": "gomoku", "actions": [], "player": {"id": "minimax", "step": 6}},
+    {"ask": "review", "game": "gomoku", "actions": list(range(30)), "player": {"id": "mcts"}, "simulations": 2000},
+])  # fmt: skip
+def test_a_search_ends_when_its_viewer_leaves(server, searches, question):
+    """Within a second on a machine of one's own; any of them would go on for minutes."""
+    with talking(server) as client:
+        client.send(**question)
+        wait_for(lambda: searches.running == 1)
+        time.sleep(0.5)
+        assert searches.running == 1
+    begin = time.monotonic()
+    wait_for(lambda: searches.running == 0)
+    assert time.monotonic() - begin < 15
+
+
+def test_a_cancelled_search_ends(server, searches):
+    with talking(server) as client:
+        number = client.send("analyse", **ENDLESS)
+        client.receive()
+        client.cancel(number)
+        wait_for(lambda: searches.running == 0)
+        assert client.ask("welcome")["games"]
+
+
+def test_no_more_searches_at_once_than_there_is_room_for(server):
+    """The ninth waits until one of the others leaves."""
+    clients = [talking(server) for _ in range(MOST_SEARCHES + 1)]
+    opened = [client.__enter__() for client in clients]
+    try:
+        for client in opened[:-1]:
+            client.send("analyse", **ENDLESS)
+        for client in opened[:-1]:
+            client.receive()
+        number = opened[-1].send("analyse", **ENDLESS)
+        with pytest.raises(TimeoutError):
+            opened[-1].receive(timeout=1)
+        clients[0].__exit__(None, None, None)
+        assert opened[-1].receive()["id"] == number
+    finally:
+        for client in clients[1:]:
+            client.__exit__(None, None, None)
+
+
+def test_a_viewers_own_searches_are_bounded(server):
+    with talking(server) as client:
+        numbers = [client.send("analyse", **ENDLESS, side=0) for _ in range(12)]
+        wait_for(lambda: client.receive()["id"] == numbers[-1])
+
+
+def test_fifty_viewers_and_no_more(server):
+    clients = [talking(server) for _ in range(MOST_VIEWERS)]
+    opened = [client.__enter__() for client in clients]
+    try:
+        times = []
+        for client in opened * 2:
+            begin = time.monotonic()
+            assert client.ask("position", game="gomoku", actions=[0, 1])["words"]
+            times.append(time.monotonic() - begin)
+        assert statistics.quantiles(times, n=20)[-1] < 2, "200 ms on a machine of one's own"
+        with talking(server) as one_more, pytest.raises(ConnectionClosed, match="come back later"):
+            one_more.receive()
+    finally:
+        for client in clients:
+            client.__exit__(None, None, None)
+    with talking(server) as client:
+        assert client.ask("welcome")["games"]
+
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "../../../etc/passwd",
+    "..",
+    ".",
+    "/",
+    "a/../b",
+    "\x00",
+    "nul",
+    "C:\\x",
+    "%2e%2e",
+    "'\"><img src=x>",
+]
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_names_lead_nowhere(server, name: str):
+    """W3: traversal and markup in every name that a message may have."""
+    with talking(server) as client:
+        for ask, fields in (
+            ("run", {}), ("run_games", {"generation": 0}), ("tournament", {}), ("tournament_game", {"number": 0}),
+        ):  # fmt: skip
+            assert client.ask(ask, name=name, **fields)["error"]
+        for player in (name, f"run:{name}", f"python:{name}:x", f"gtp:{name}"):
+            assert client.ask("move", game="gomoku", actions=[], player={"id": player})["error"]
+        assert client.ask("game", game=name)["error"]
+        assert client.ask("position", game="gomoku", moves=name)["error"]
+
+
+def test_every_game_of_the_list_can_be_asked_for(server):
+    with talking(server) as client:
+        for game in client.ask("welcome")["games"]:
+            assert client.ask("game", game=game["name"])["board"]
+        assert len(registry.NAMES) > 5

@@ -1,0 +1,213 @@
+"""Runs and tournaments as the page sees them, also damaged ones; the games that a run keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alphazero.commands.program import main as alphazero
+from alphazero.errors import InputError, StorageError
+from alphazero.game import registry
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.selfplay.shown_games import MOST_GAMES, read_shown, shown_generations
+from alphazero.web.engine import Engine, Stage
+from alphazero.web.message import Question
+
+TINY = [
+    "--net.blocks",
+    "1",
+    "--net.channels",
+    "8",
+    "--search.num-simulations",
+    "4",
+    "--self-play.games-per-generation",
+    "12",
+    "--gate.games",
+    "4",
+    "--threads",
+    "1",
+    "--evaluation.games",
+    "2",
+    "--evaluation.opponents",
+    "random",
+    "--self-play.random-plies",
+    "3",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("watched")
+    assert (
+        alphazero(["train", "--game", "tictactoe", "--run", str(made / "runs" / "one"), "--generations", "2", *TINY])
+        == 0
+    )
+    pit = ["pit", "random", "greedy", "minimax:2", "--game", "tictactoe", "--games", "4", "--folder"]
+    assert alphazero([*pit, str(made / "tournaments" / "cup")]) == 0
+    return made
+
+
+@pytest.fixture
+def engine(folder) -> Engine:
+    stage = Stage("connect4", registry.load("connect4"), (), folder / "runs", folder / "tournaments", "cpu")
+    return Engine(stage)
+
+
+def ask(engine: Engine, kind: str, **fields: Any) -> dict[str, Any]:
+    found = engine.quick[kind](object(), Question({"id": 1, "ask": kind, **fields}))
+    return json.loads(json.dumps(found, allow_nan=False))
+
+
+def test_the_runs_of_the_folder(engine):
+    (run,) = ask(engine, "runs")["runs"]
+    assert (run["name"], run["game"], run["generation"], run["generations"]) == ("one", "tictactoe", 2, 2)
+    assert not run["training"] and run["left"] == 0 and run["seconds"] > 0
+
+
+def test_a_run_in_full_and_what_is_new(engine):
+    run = ask(engine, "run", name="one")
+    assert [row["generation"] for row in run["rows"]] == [1, 2] and run["shown"] == [1, 2]
+    assert {"policy_loss", "value_loss", "seconds"} <= set(run["rows"][0]) and "policy_loss" in run["figures"]
+    assert [row["generation"] for row in ask(engine, "run", name="one", after=1)["rows"]] == [2]
+
+
+def test_a_run_that_goes_on_says_so(folder, engine):
+    with RunFolder.open(folder / "runs" / "one"):
+        (run,) = ask(engine, "runs")["runs"]
+        assert run["training"]
+    (run,) = ask(engine, "runs")["runs"]
+    assert not run["training"]
+
+
+def test_the_games_of_a_generation_begin_at_the_start_and_end(engine, folder):
+    game = registry.load("tictactoe").game
+    for generation in (1, 2):
+        games = ask(engine, "run_games", name="one", generation=generation)["games"]
+        assert 1 <= len(games) <= MOST_GAMES
+        for found in games:
+            assert game.position(found["actions"]).terminal and found["result"] != "*"
+    records = read_shown(folder / "runs" / "one", 2)
+    assert any(record.opening for record in records), "random plies are the opening"
+    assert len({(*record.opening, *record.moves) for record in records}) > 1
+
+
+def test_kept_games_do_not_depend_on_where_they_were_played(tmp_path):
+    """A game of self-play in a process of its own is the same, and so is the one that is kept."""
+    from alphazero.game.kernels import Kernels
+    from alphazero.search.mcts import SearchConfig
+    from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+    from alphazero.training.selfplay.shown_games import actions_of
+
+    kernels = Kernels(registry.load("connect4").game)
+
+    def evaluate(states, masks):
+        return masks.astype("float32"), (states[:, 0] % 7).astype("float32") / 10
+
+    play = SelfPlay(kernels, SelfPlayConfig(random_plies=6), SearchConfig(num_simulations=4), evaluate, 8, seed=5)
+    play.play(10)
+    assert len(play.finished_games()) == MOST_GAMES
+    assert len({opening for _, opening in play.finished_games()}) > 1
+    for finished, opening in play.finished_games():
+        actions = actions_of(kernels.game, finished, 5, opening)
+        assert actions is not None and kernels.game.position(actions).terminal
+        assert (kernels.game.position(actions).state == finished.states[-1]).all()
+        assert len(actions) == opening + len(finished.states) - 1
+        assert actions_of(kernels.game, finished, 6, max(1, opening)) != actions, "another seed has other openings"
+
+
+def test_kept_games_are_sealed(folder, tmp_path):
+    path = folder / "runs" / "one" / "shown_0001.json"
+    content = path.read_bytes()
+    for offset in range(0, len(content), max(1, len(content) // 40)):
+        damaged = bytearray(content)
+        damaged[offset] ^= 1
+        (tmp_path / "shown_0001.json").write_bytes(damaged)
+        with pytest.raises(StorageError):
+            read_shown(tmp_path, 1)
+    (tmp_path / "shown_0001.json").write_bytes(content)
+    assert read_shown(tmp_path, 1) and shown_generations(tmp_path) == [1] and len(content) < 20_000
+
+
+def test_a_runs_generations_are_contestants(folder):
+    stage = Stage("tictactoe", registry.load("tictactoe"), (), folder / "runs", None, "cpu")
+    engine = Engine(stage)
+    (run,) = [player for player in ask(engine, "game", game="tictactoe")["players"] if player["id"] == "run:one"]
+    assert run["generations"] == [0, 1, 2] and run["searches"]
+    opinions = [
+        ask(engine, "policy", game="tictactoe", actions=[], player={"id": "run:one", "generation": generation})
+        for generation in (0, 1)
+    ]
+    assert opinions[0] != opinions[1]
+    with pytest.raises(InputError, match="has no generation"):
+        ask(engine, "policy", game="tictactoe", actions=[], player={"id": "run:one", "generation": 77})
+
+
+def test_a_tournament_with_its_standings(engine):
+    (found,) = ask(engine, "tournaments")["tournaments"]
+    assert (found["name"], found["contestants"], found["played"], found["planned"]) == ("cup", 3, 12, 12)
+    cup = ask(engine, "tournament", name="cup")
+    assert [row["games"] for row in cup["rows"]] == [8, 8, 8]
+    for row in cup["rows"]:
+        assert (
+            row["wins"] + row["draws"] + row["losses"] == 8 and row["interval"][0] <= row["score"] <= row["interval"][1]
+        )
+    assert len(cup["games"]) == 12 and len(cup["cross"]["lines"]) == 3
+    game = ask(engine, "tournament_game", name="cup", number=5)
+    assert game["game"] == "tictactoe" and registry.load("tictactoe").game.position(game["actions"]).terminal
+
+
+def test_a_line_that_is_being_written_does_no_harm(engine, folder):
+    path = folder / "tournaments" / "cup" / "all_games.jsonl"
+    content = path.read_bytes()
+    try:
+        path.write_bytes(content[:-20])
+        assert ask(engine, "tournament", name="cup")["played"] == 11
+    finally:
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "one/../one", "/", "one/", "nothing", "cup", "x" * 199])
+def test_names_lead_nowhere_else(engine, name):
+    for kind in ("run", "run_games"):
+        with pytest.raises(InputError):
+            ask(engine, kind, name=name, generation=1)
+
+
+def test_links_and_damaged_folders_are_left_out_or_told(folder, tmp_path):
+    runs = tmp_path / "runs"
+    (runs / "broken").mkdir(parents=True)
+    (runs / "broken" / "config.json").write_text("{")
+    (runs / "odd").mkdir()
+    (runs / "odd" / "config.json").write_text('{"game": ["x"], "settings": 5}')
+    (runs / "empty").mkdir()
+    (runs / "link").symlink_to(folder / "runs" / "one")
+    (runs / "file").write_text("x")
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), runs, runs, "cpu"))
+    found = {run["name"]: run for run in ask(engine, "runs")["runs"]}
+    assert set(found) == {"broken", "odd"} and all(run["fault"] for run in found.values())
+    assert ask(engine, "tournaments")["tournaments"] == []
+    assert Engine(Stage("tictactoe", registry.load("tictactoe"), (), tmp_path / "no", None, "cpu"))
+    assert ask(Engine(Stage("tictactoe", registry.load("tictactoe"), (), tmp_path / "no", None)), "runs")["runs"] == []
+
+
+def test_figures_that_are_no_numbers_are_left_out(folder, tmp_path):
+    import shutil
+
+    runs = tmp_path / "runs"
+    shutil.copytree(folder / "runs" / "one", runs / "one")
+    line = {
+        "generation": 3,
+        "seconds": "x",
+        "policy_loss": None,
+        "value_loss": [1],
+        "benchmark_figures": 5,
+        "games": 1e300,
+    }
+    with (runs / "one" / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), runs, None, "cpu"))
+    assert ask(engine, "runs")["runs"][0]["generation"] == 2
+    assert [row["generation"] for row in ask(engine, "run", name="one")["rows"]] == [1, 2]
