@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from alphazero.errors import CheckpointError, StorageError
+from alphazero.errors import CheckpointError, StorageError, quote
 from alphazero.storage.files import atomic_write, open_regular, read_sealed_json, sha256_of_open, write_sealed_json
+from alphazero.storage.formats import Card, NetCard
+from alphazero.storage.schema import check
 
 FORMAT = 1
 MAX_HEADER_BYTES = 1 << 20
@@ -75,11 +77,11 @@ def load_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
     try:
         arrays = {name: _array(view) for name, view in safetensors.deserialize(content)}
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
-        reason = f"{str(error)!r:.120}"  # it may quote names out of the file, line breaks and all
+        reason = quote(str(error), 120)  # it may quote names out of the file, line breaks and all
         raise CheckpointError(f"{weights_path} is no safetensors file of ours: {reason}; {_REMEDY}") from error
     for name, array in arrays.items():
         if problem := _problem(array):
-            raise CheckpointError(f"{weights_path}: tensor {name!r:.80} {problem}; {_REMEDY}")
+            raise CheckpointError(f"{weights_path}: tensor {quote(name)} {problem}; {_REMEDY}")
     return arrays, card
 
 
@@ -91,21 +93,26 @@ def read_card(path: str | Path) -> dict[str, Any]:
     except StorageError as error:
         raise CheckpointError(f"{error}; {_REMEDY}") from error
     if card.get("format") != FORMAT:
-        raise CheckpointError(f"{card_path} has format {card.get('format')!r:.20}, not {FORMAT}; update alphazero")
-    match card.get("weights"):
-        case {"file": str(name), "bytes": int(), "sha256": str()} if "/" not in name:
-            return card
-    raise CheckpointError(f"{card_path} does not describe the weights beside it; {_REMEDY}")
+        raise CheckpointError(f"{card_path} has format {quote(card.get('format'))}, not {FORMAT}; update alphazero")
+    check(Card, card, str(card_path), CheckpointError, f"; {_REMEDY}")
+    return card
 
 
-def check_tensors(tensors: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]], path: str | Path) -> None:
-    """Refuses arrays whose names or shapes differ from the expected ones; the message names them."""
-    problems = [f"{name!r:.80} is missing" for name in expected if name not in tensors]
-    problems += [f"{name!r:.80} does not belong there" for name in tensors if name not in expected]
+def read_net_card(path: str | Path) -> dict[str, Any]:
+    """The card of a net that plays, verified: it names the `game`, and the settings of the `net`."""
+    card = read_card(path)
+    check(NetCard, card, f"the card of {path}", CheckpointError, f"; {_REMEDY}")
+    return card
+
+
+def check_tensors(tensors: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], path: str | Path) -> None:
+    """Refuses arrays whose names, shapes or types differ from the expected ones; the message names them."""
+    problems = [f"{quote(name)} is missing" for name in expected if name not in tensors]
+    problems += [f"{quote(name)} does not belong there" for name in tensors if name not in expected]
     problems += [
-        f"{name!r:.80} has shape {tuple(tensor.shape)}, not {tuple(expected[name])}"
+        f"{quote(name)} is {tensor.dtype}{list(tensor.shape)}, not {expected[name].dtype}{list(expected[name].shape)}"
         for name, tensor in tensors.items()
-        if name in expected and tuple(tensor.shape) != tuple(expected[name])
+        if name in expected and (tensor.shape, tensor.dtype) != (expected[name].shape, expected[name].dtype)
     ]
     if problems:
         more = f" and {len(problems) - 6} more" if len(problems) > 6 else ""

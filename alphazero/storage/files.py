@@ -14,40 +14,49 @@ import contextlib
 import errno
 import hashlib
 import io
+import itertools
 import json
-import math
 import os
 import re
 import shutil
 import signal
 import stat
-import struct
-import zipfile
-import zlib
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import msgspec
 
-from alphazero.errors import InvalidSetting, StorageError
+from alphazero.errors import InvalidSetting, StorageError, quote, shorten_path
 
 
 def check_output_file(option: str, path: Path) -> None:
     """Raises InvalidSetting if no file can be written at `path`."""
-    with contextlib.suppress(OSError):  # as of a name that is too long
+    with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(_temporary(path))  # a name may be too long, or hold what no name can
         if path.absolute().parent.is_dir() and not path.is_dir():
             return
-    raise InvalidSetting(f"{option} takes a file in a folder that exists, not {str(path)!r:.200}")
+    raise InvalidSetting(f"{option} takes a file in a folder that exists, not {quote(str(path), 200)}")
+
+
+def may_write(path: Path, overwrite: bool = False) -> bool:
+    """Nothing lies at `path`; or a file, and it is to be replaced: `overwrite`, or the user at the terminal says so."""
+    if not os.path.lexists(path):
+        return True
+    if not path.is_file() or (not overwrite and not sys.stdin.isatty()):
+        return False
+    return overwrite or input(f"{path} exists; replace it? [y/N] ").strip().lower() in ("y", "yes")
 
 
 MAX_JSON_BYTES = 1 << 20
 """Bounds the memory for parsing, which is up to 25 times the file (for a list of empty dicts)."""
 
-_MAX_ZIP_DIRECTORY_BYTES = 1 << 20
-_NPY_MAGIC = b"\x93NUMPY\x01\x00"
-_NPY_HEADER = re.compile(r"\{'descr': '([<>|][biuf]\d{1,2})', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n")
+MAX_LINE_BYTES = 1 << 20
+"""The longest line of a file that is read line by line."""
+
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _TEMPORARY_NAME = re.compile(r"\..+\.(\d{1,9})\.tmp")
 _ADVICE = {
@@ -80,7 +89,7 @@ def fault_point(name: str) -> None:
 def atomic_write(path: str | Path, content: bytes) -> str:
     """Writes `content` to `path`, whole or not at all; returns its SHA-256 (hex)."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     sha256 = hashlib.sha256(content).hexdigest()
     half = len(content) // 2
     fault_point("write.before")
@@ -109,6 +118,10 @@ def atomic_write(path: str | Path, content: bytes) -> str:
     return sha256
 
 
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
 def append(path: str | Path, content: bytes) -> None:
     """Adds whole lines to the end of a file; they are on disk when the call returns.
 
@@ -118,7 +131,7 @@ def append(path: str | Path, content: bytes) -> None:
     fault_point("append.before")
     try:
         is_new = not os.path.lexists(path)
-        with _open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+        with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             file.write(content[:half])
             file.flush()
             fault_point("append.within")
@@ -136,10 +149,15 @@ def drop_torn_line(path: str | Path) -> None:
     """Cuts off an unfinished last line, which a killed process may have left."""
     path = Path(path)
     try:
-        with _open_own(path, os.O_RDWR) as file:
-            content = file.readall()
-            whole = content.rfind(b"\n") + 1
-            if whole < len(content):
+        with open_own(path, os.O_RDWR) as file:
+            size = file.seek(0, os.SEEK_END)
+            begin = file.seek(max(0, size - MAX_LINE_BYTES - 1))
+            whole = begin + file.readall().rfind(b"\n") + 1
+            if whole == begin > 0:
+                raise StorageError(
+                    f"{path} ends in a line of more than {MAX_LINE_BYTES:,} bytes; it is no file of ours"
+                )
+            if whole < size:
                 file.truncate(whole)
                 os.fsync(file.fileno())
     except FileNotFoundError:
@@ -149,7 +167,7 @@ def drop_torn_line(path: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def _open_own(path: Path, flags: int) -> Iterator[io.FileIO]:
+def open_own(path: Path, flags: int) -> Iterator[io.FileIO]:
     """Opens a file to write to where it lies, without waiting; refuses links, folders, pipes and devices."""
     extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -214,7 +232,7 @@ def remove_stray_temporary_files(folder: str | Path) -> list[str]:
 def file_in(folder: Path, name: object) -> Path:
     """The file of that name in `folder`; refuses names that lead elsewhere, such as `../x`."""
     if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name):
-        raise StorageError(f"{name!r:.80} in {folder} is not a plain file name, so it is left alone")
+        raise StorageError(f"{quote(name)} in {folder} is not a plain file name, so it is left alone")
     return folder / name
 
 
@@ -222,7 +240,11 @@ def file_in(folder: Path, name: object) -> Path:
 def open_regular(path: str | Path) -> Iterator[io.FileIO]:
     """Opens a file for reading, without waiting; refuses folders, pipes, devices and links out of the folder."""
     path = Path(path)
-    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent)):
+    try:
+        inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent))
+    except ValueError as error:  # a NUL, or a half of a character
+        raise StorageError(f"{quote(str(path), 200)} is no name of a file: {error}") from error
+    if not inside:
         raise StorageError(f"{path} is a link that leads out of its folder; put the file itself there")
     try:
         # A pipe opened in the ordinary way would wait for its writer, perhaps for ever.
@@ -231,9 +253,9 @@ def open_regular(path: str | Path) -> Iterator[io.FileIO]:
                 raise StorageError(f"{path} is not a regular file; name a file")
             yield file
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise StorageError(f"there is no file {path}") from error
+        raise StorageError(f"there is no file {shorten_path(path)}") from error
     except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        raise StorageError(f"cannot read {shorten_path(path)}: {error.strerror}") from error
 
 
 def read_bytes(path: str | Path, max_bytes: int) -> bytes:
@@ -243,6 +265,22 @@ def read_bytes(path: str | Path, max_bytes: int) -> bytes:
         if num_bytes > max_bytes:
             raise StorageError(f"{path} is too large: {num_bytes:,} bytes, allowed are {max_bytes:,}")
         return file.readall()
+
+
+def read_lines(path: str | Path, whole: bool = True) -> Iterator[bytes]:
+    """The lines of a regular file without their ends, one by one, each of at most `MAX_LINE_BYTES`.
+
+    Without `whole`, a last line without its end is left out.
+    """
+    with open_regular(path) as file, io.BufferedReader(file) as reader:
+        for number in itertools.count(1):
+            line = reader.readline(MAX_LINE_BYTES + 1)
+            if not line:
+                return
+            if len(line) > MAX_LINE_BYTES:
+                raise StorageError(f"{path}, line {number} is too long: allowed are {MAX_LINE_BYTES:,} bytes")
+            if whole or line.endswith(b"\n"):
+                yield line.rstrip(b"\r\n")
 
 
 def sha256_of(path: str | Path) -> str:
@@ -263,21 +301,19 @@ def to_json(value: Any, indent: int | None = 1) -> bytes:
     """A value as JSON: sorted keys, ASCII, a newline at the end, no NaN or infinity."""
     try:
         text = json.dumps(value, sort_keys=True, indent=indent, allow_nan=False)
-    except ValueError as error:
+        if "\\ud" in text:
+            msgspec.json.decode(text)  # a half of a character, as of a file's name in another encoding
+    except (ValueError, msgspec.DecodeError) as error:
         raise StorageError(f"cannot be written as JSON: {error}") from error
     return f"{text}\n".encode("ascii")
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """The value of a JSON text; `where` names its origin in the message."""
+    """The value of a JSON text, whose numbers are finite; `where` names its origin in the message."""
     try:
-        return json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        return msgspec.json.decode(content)
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
         raise StorageError(f"{where} is not valid JSON: {error}; it is damaged or no file of ours") from error
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is not a number")
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -313,62 +349,3 @@ def read_sealed_json(path: str | Path, seal: str) -> dict[str, Any]:
             if content == to_json(value) and value.get(seal) == hashlib.sha256(to_json(body)).hexdigest():
                 return value
     raise StorageError(f"{path} is damaged or was changed by hand: its checksum {seal!r} does not match")
-
-
-def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray]) -> str:
-    """Writes numeric arrays as a compressed npz; equal arrays give equal bytes. Returns the SHA-256 (hex)."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name in sorted(arrays):
-            array = np.asarray(arrays[name], order="C")
-            if array.dtype.kind not in "biuf":
-                raise TypeError(f"array {name!r} must hold numbers or bools, not {array.dtype}")
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:  # dated 1980 by zipfile itself
-                np.lib.format.write_array(member, array, allow_pickle=False)
-    return atomic_write(path, buffer.getvalue())
-
-
-def read_npz(path: str | Path, max_bytes: int) -> dict[str, np.ndarray]:
-    """The arrays that `write_npz` wrote, at most `max_bytes` when unpacked; sizes are checked before unpacking."""
-    try:
-        with open_regular(path) as file, _BoundedReader(file) as reader, zipfile.ZipFile(reader) as archive:
-            members = archive.infolist()
-            unpacked = sum(member.file_size for member in members)
-            if unpacked > max_bytes:
-                raise StorageError(f"{path} is too large: {unpacked:,} bytes unpacked, allowed are {max_bytes:,}")
-            if len({member.filename for member in members}) != len(members):
-                raise ValueError("a name occurs twice")
-            return {member.filename.removesuffix(".npy"): _read_member(archive, member) for member in members}
-    except (
-        EOFError, ValueError, TypeError, KeyError, RuntimeError, OverflowError,
-        struct.error, zipfile.BadZipFile, zlib.error,
-    ) as error:  # fmt: skip
-        raise StorageError(f"{path} is damaged or no file of ours: {error}") from error
-
-
-def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """One array; its header must be the one that `write_npz` writes and agree with the member's size."""
-    if member.compress_type != zipfile.ZIP_DEFLATED or not member.filename.endswith(".npy"):
-        raise ValueError(f"{member.filename!r:.80} is no compressed array")
-    with archive.open(member) as file:
-        magic, length = file.read(len(_NPY_MAGIC)), int.from_bytes(file.read(2), "little")
-        match = _NPY_HEADER.fullmatch(file.read(length).decode("ascii"))
-        if magic != _NPY_MAGIC or not match:
-            raise ValueError(f"{member.filename!r:.80} has no header of ours")
-        shape = tuple(int(size) for size in match[2].split(",") if size.strip())
-        num_bytes = len(_NPY_MAGIC) + 2 + length + math.prod(shape) * np.dtype(match[1]).itemsize
-        if repr(shape) != f"({match[2]})" or num_bytes != member.file_size:
-            raise ValueError(f"{member.filename!r:.80} has {member.file_size:,} bytes, its header says {num_bytes:,}")
-        file.seek(0)
-        return np.lib.format.read_array(file, allow_pickle=False)
-
-
-class _BoundedReader(io.BufferedReader):
-    """A reader that refuses large reads: zipfile reads the whole directory of an archive before it can be checked."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0:
-            size = _MAX_ZIP_DIRECTORY_BYTES
-        if size > _MAX_ZIP_DIRECTORY_BYTES:
-            raise zipfile.BadZipFile("its directory is absurdly large")
-        return super().read(size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -9,7 +10,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from alphazero.errors import RunFolderError, StorageError
-from alphazero.storage.files import atomic_write, read_bytes
+from alphazero.storage.files import atomic_write, open_regular, read_bytes
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 LOCK, HOLDER = "lock", "lock_holder"
 MAX_HOLDER_BYTES = 1000
@@ -24,7 +30,8 @@ class FolderLock:
         path = folder / LOCK
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise RunFolderError(f"cannot lock {folder}: {path} is not a plain file; choose another folder")
-        self._path, self._lock, self._holder = path, FileLock(path), folder / HOLDER
+        self._path, self._holder = path, folder / HOLDER
+        self._lock = FileLock(path, thread_local=False)  # every thread of ours holds it
         try:
             self._lock.acquire(timeout=PATIENCE, poll_interval=0.02)
         except Timeout as error:
@@ -52,8 +59,26 @@ class FolderLock:
     def release(self) -> None:
         """Unlocks the folder; a second call does nothing."""
         if self.is_held():  # else the holder's file, if there is one, is somebody else's
-            self._holder.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # of a process that is gone, it does no harm
+                self._holder.unlink(missing_ok=True)
         self._lock.release()
+
+
+def holder_of(folder: Path) -> str | None:
+    """The process that trains in a folder, as `process 42 on host`; None if nobody does. Changes nothing there."""
+    if fcntl is None:
+        return None
+    try:
+        with open_regular(folder / LOCK) as file:
+            try:
+                # shared and for an instant: a run that begins now tries again for PATIENCE seconds
+                fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _read_holder(folder / HOLDER)
+            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+    except (StorageError, OSError):  # there is no lock, or the file system has none
+        pass
+    return None
 
 
 def _read(path: Path) -> str:

@@ -17,15 +17,35 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit
+from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from alphazero import interruption
 
 logger = logging.getLogger(__name__)
 
 DIGEST_BYTES = 32
+PACKAGE = Path(__file__).resolve().parents[1]
+"""The installed library."""
+
+
+class _Listener(event.Listener):  # type: ignore[misc]
+    """Ends compiling, which takes half a minute in all, if the process was asked to end."""
+
+    def on_start(self, event: Any) -> None:
+        """numba begins a pass over a function."""
+        interruption.check()
+
+    def on_end(self, event: Any) -> None:
+        """numba has ended one."""
+
+
+event.register("numba:run_pass", _Listener())
 
 
 def cached(function: Callable[..., Any], **options: Any) -> Any:
@@ -36,6 +56,12 @@ def cached(function: Callable[..., Any], **options: Any) -> Any:
         if cache is not None:
             dispatcher._cache = cache
     return dispatcher
+
+
+def is_on_disk(dispatcher: Any) -> bool:
+    """Compiled code of the function was kept on disk, be it damaged or for arguments of other types."""
+    cache = dispatcher._cache
+    return isinstance(cache, Cache) and os.path.exists(cache._cache_file._index_path)
 
 
 def _open_cache(function: Callable[..., Any]) -> Cache | None:
@@ -56,6 +82,11 @@ class Cache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+    @property
+    def is_kept(self) -> bool:
+        """There is compiled code on disk."""
+        return os.path.exists(self._cache_file._index_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -105,6 +136,60 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
             file.write(hashlib.sha256(content.getvalue()).digest())
             file.flush()
             os.fsync(file.fileno())
+
+
+def needs_compiling(compiled: Any) -> bool:
+    """A function that `cached` has compiled is neither ready in this process nor kept on disk."""
+    if not hasattr(compiled, "signatures") or compiled.signatures:  # numba is switched off, or it is ready
+        return False
+    cache = compiled._cache
+    return not (isinstance(cache, Cache) and cache.is_kept)
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """The compiled code that is kept on disk."""
+
+    folder: Path
+    """The folder of a function's files; those of others are beside it or below it."""
+    is_writable: bool
+    others_can_write: bool
+    """Another user may put files there, which are run as code."""
+    num_files: int
+    num_bytes: int
+    damaged: int
+    """Files whose checksum does not match."""
+
+
+def examine_cache(compiled: Any) -> CacheState | None:
+    """The state of the folders where a function that `cached` has compiled is kept; None if it is not kept.
+
+    Reads all files of compiled code there, and writes none.
+    """
+    cache = getattr(compiled, "_cache", None)
+    if not isinstance(cache, Cache):
+        return None
+    folder = Path(cache.cache_path)
+    # numba keeps it beside each source file, or below one folder for all
+    root = PACKAGE if folder.is_relative_to(PACKAGE) else folder.parent
+    files = list(root.rglob("*.sealed*.nb[ic]"))
+    damaged = num_bytes = 0
+    for path in files:
+        try:
+            num_bytes += path.stat().st_size
+            _check(str(path))
+        except (OSError, ValueError):
+            damaged += path.exists()  # another process may have compiled it anew
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    found = nearest.stat()
+    return CacheState(
+        folder,
+        os.access(nearest, os.W_OK),
+        bool(stat.S_IMODE(found.st_mode) & 0o022),
+        len(files),
+        num_bytes,
+        damaged,
+    )
 
 
 def _check(path: str) -> None:

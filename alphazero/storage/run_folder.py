@@ -3,10 +3,13 @@
     lock, lock_holder          the lock of the process that trains, and its number; the kernel frees it on kill -9
     config.json                the settings, sealed by their SHA-256
     metrics.jsonl              one line per generation
-    generation_NNNN.*          the nets, .safetensors and .json; never removed, they verify themselves
+    generation_NNNN.*          the nets, .safetensors and .json, which verify themselves; pruned as `commit` is told
     replay_NNNN.*              needed to resume, like learner_NNNN.* and games_NNNN.*; pruned
+    played_NNNN.*              the numbers of a generation's games, where a cluster has played them; pruned
+    arrived_NNNNNNNNN.*        games of a cluster that wait for their generation; removed when it is committed
     manifest_NNNN.json         size and SHA-256 of the generation's files, and the run's state
     never_committed            there until the first manifest is; tells a young run from a lost one
+    run.log, run.log.1         what began and ended, for people
 
 A generation is finished when its manifest is in place, which is written last: write the files, then call
 `append_metrics`, then `commit`. A run can be resumed from the two newest manifests; the files that they name are
@@ -20,13 +23,14 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import CheckpointError, RunFolderError, StorageError
+from alphazero.errors import CheckpointError, RunFolderError, StorageError, quote, shorten_path
+from alphazero.invocation import option
 from alphazero.storage.files import (
     append,
     atomic_write,
@@ -43,6 +47,9 @@ from alphazero.storage.files import (
     write_sealed_json,
 )
 from alphazero.storage.folder_lock import FolderLock
+from alphazero.storage.formats import ManifestFile, SavedRun, SecondsSoFar, check_metrics
+from alphazero.storage.run_log import RunLog
+from alphazero.storage.schema import check
 
 FORMAT = 1
 MAX_METRICS_BYTES = 64 << 20
@@ -54,7 +61,7 @@ _NUMBERED = {
     "generation": re.compile(r"generation_(\d{4,9})\.safetensors", re.ASCII),
     "manifest": re.compile(r"manifest_(\d{4,9})\.json", re.ASCII),
 }
-_PRUNED = re.compile(r"(?:replay|learner|games)_(\d{4,9})(?!\d).*", re.ASCII)
+_PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
 _FOLDER_AND_GENERATION = re.compile(r"(.+):(\d{1,9})", re.ASCII)
 
 logger = logging.getLogger(__name__)
@@ -76,6 +83,7 @@ class RunFolder:
         self.path = path
         self.config: dict[str, Any] = {}
         self._lock = FolderLock(path)
+        self.log = RunLog(path, self._lock.is_held)
         for name in remove_stray_temporary_files(path):
             logger.warning("%s: removed %s, left behind by a process that died while writing it", path, name)
 
@@ -85,13 +93,18 @@ class RunFolder:
         path = Path(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunFolderError(f"cannot make the run folder {path}: {error.strerror}; choose another one") from error
+        except (OSError, ValueError) as error:  # the second for a NUL in the name
+            reason = getattr(error, "strerror", error)
+            raise RunFolderError(
+                f"cannot make the run folder {shorten_path(path)}: {reason}; choose another one"
+            ) from error
         run = cls(path)
         try:
             begun = (path / CONFIG).exists() or _generations(path, "generation")
             if _generations(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
-                raise RunFolderError(f"{path} already holds a run; add --resume to go on, or choose another folder")
+                raise RunFolderError(
+                    f"{path} already holds a run; add {option('resume', True)} to go on, or choose another folder"
+                )
             atomic_write(path / NEVER_COMMITTED, b"")
             run.write_config(config)  # last: this is what makes the folder a run
         except BaseException:
@@ -103,7 +116,7 @@ class RunFolder:
     def open(cls, path: str | Path) -> RunFolder:
         """An existing run, to go on with; its settings are in `config`."""
         path = Path(path)
-        _check_run_folder(path)
+        check_run_folder(path)
         run = cls(path)
         try:
             run.config = read_config(path)
@@ -128,12 +141,16 @@ class RunFolder:
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Writes the settings, sealed by their checksum."""
+        self.check()
         write_sealed_json(self.path / CONFIG, config, CONFIG_SEAL)
         self.config = read_config(self.path)
 
-    def commit(self, generation: int, files: Mapping[str, str], state: Mapping[str, Any]) -> None:
-        """Finishes a generation; `files` maps the names of files already written here to their SHA-256."""
-        self._check_lock()
+    def commit(self, generation: int, files: Mapping[str, str], state: Mapping[str, Any], keep: int = 0) -> None:
+        """Finishes a generation; `files` maps the names of files already written here to their SHA-256.
+
+        `keep`: nets that stay, as `kept_generations` says; 0 for all. Those that a manifest names stay besides.
+        """
+        self.check()
         entries = {}
         for name, sha256 in files.items():
             num_bytes, found = _measure(file_in(self.path, name))
@@ -144,7 +161,7 @@ class RunFolder:
         fault_point("manifest.before")
         write_sealed_json(self.path / f"manifest_{generation:04d}.json", manifest, "manifest_sha256")
         fault_point("manifest.after")
-        self._prune()
+        self._prune(keep)
 
     def newest_valid(self) -> Manifest | None:
         """The newest generation of which every file verifies; None if the run never finished one.
@@ -158,6 +175,7 @@ class RunFolder:
         """Adds a line to `metrics.jsonl`; `line["generation"]` is its number."""
         if not isinstance(line.get("generation"), int):
             raise TypeError(f"a line of metrics needs its generation: {line}")
+        self.check()
         atomic_write(self.path / METRICS, _metrics_bytes(self.path) + to_json(dict(line), indent=None))
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -182,11 +200,12 @@ class RunFolder:
                 self.path / METRICS, len(damaged), DAMAGED_METRICS,
             )  # fmt: skip
 
-    def _check_lock(self) -> None:
+    def check(self) -> None:
+        """Raises RunFolderError unless the folder is still the one that was opened; call it before writing there."""
         if not self._lock.is_held():
             raise RunFolderError(f"{self.path} is no longer this run's folder: it was closed, removed or replaced")
 
-    def _prune(self) -> None:
+    def _prune(self, keep: int = 0) -> None:
         """Removes manifests older than the two newest, and older files that these two do not name."""
         generations = _generations(self.path, "manifest")
         if not generations:
@@ -201,6 +220,10 @@ class RunFolder:
             if match and int(match[1]) <= generations[0]:  # a later one is perhaps just being written
                 unneeded.append(self.path / name)
         unneeded.append(self.path / NEVER_COMMITTED)
+        nets = _generations(self.path, "generation")
+        for generation in set(nets) - kept_generations(nets, generations[0], keep) if keep else ():
+            # the card goes last: a net is found by its weights
+            unneeded += [self.path / f"generation_{generation:04d}{ending}" for ending in (".safetensors", ".json")]
         for file in unneeded:
             if file.name not in needed:
                 fault_point("prune.before")
@@ -222,8 +245,29 @@ def read_config(path: str | Path) -> dict[str, Any]:
     try:
         sealed = read_sealed_json(file, CONFIG_SEAL)
     except StorageError as error:
-        raise StorageError(f"{error}; bring back the file, and change settings by flags beside --resume") from error
+        raise StorageError(
+            f"{error}; bring back the file, and change settings beside {option('resume', True)}"
+        ) from error
     return {name: value for name, value in sealed.items() if name != CONFIG_SEAL}
+
+
+def kept_generations(generations: Iterable[int], newest: int, keep: int) -> set[int]:
+    """The generations whose nets stay: the `keep` newest, and at most `keep` others, evenly spaced, as milestones.
+
+    Milestones are the multiples of the smallest power of two that gives no more of them; so each that is one today has
+    been one ever since, and 0, the net that the run began with, is always one.
+    """
+    step = 1
+    while newest // step >= keep:
+        step *= 2
+    return {number for number in generations if number > newest - keep or number % step == 0}
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """As `read_config`, of a run that training has written: its `game`, `seed`, `threads` and `settings`."""
+    config = read_config(path)
+    check(SavedRun, config, str(Path(path) / CONFIG), RunFolderError, f"; {path} is no run of this version")
+    return config
 
 
 def latest_manifest(path: str | Path) -> Manifest | None:
@@ -231,7 +275,7 @@ def latest_manifest(path: str | Path) -> Manifest | None:
 
     The other files are not read: readers do not need them, and a running process prunes them.
     """
-    _check_run_folder(Path(path))
+    check_run_folder(Path(path))
     return _newest_valid(Path(path), "generation_")
 
 
@@ -244,14 +288,12 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _lines_of_metrics(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """The lines with a generation, and the others."""
+    """The lines that are as they should be, and the others."""
     lines, damaged = list[dict[str, Any]](), list[bytes]()
     for text in _metrics_bytes(folder).split(b"\n"):
         with contextlib.suppress(StorageError):
-            line = parse_json(text, METRICS)
-            if isinstance(line, dict) and type(line.get("generation")) is int:
-                lines.append(line)
-                continue
+            lines.append(check_metrics(parse_json(text, METRICS), METRICS))
+            continue
         if text.strip():
             damaged.append(text)
     return lines, damaged
@@ -259,12 +301,10 @@ def _lines_of_metrics(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
 
 def seconds_of_generations(path: str | Path) -> dict[int, float]:
     """For readers, without the lock: the generations whose nets exist, and the run's duration in seconds after each."""
-    _check_run_folder(Path(path))
+    check_run_folder(Path(path))
     seconds = {0: 0.0}
     for line in read_metrics(path):
-        if not isinstance(line.get("seconds"), int | float):
-            raise StorageError(f"{Path(path) / METRICS} has a line without its seconds; repair it or move it away")
-        seconds[line["generation"]] = float(line["seconds"])
+        seconds[line["generation"]] = check(SecondsSoFar, line, f"{Path(path) / METRICS}").seconds
     there = set(_generations(Path(path), "generation"))
     return {generation: seconds[generation] for generation in sorted(seconds.keys() & there)}
 
@@ -280,7 +320,9 @@ def choose_folder(game_name: str, resume: bool) -> Path:
     found = [re.fullmatch(re.escape(game_name) + r"-(\d+)", path.name) for path in Path("runs").glob("*")]
     newest = max((int(match[1]) for match in found if match), default=0)
     if resume and not newest:
-        raise RunFolderError(f"there is no run of {game_name} under runs/ to resume: name its folder by --run")
+        raise RunFolderError(
+            f"there is no run of {game_name} under runs/ to go on with: name its folder by {option('run')}"
+        )
     return Path("runs") / f"{game_name}-{newest + (not resume)}"
 
 
@@ -300,14 +342,15 @@ def resolve_checkpoint(text: str) -> Path:
     kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else "does not exist"
     folder = path if os.path.isdir(text) else path.parent
     beside = _shortened([name for name in _names(folder) if name.endswith(".safetensors")]) or "no .safetensors file"
-    raise CheckpointError(f"{text} {kind}, {folder} holds {beside}; name a checkpoint, a run folder or folder:12")
+    named, holder = shorten_path(text), shorten_path(folder)
+    raise CheckpointError(f"{named} {kind}, {holder} holds {beside}; name a checkpoint, a run folder or folder:12")
 
 
 def _generation_file(folder: Path, generation: object) -> Path:
     available = sorted(_generations(folder, "generation"))
     if not isinstance(generation, int) or generation not in available:
         there = _shortened(available) or "none"
-        raise CheckpointError(f"{folder} has no generation {generation!r:.20}; choose one that it has ({there})")
+        raise CheckpointError(f"{folder} has no generation {quote(generation)}; choose one that it has ({there})")
     return folder / f"generation_{generation:04d}.safetensors"
 
 
@@ -321,10 +364,11 @@ def _is_run_folder(path: str | Path) -> bool:
     return os.path.isfile(os.path.join(path, CONFIG))
 
 
-def _check_run_folder(path: Path) -> None:
+def check_run_folder(path: Path) -> None:
+    """Raises RunFolderError if the folder holds no run."""
     if not _is_run_folder(path):
-        what = f"is not a run folder: it has no {CONFIG}" if path.exists() else "does not exist"
-        raise RunFolderError(f"{path} {what}; name the folder of a run")
+        what = f"is not a run folder: it has no {CONFIG}" if os.path.exists(path) else "does not exist"
+        raise RunFolderError(f"{shorten_path(path)} {what}; name the folder of a run")
 
 
 def _generations(folder: Path, kind: str) -> list[int]:
@@ -341,6 +385,23 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
+def generations_of(folder: str | Path, kind: str) -> list[int]:
+    """For readers, without the lock: the numbers of a run's files of a kind, `manifest` or `generation` (nets)."""
+    return sorted(_generations(Path(folder), kind))
+
+
+def verify_manifest(folder: Path, generation: int, prefix: str = "") -> Manifest:
+    """The manifest of a generation, once those of its files whose names begin with `prefix` have been verified.
+
+    Raises StorageError about the first thing that is wrong.
+    """
+    manifest = _read_manifest(folder, generation)
+    for name, entry in manifest["files"].items():
+        if name.startswith(prefix) and _measure(file_in(folder, name)) != (entry["bytes"], entry["sha256"]):
+            raise StorageError(f"{folder / name} is damaged: its size or SHA-256 is not the manifest's")
+    return Manifest(generation, {name: entry["sha256"] for name, entry in manifest["files"].items()}, manifest["state"])
+
+
 def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
     """Verifies those of a manifest's files whose names begin with `prefix`."""
     while True:
@@ -348,17 +409,13 @@ def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
         damage = []
         for generation in generations:
             try:
-                manifest = _read_manifest(folder, generation)
-                for name, entry in manifest["files"].items():
-                    if name.startswith(prefix) and _measure(file_in(folder, name)) != (entry["bytes"], entry["sha256"]):
-                        raise StorageError(f"{folder / name} is damaged: its size or SHA-256 is not the manifest's")
+                manifest = verify_manifest(folder, generation, prefix)
             except StorageError as error:
                 damage.append(f"generation {generation} is unusable: {error}")
                 continue
             for sentence in damage:
                 logger.warning("%s: %s; going back to generation %d", folder, sentence, generation)
-            files = {name: entry["sha256"] for name, entry in manifest["files"].items()}
-            return Manifest(generation, files, manifest["state"])
+            return manifest
         never_committed = (folder / NEVER_COMMITTED).exists()
         if generations == _generations(folder, "manifest"):  # else a running process has moved on meanwhile
             break
@@ -372,13 +429,10 @@ def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
 def _read_manifest(folder: Path, generation: int) -> dict[str, Any]:
     path = folder / f"manifest_{generation:04d}.json"
     manifest = read_sealed_json(path, "manifest_sha256")
-    files, state = manifest.get("files"), manifest.get("state")
     if manifest.get("format") != FORMAT:
-        raise StorageError(f"{path} has format {manifest.get('format')!r:.20}, this version reads {FORMAT}")
-    if manifest.get("generation") != generation or not isinstance(files, dict) or not isinstance(state, dict):
+        raise StorageError(f"{path} has format {quote(manifest.get('format'))}, this version reads {FORMAT}")
+    if check(ManifestFile, manifest, str(path)).generation != generation:
         raise StorageError(f"{path} is not a manifest of generation {generation}")
-    if not all(isinstance(entry, dict) and entry.keys() == {"bytes", "sha256"} for entry in files.values()):
-        raise StorageError(f"{path} does not say the sizes and checksums of its files")
     return manifest
 
 

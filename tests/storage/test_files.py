@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import pickle
 import subprocess
 import sys
 import time
 import tracemalloc
-import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from alphazero.errors import StorageError
 from alphazero.storage import files as storage
 
 ROOT = Path(storage.__file__).parents[2]
-ARRAYS = {
-    "visits": np.arange(12, dtype=np.int32).reshape(3, 4),
-    "value": np.array([0.5, -1.0, np.nan]),
-    "mask": np.array([True, False]),
-    "scalar": np.float32(3.5).reshape(()),
-    "none": np.empty((0, 7), np.uint64),
-}
 ALL_FAULTS = ["write.before", "write.within", "write.after", "rename.before", "rename.after"]
 
 
@@ -256,7 +246,7 @@ UNREADABLE = ["missing", "pipe", "folder", "link outside", "link to a device", "
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-@pytest.mark.parametrize("read", [storage.read_json, storage.sha256_of, lambda path: storage.read_npz(path, 10)])
+@pytest.mark.parametrize("read", [storage.read_json, storage.sha256_of, lambda path: [*storage.read_lines(path)]])
 def test_only_regular_files_are_read(tmp_path, kind, read):
     (tmp_path / "run").mkdir()
     path = tmp_path / "run" / "a.json"
@@ -296,167 +286,7 @@ def test_every_flipped_bit_of_a_sealed_file_is_found(tmp_path):
     storage.read_sealed_json(path, "seal")
 
 
-# Arrays
-
-
-def test_arrays_come_back(tmp_path):
-    sha256 = storage.write_npz(tmp_path / "a.npz", ARRAYS)
-    assert sha256 == storage.sha256_of(tmp_path / "a.npz")
-    with np.load(tmp_path / "a.npz") as loaded:
-        by_numpy = dict(loaded)
-    for read in (storage.read_npz(tmp_path / "a.npz", 10_000), by_numpy):
-        assert read.keys() == ARRAYS.keys()
-        for name, array in ARRAYS.items():
-            assert read[name].dtype == array.dtype and read[name].shape == array.shape
-            np.testing.assert_array_equal(read[name], array)
-    assert storage.read_npz(tmp_path / "a.npz", 10_000)["visits"].flags.writeable
-
-
-def test_equal_arrays_give_equal_bytes(tmp_path, monkeypatch):
-    first = storage.write_npz(tmp_path / "a.npz", ARRAYS)
-    monkeypatch.setattr(time, "time", lambda: 2e9)
-    monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(2e9))
-    other = {name: np.asfortranarray(ARRAYS[name]) for name in reversed(ARRAYS)}
-    other["scalar"] = ARRAYS["scalar"]
-    assert storage.write_npz(tmp_path / "b.npz", other) == first
-
-
-def test_arrays_that_would_need_pickle_are_not_written(tmp_path):
-    with pytest.raises(TypeError, match="numbers"):
-        storage.write_npz(tmp_path / "a.npz", {"a": np.array([{}, None])})
-    assert names(tmp_path) == []
-
-
-def test_the_size_limit_counts_unpacked_bytes(tmp_path):
-    storage.write_npz(tmp_path / "a.npz", {"a": np.zeros(1000)})
-    assert storage.read_npz(tmp_path / "a.npz", 8128)["a"].shape == (1000,)
-    with pytest.raises(StorageError, match="8,128 bytes unpacked"):
-        storage.read_npz(tmp_path / "a.npz", 8127)
-
-
-@pytest.mark.parametrize("num_cuts", [40, pytest.param(400, marks=pytest.mark.slow)])
-def test_a_cut_archive_is_refused(tmp_path, num_cuts):
-    path = tmp_path / "a.npz"
-    storage.write_npz(path, ARRAYS)
-    content = path.read_bytes()
-    for cut in np.linspace(0, len(content) - 1, num_cuts).astype(int):
-        path.write_bytes(content[:cut])
-        with pytest.raises(StorageError, match="a.npz"):
-            storage.read_npz(path, 10_000)
-
-
-def test_a_flipped_bit_in_an_archive_never_breaks_out(tmp_path):
-    """Not every one is found without the manifest's checksum, but none may raise anything else."""
-    path = tmp_path / "a.npz"
-    storage.write_npz(path, ARRAYS)
-    rng, found = np.random.default_rng(0), 0
-    for bit in rng.integers(8 * path.stat().st_size, size=500):
-        flip(path, bit)
-        try:
-            storage.read_npz(path, 10_000)
-        except StorageError:
-            found += 1
-        flip(path, bit)
-    assert 250 < found < 500
-
-
-class Gadget:
-    """Leaves a trace when it is unpickled."""
-
-    def __init__(self, trace):
-        self.trace = str(trace)
-
-    def __reduce__(self):
-        return os.mkdir, (self.trace,)
-
-
-def npy(header, data=b""):
-    text = header.encode() + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
-
-
-def archive(*members, compression=zipfile.ZIP_DEFLATED):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression, compresslevel=1) as file:
-        for name, content in members:
-            file.writestr(name, content)
-    return buffer.getvalue()
-
-
-def header(shape, dtype="<f4", more=""):
-    return f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, {more}}}"
-
-
-def lying_archive():
-    """A member that unpacks to 250 MB, of which both its headers admit a thousand bytes."""
-    head = npy(header("(200,)"))
-    content = archive(("a.npy", head + bytes(250_000_000)))
-    size, lie = (len(head) + length for length in (250_000_000, 800))
-    assert content.count(size.to_bytes(4, "little")) == 2
-    return content.replace(size.to_bytes(4, "little"), lie.to_bytes(4, "little"))
-
-
-def objects(gadget):
-    buffer = io.BytesIO()
-    np.save(buffer, np.array([gadget], dtype=object), allow_pickle=True)
-    return buffer.getvalue()
-
-
-HOSTILE_ARCHIVES = {
-    "empty": lambda _: b"",
-    "pickle": pickle.dumps,
-    "pickle in a zip": lambda gadget: archive(("a.npy", pickle.dumps(gadget))),
-    "array of objects": lambda gadget: archive(("a.npy", objects(gadget))),
-    "object header": lambda gadget: archive(("a.npy", npy(header("(1,)", "|O"), pickle.dumps(gadget)))),
-    "bomb": lambda _: archive(("a.npy", npy(header("(62500000,)")) + bytes(250_000_000))),
-    "bomb that lies": lambda _: lying_archive(),
-    "absurd shape": lambda _: archive(("a.npy", npy(header("(1000000000000,)"), bytes(8)))),
-    "overflowing shape": lambda _: archive(("a.npy", npy(header("(4294967296, 4294967296)"), bytes(8)))),
-    "huge number": lambda _: archive(("a.npy", npy(header(f"({'9' * 5000},)")))),
-    "empty but absurd": lambda _: archive(("a.npy", npy(header(f"(0, {10**30})")))),
-    "negative shape": lambda _: archive(("a.npy", npy(header("(-1,)")))),
-    "too many sizes": lambda _: archive(("a.npy", npy(header("(" + "1, " * 99 + "1)"), bytes(4)))),
-    "deep header": lambda _: archive(("a.npy", npy(header("(" * 5000)))),
-    "expression": lambda _: archive(("a.npy", npy(header("(2,)", more="'x': __import__('os'), "), bytes(8)))),
-    "no such type": lambda _: archive(("a.npy", npy(header("(2,)", "<f3"), bytes(6)))),
-    "too few numbers": lambda _: archive(("a.npy", npy(header("(2,)"), bytes(7)))),
-    "stored": lambda _: archive(("a.npy", npy(header("(2,)"), bytes(8))), compression=zipfile.ZIP_STORED),
-    "lzma": lambda _: archive(("a.npy", npy(header("(2,)"), bytes(8))), compression=zipfile.ZIP_LZMA),
-    "not an array": lambda _: archive(("a.txt", b"hello")),
-}
-
-
-@pytest.mark.parametrize("make", HOSTILE_ARCHIVES.values(), ids=HOSTILE_ARCHIVES)
-def test_hostile_archives_are_refused(tmp_path, make):
-    path = tmp_path / "a.npz"
-    path.write_bytes(make(Gadget(tmp_path / "trace")))
-    with bounded(), pytest.raises(StorageError, match="a.npz"):
-        storage.read_npz(path, 50_000_000)
-    assert names(tmp_path) == ["a.npz"]
-
-
-def test_a_directory_of_absurd_size_is_refused_before_it_is_read(tmp_path):
-    path = tmp_path / "a.npz"
-    path.write_bytes(archive(*((f"{i:0100}.npy", b"") for i in range(8_000))))
-    with bounded(), pytest.raises(StorageError, match="absurdly large"):
-        storage.read_npz(path, 50_000_000)
-
-
-def test_the_archives_above_are_hostile_only_where_they_say_so(tmp_path):
-    """Built the same way, an honest one is read and the gadget does leave its trace."""
-    (tmp_path / "a.npz").write_bytes(archive(("a.npy", npy(header("(2,)"), bytes(8)))))
-    assert storage.read_npz(tmp_path / "a.npz", 10_000)["a"].tolist() == [0, 0]
-    pickle.loads(pickle.dumps(Gadget(tmp_path / "trace")))
-    assert (tmp_path / "trace").exists()
-
-
-def test_a_name_that_occurs_twice_is_refused(tmp_path):
-    path = tmp_path / "a.npz"
-    member = npy(header("(2,)"), bytes(8))
-    with pytest.warns(UserWarning, match="Duplicate"):
-        path.write_bytes(archive(("a.npy", member), ("a.npy", member)))
-    with pytest.raises(StorageError, match="twice"):
-        storage.read_npz(path, 10_000)
+# Lines
 
 
 def test_lines_are_added_and_a_torn_one_is_cut_off(tmp_path):
@@ -498,3 +328,25 @@ def test_lines_are_not_added_to_what_a_link_leads_to(tmp_path, call):
     os.mkfifo(path)
     with pytest.raises(StorageError, match="is not a regular file"):
         call(path)
+
+
+def test_a_file_that_ends_in_no_line_is_left_as_it_is(tmp_path):
+    """A terabyte of nothing, of which the end alone is looked at."""
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\n")
+    os.truncate(path, 1 << 40)
+    with pytest.raises(StorageError, match="is no file of ours: its last line has over|ends in a line of more than"):
+        storage.drop_torn_line(path)
+    assert path.stat().st_size == 1 << 40
+    with pytest.raises(StorageError, match="line 2 is too long: allowed are 1,048,576 bytes"):
+        list(storage.read_lines(path))
+
+
+def test_lines_are_read_one_by_one(tmp_path):
+    path = tmp_path / "lines"
+    longest = b"x" * (storage.MAX_LINE_BYTES - 1)
+    path.write_bytes(b"one\r\n\n" + longest + b"\nlast")
+    assert list(storage.read_lines(path)) == [b"one", b"", longest, b"last"]
+    path.write_bytes(longest + b"xx\n")
+    with pytest.raises(StorageError, match="line 1 is too long"):
+        list(storage.read_lines(path))

@@ -1,0 +1,1 @@
+"""Examines an installation or a run folder, and changes neither."""

@@ -1,0 +1,182 @@
+"""Examines the installation: packages, processor, GPU, compiled code, memory and disk."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import shutil
+from pathlib import Path
+
+import torch
+
+from alphazero._version import __version__
+from alphazero.doctor.findings import Section, show_bytes
+from alphazero.progress import count_cores
+from alphazero.search import cpu_kernels
+from alphazero.storage.kernel_cache import examine_cache
+
+NEEDED = "torch", "numpy", "numba", "scipy", "safetensors"
+OPTIONAL = {
+    "matplotlib": ("plot", "pictures in reports and tournaments"),
+    "tensorboard": ("tensorboard", "the events of a run"),
+    "wandb": ("wandb", "--wandb PROJECT"),
+    "open_spiel": ("openspiel", "--game openspiel:NAME"),
+    "numba-cuda": ("cuda", "rules and search on an NVIDIA GPU"),
+}
+"""Distributions that are not needed: the extra that brings each, and what it is for."""
+FEATURES = {
+    "avx2": "AVX2",
+    "avx512_f": "AVX-512",
+    "avx512_bf16": "AVX-512 bf16",
+    "amx_bf16": "AMX bf16",
+}
+"""Instructions that networks use, by torch's names."""
+LITTLE_MEMORY, LITTLE_DISK = 2 << 30, 2 << 30
+"""Free bytes below which a training may end early."""
+NO_DISK = 100 << 20
+
+
+def examine_installation() -> list[Section]:
+    """All but the speed, which `speed.examine_speed` measures."""
+    return [_packages(), _processor(), _gpu(), _compiled_code(), _memory_and_disk()]
+
+
+def version_of(name: str) -> str | None:
+    """The installed version of a distribution; None if it is not installed."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(name)
+    return None
+
+
+def _packages() -> Section:
+    section = Section("packages")
+    section.add("alphazero", f"{__version__}, in {Path(__file__).parents[1]}")
+    section.add("Python", f"{platform.python_version()}, on {platform.system()} {platform.machine()}")
+    for name in NEEDED:
+        section.add(name, version_of(name) or "not installed by pip")
+    for name, (extra, purpose) in OPTIONAL.items():
+        version = version_of(name)
+        section.add(name, version or f"not installed: it is for {purpose} (extra {extra})")
+    version = version_of("openvino")
+    section.add("openvino", version or "not installed: torch answers for networks")
+    if version is None:
+        section.advice.append(
+            "install OpenVINO (pip install openvino), if there is a package for this system: networks then answer up "
+            "to twice as fast on the processor, and single positions up to ten times"
+        )
+    return section
+
+
+def _processor() -> Section:
+    section, found = Section("processor"), torch.cpu.get_capabilities()
+    section.add("name", found.get("cpu_name") or platform.processor() or "unknown")
+    there = [words for name, words in FEATURES.items() if found.get(name)]
+    section.add("instructions", ", ".join(there) or "none of those that networks use")
+    if not found.get("avx512_bf16") and not found.get("amx_bf16"):
+        section.add("bf16", "not multiplied in hardware, so networks compute in float32")
+    cores, usable = os.cpu_count() or 1, count_cores()
+    section.add("cores", f"{cores}, of which this process may use {usable}; --threads is {usable} unless it is given")
+    quota = _quota()
+    if quota is not None and quota < usable:
+        section.add("limit", f"this container gets the time of {quota:g} cores")
+        section.advice.append(f"give --threads {max(1, int(quota))}: the container gets the time of {quota:g} cores")
+    load = _load()
+    if load is not None:
+        section.add("load", f"{load:.1f} programs wanted a core in the last minute")
+        if load > 1.5 * cores:
+            section.advice.append(
+                f"other programs keep the processor busy ({load:.1f} for {cores} cores): training shares it with them, "
+                "and the speeds below are too low"
+            )
+    return section
+
+
+def _quota() -> float | None:
+    """Cores whose time the control group allows, on Linux; None without a limit."""
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        return None if quota == "max" else int(quota) / int(period)
+    return None
+
+
+def _load() -> float | None:
+    with contextlib.suppress(OSError, AttributeError):
+        return os.getloadavg()[0]
+    return None
+
+
+def _gpu() -> Section:
+    section = Section("GPU")
+    if not torch.cuda.is_available():
+        built = torch.version.cuda
+        section.add("torch", f"finds none{'' if built else ', and was built for processors alone'}")
+        if shutil.which("nvidia-smi"):
+            section.wrong.append(
+                "there seems to be an NVIDIA GPU that torch cannot use: "
+                + ("check its driver by nvidia-smi" if built else "install torch with CUDA, as pytorch.org says")
+            )
+        return section
+    for number in range(torch.cuda.device_count()):
+        found = torch.cuda.get_device_properties(number)
+        bf16 = "with" if found.major >= 8 else "without"
+        section.add(f"cuda:{number}", f"{found.name}, {show_bytes(found.total_memory)}, {bf16} bf16")
+    section.add("CUDA", torch.version.cuda)
+    if version_of("numba-cuda") is None:
+        section.advice.append("install numba-cuda by the extra cuda: rules and search then run on the GPU as well")
+    return section
+
+
+def _compiled_code() -> Section:
+    section, cache = Section("compiled code"), examine_cache(cpu_kernels.read_roots)
+    if cache is None:
+        section.add("folder", "none")
+        section.wrong.append("compiled code cannot be kept, so every start compiles for half a minute: "
+                             "let NUMBA_CACHE_DIR name a folder that you can write to")  # fmt: skip
+        return section
+    section.add("folder", cache.folder)
+    section.add("files", f"{cache.num_files:,}, {show_bytes(cache.num_bytes)}")
+    section.add("writable", "yes" if cache.is_writable else "no")
+    if not cache.is_writable:
+        section.wrong.append(f"{cache.folder} cannot be written to, so every start compiles anew: "
+                             "make it writable, or let NUMBA_CACHE_DIR name another folder")  # fmt: skip
+    if cache.others_can_write:
+        section.wrong.append(f"other users can write to {cache.folder}, whose files are run as code: "
+                             "take that right away (chmod go-w)")  # fmt: skip
+    if cache.damaged:
+        section.wrong.append(f"{cache.damaged:,} files of compiled code in {cache.folder} are damaged; they are "
+                             "compiled anew when they are needed, but check the disk")  # fmt: skip
+    if not cache.num_files:
+        section.advice.append("nothing is compiled yet: the first game takes half a minute more, once")
+    return section
+
+
+def _memory_and_disk() -> Section:
+    section = Section("memory and disk")
+    free_memory = _free_memory()
+    if free_memory is not None:
+        section.add("free memory", show_bytes(free_memory))
+        if free_memory < LITTLE_MEMORY:
+            section.advice.append(f"{show_bytes(free_memory)} of memory are free, and a training takes 1 to 3 GB: "
+                                  "end other programs")  # fmt: skip
+    free = shutil.disk_usage(Path.cwd()).free
+    section.add("free disk", f"{show_bytes(free)}, in {Path.cwd()}")
+    if free < NO_DISK:
+        section.wrong.append(f"{show_bytes(free)} are free on the disk of {Path.cwd()}: a run would end there soon")
+    elif free < LITTLE_DISK:
+        section.advice.append(f"{show_bytes(free)} are free on the disk, and a long run takes gigabytes: make room")
+    return section
+
+
+def _free_memory() -> int | None:
+    """Bytes that programs can still get, on Linux; the control group's limit counts."""
+    free: int | None = None
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
+        group = Path("/sys/fs/cgroup")
+        limit = (group / "memory.max").read_text(encoding="ascii").strip()
+        if limit != "max":
+            free = min(free, int(limit) - int((group / "memory.current").read_text(encoding="ascii")))
+    return free

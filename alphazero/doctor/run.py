@@ -1,0 +1,228 @@
+"""Examines a run folder: its files, what of it can be resumed, its settings, who trains there. Changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from alphazero.doctor.findings import Section, show_bytes
+from alphazero.errors import InputError, StorageError, listed, shorten
+from alphazero.game import registry
+from alphazero.invocation import command_line
+from alphazero.storage.checkpoint import load_checkpoint
+from alphazero.storage.files import open_regular
+from alphazero.storage.folder_lock import holder_of
+from alphazero.storage.run_folder import (
+    CONFIG,
+    CONFIG_SEAL,
+    Manifest,
+    check_run_folder,
+    generations_of,
+    read_config,
+    read_metrics,
+    verify_manifest,
+)
+from alphazero.training.run import example_config, read_saved
+
+KINDS = {
+    "nets": r"generation_\d+\.(safetensors|json)",
+    "replay": r"replay_\d+\..*",
+    "learner": r"learner_\d+\..*",
+    "games in progress": r"games_\d+\..*",
+    "games of a cluster": r"(played|arrived)_\d+\..*",
+    "manifests": r"manifest_\d+\.json",
+    "settings": r"config\.json",
+    "metrics and logs": r"metrics.*|events/.*|tensorboard/.*|run\.log.*|evaluation\.json|report\.html",
+    "lock": r"lock|lock_holder",
+    "left behind": r"\..+\.\d+\.tmp",
+}
+"""Files of a run by the patterns of their names; whatever fits none is `other`."""
+LOG, LOG_LINES, LOG_BYTES = "run.log", 5, 64 << 10
+
+
+def examine_run(folder: Path) -> list[Section]:
+    """All sections about a run folder; raises RunFolderError if it holds no run."""
+    check_run_folder(folder)
+    holder = holder_of(folder)
+    manifests, damage = _verify_manifests(folder)
+    sections = [
+        _state(folder, holder, manifests),
+        _settings(folder),
+        _generations(folder, manifests, damage),
+        _nets(folder),
+        _sizes(folder, holder),
+    ]
+    return [*sections, *_log(folder)]
+
+
+def _verify_manifests(folder: Path) -> tuple[list[Manifest], dict[int, str]]:
+    """The manifests whose files verify, and the damage of the others by generation."""
+    sound, damage = list[Manifest](), dict[int, str]()
+    for generation in generations_of(folder, "manifest"):
+        try:
+            sound.append(verify_manifest(folder, generation))
+        except StorageError as error:
+            if generation in generations_of(folder, "manifest"):  # else the run has gone on and removed it
+                damage[generation] = str(error)
+    return sound, damage
+
+
+def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> Section:
+    """Where the run is, who trains there, and how to go on."""
+    section = Section(f"run {folder}")
+    section.add("training now", holder or "nobody")
+    if not manifests:
+        section.add("can be resumed", "no: no generation is whole")
+        young = (folder / "never_committed").exists()
+        if not young:
+            section.wrong.append(
+                "no generation of the run is whole, so it cannot go on: bring back its files, or begin a new run from "
+                "its newest net by --initial-net"
+            )
+        return section
+    newest = manifests[-1]
+    section.add("can be resumed", f"from generation {newest.generation}")
+    section.add("best net", f"generation {shorten(newest.state.get('best'))}")
+    seconds = newest.state.get("seconds")
+    if isinstance(seconds, int | float):
+        section.add("trained for", f"{seconds / 60:.1f} minutes")
+    kept = [f"{name} {shorten(newest.state.get(name))}" for name in ("threads", "seed", "inference")]
+    section.add("goes on with", ", ".join(kept))
+    if holder is None:
+        with contextlib.suppress(InputError):
+            game = read_config(folder).get("game")
+            section.add("command", command_line("train", "--game", shorten(game), "--run", folder, "--resume"))
+    return section
+
+
+def _settings(folder: Path) -> Section:
+    section = Section("settings")
+    try:
+        config = read_config(folder)
+    except StorageError as error:
+        section.add("seal", "broken")
+        section.wrong.append(str(error))
+        return section
+    game = config.get("game")
+    section.add("game", shorten(game))
+    section.add("seal", "whole" if _is_sealed(folder) else "none, as in runs of older versions")
+    try:
+        loaded = registry.load_named(str(game), str(folder))  # never a file: that would run its code
+    except InputError:
+        section.add("values", "not checked: the game is not one that comes with alphazero")
+        return section
+    try:
+        saved = read_saved(folder, str(game), example_config(loaded))
+    except InputError as error:
+        section.wrong.append(str(error))
+        return section
+    section.add("values", "all known to this version")
+    limit = saved["settings"]["minutes"]
+    section.add("ends after", f"generation {saved['settings']['generations']}" + f" or {limit:g} minutes" * (limit > 0))
+    return section
+
+
+def _is_sealed(folder: Path) -> bool:
+    with open_regular(folder / CONFIG) as file:
+        return CONFIG_SEAL.encode() in file.readall()
+
+
+def _generations(folder: Path, manifests: Sequence[Manifest], damage: Mapping[int, str]) -> Section:
+    """The manifests, and gaps in what each generation leaves."""
+    section = Section("generations")
+    for manifest in manifests:
+        size = sum(os.path.getsize(folder / name) for name in manifest.files if (folder / name).exists())
+        section.add(f"manifest {manifest.generation}", f"whole: {len(manifest.files)} files, {show_bytes(size)}")
+    for generation, sentence in damage.items():
+        section.add(f"manifest {generation}", "damaged")
+        older = [manifest.generation for manifest in manifests if manifest.generation < generation]
+        back = f"; the run can go back to generation {older[-1]}" if older else ""
+        section.wrong.append(f"generation {generation} cannot be resumed: {sentence}{back}")
+    lines = read_metrics(folder)
+    numbers = [line["generation"] for line in lines]
+    section.add("lines of metrics", _ranges(numbers))
+    newest = manifests[-1].generation if manifests else max(numbers, default=0)
+    missing = sorted(set(range(1, newest + 1)) - set(numbers))
+    if missing:
+        section.advice.append(
+            f"metrics.jsonl lacks the generations {_ranges(missing)}: its pictures have gaps, and the run is not harmed"
+        )
+    return section
+
+
+def _nets(folder: Path) -> Section:
+    """Verifies every net, with its card."""
+    section, numbers = Section("nets"), generations_of(folder, "generation")
+    section.add("generations", _ranges(numbers))
+    damaged = []
+    for number in numbers:
+        path = folder / f"generation_{number:04d}.safetensors"
+        try:
+            load_checkpoint(path)
+        except StorageError as error:
+            if path.exists():  # else the run has removed it
+                damaged.append(number)
+                section.wrong.append(f"the net of generation {number} cannot be used: {error}")
+    section.add("whole", f"{len(numbers) - len(damaged)} of {len(numbers)}")
+    return section
+
+
+def _sizes(folder: Path, holder: str | None) -> Section:
+    """Bytes by kind of file."""
+    sizes, counts = Counter[str](), Counter[str]()
+    strange = list[str]()
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            continue
+        name = path.relative_to(folder).as_posix()
+        kind = next((kind for kind, pattern in KINDS.items() if re.fullmatch(pattern, name)), "other")
+        with contextlib.suppress(OSError):
+            sizes[kind] += path.lstat().st_size
+            counts[kind] += 1
+        if path.is_symlink() or not (path.is_file() or not path.exists()):
+            strange.append(name)
+    section = Section("files")
+    for kind in (*KINDS, "other"):
+        if counts[kind]:
+            section.add(kind, f"{show_bytes(sizes[kind])} in {counts[kind]:,} file{'s' * (counts[kind] > 1)}")
+    section.add("all", show_bytes(sizes.total()))
+    if counts["left behind"] and holder is None:
+        section.advice.append("a process died while it wrote a file; the next --resume removes what it left behind")
+    if strange:
+        section.wrong.append(f"{listed(map(shorten, strange), 5)} in {folder} is a link or no plain file: move it away")
+    return section
+
+
+def _log(folder: Path) -> list[Section]:
+    """The last lines of run.log, if there is one."""
+    if not os.path.lexists(folder / LOG):
+        return []
+    section = Section(f"last lines of {LOG}")
+    try:
+        with open_regular(folder / LOG) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_BYTES))
+            content = file.read(LOG_BYTES)
+    except StorageError as error:
+        section.wrong.append(str(error))
+        return [section]
+    for line in content.decode("utf-8", errors="replace").splitlines()[-LOG_LINES:]:
+        section.add("", shorten(line, 300))
+    return [section]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`1-3, 7` for 1, 2, 3 and 7; `none` for nothing."""
+    found = list[str]()
+    first = last = -math.inf
+    for number in [*sorted(set(numbers)), math.inf]:
+        if number != last + 1:
+            if last > -math.inf:
+                found.append(f"{first}" if first == last else f"{first}-{last}")
+            first = number
+        last = number
+    return listed(found, 10) or "none"

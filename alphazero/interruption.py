@@ -1,0 +1,244 @@
+"""Ctrl-C and SIGTERM: a command ends in order, soon, and always.
+
+The first signal raises KeyboardInterrupt or Terminated in the main thread, or sets the event of a `setting` block. That
+alone is not enough: an exception raised in a callback of a C library is printed and forgotten, and a C library that
+computes is not interrupted. So the signal is also noted, long work asks `check` or `asked` between its steps, and a
+thread of its own ends the process PATIENCE seconds later. A second signal ends it at once, and so does any signal while
+modules are imported, and after the end of a command. Files are written whole or not at all, so finished work stays.
+
+In a notebook or a program of the user's own, where no handler was installed, nothing in here does anything.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from alphazero.errors import Terminated
+
+PATIENCE = 1.5
+"""Seconds that a command has to end in order."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class _State:
+    """All that is known about the signals of this process."""
+
+    connection: socket.socket | None = None
+    """Our end of the one that signals are written to; None as long as no handler is installed."""
+    at_once = False
+    """There is nothing to end in order."""
+    number = 0
+    """The first signal received; 0 if there was none."""
+    handled = 0
+    """Signals that the main thread has seen."""
+    listeners: tuple[Callable[[int], object], ...] = ()
+    """Called with the number of the first signal."""
+    raises = True
+    """An exception is raised in the main thread."""
+    sentence: Callable[[], str] | None = None
+    said = False
+
+
+_state = _State()
+_saying = threading.RLock()
+
+
+def asked() -> bool:
+    """The process was asked to end."""
+    return _state.number != 0
+
+
+def check() -> None:
+    """Raises KeyboardInterrupt or Terminated if the process was asked to end; long work calls it between its steps."""
+    if _state.number:
+        raise _exception(_state.number)
+
+
+def exit_code() -> int:
+    """128 + the number of the signal, as shells have it; that of SIGINT if none was received."""
+    return 128 + (_state.number or signal.SIGINT)
+
+
+def say() -> None:
+    """Prints the one sentence about the end to stderr; a second call does nothing."""
+    with _saying:
+        if text := _take_sentence():
+            print(text, file=sys.stderr, flush=True)
+
+
+def install() -> None:
+    """Handles both signals until the process ends: at once, but for the time of `handled` blocks."""
+    _state.at_once = True
+    _begin()
+    atexit.register(_ignore)
+
+
+@contextlib.contextmanager
+def handled() -> Iterator[None]:
+    """A command that is to end in order runs in here. Without `install`, its handlers are removed at the end."""
+    if threading.current_thread() is not threading.main_thread():  # only that one can handle signals
+        yield
+        return
+    if _state.connection is not None:
+        _state.at_once = False
+        try:
+            yield
+        finally:
+            _state.at_once = True
+        return
+    end = _begin()
+    try:
+        yield
+    finally:
+        if not asked():  # else the process ends now, or PATIENCE seconds after the signal
+            end()
+
+
+@contextlib.contextmanager
+def setting(event: threading.Event) -> Iterator[None]:
+    """Signals set the event instead of raising an exception: for work that looks at it about every second."""
+    before, _state.raises = _state.raises, False
+    if asked():  # the exception of before was swallowed
+        event.set()
+    try:
+        with listening(lambda number: event.set()):
+            yield
+    finally:
+        _state.raises = before
+
+
+@contextlib.contextmanager
+def listening(listener: Callable[[int], object]) -> Iterator[None]:
+    """Calls `listener(number)` when the first signal arrives, in any thread, once or twice at the same time."""
+    before, _state.listeners = _state.listeners, (*_state.listeners, listener)
+    try:
+        yield
+    finally:
+        _state.listeners = before
+
+
+@contextlib.contextmanager
+def saying(sentence: Callable[[], str]) -> Iterator[None]:
+    """An end in here is told by `sentence()`, which may run in any thread and must wait for nothing."""
+    before, _state.sentence = _state.sentence, sentence
+    yield
+    if not asked():  # nor was an exception raised; else it is still to be said
+        _state.sentence = before
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Programs begun in here do not get Ctrl-C, which reaches all of a terminal; this process gets it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _ignore() -> None:
+    """After the last line of Python, the system's own handlers would take over, which have other exit codes."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _begin() -> Callable[[], None]:
+    """Installs the handlers and the thread; returns a function that removes them."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    # written by C code as soon as a signal arrives, whatever the main thread is doing
+    fd_before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    before = {number: signal.signal(number, _handle) for number in SIGNALS}
+    _state.connection = theirs
+    threading.Thread(target=_listen, args=(ours,), name="signals", daemon=True).start()
+
+    def end() -> None:
+        global _state
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(fd_before)
+        theirs.close()
+        _state = _State()
+
+    return end
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    """Runs in the main thread between two instructions of Python."""
+    _state.handled += 1
+    if _state.at_once or _state.handled > 1:
+        _leave(number)
+    _note(number)
+    if _state.raises and not _compiles(frame):
+        raise _exception(number)
+
+
+def _compiles(frame: FrameType | None) -> bool:
+    """The compiler is at work: an exception in one of its callbacks would be printed and forgotten; it asks `check`."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in ("numba", "llvmlite"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _listen(connection: socket.socket) -> None:
+    """Runs in a thread of its own, beside C code that the main thread waits for."""
+    state = _state
+    try:
+        while (number := connection.recv(1)) and number[0] not in SIGNALS:
+            pass  # signals of somebody else's
+        if not number:
+            return
+        if not state.at_once:
+            _note(number[0])
+            connection.settimeout(PATIENCE)
+            with contextlib.suppress(TimeoutError):
+                if not connection.recv(1):
+                    return
+        if state is _state:
+            _leave(number[0])
+    finally:
+        connection.close()
+
+
+def _note(number: int) -> None:
+    if not _state.number:
+        _state.number = number
+        for listener in _state.listeners:
+            listener(number)
+
+
+def _exception(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else Terminated(128 + number)
+
+
+def _leave(number: int) -> None:
+    _state.number = _state.number or number
+    _saying.acquire(timeout=PATIENCE)  # else this thread could end the process before the other one has said why
+    if text := _take_sentence():
+        with contextlib.suppress(OSError):
+            os.write(2, f"{text}\n".encode(errors="replace"))  # the main thread may be in the middle of a print
+    os._exit(exit_code())
+
+
+def _take_sentence() -> str:
+    """The sentence, the first time."""
+    if _state.said:
+        return ""
+    _state.said = True
+    if _state.sentence is not None:
+        with contextlib.suppress(Exception):  # a process that is to end says less rather than stay
+            return _state.sentence()
+    return "\nterminated" if _state.number == signal.SIGTERM else "\ninterrupted"

@@ -1,0 +1,121 @@
+"""The checked reader: a value from a file is held against the schema of its format, which is written once.
+
+A schema is a type: a msgspec Struct or a dataclass whose fields have types and, by `Meta`, ranges and a description of
+what is allowed. Nothing is converted but lists to tuples and whole numbers to floats. Whatever does not fit is refused
+by one sentence that names the file, the field, what is there, and what is allowed:
+
+    games.jsonl, line 3: number must be a whole number of 0 or more, not 'x'
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import is_dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from alphazero.errors import InputError, StorageError
+
+Schema = TypeVar("Schema")
+
+MOST_TEXT = 4096
+"""Characters in a text of any file."""
+
+Text = Annotated[str, Meta(max_length=MOST_TEXT, description=f"a text of at most {MOST_TEXT:,} characters")]
+Texts = Annotated[tuple[Text, ...], Meta(max_length=1 << 20, description="a list of texts")]
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="a whole number of 0 or more")]
+Counts = Annotated[tuple[Count, ...], Meta(max_length=1 << 20, description="a list of whole numbers of 0 or more")]
+Figure = Annotated[float, Meta(ge=-1e15, le=1e15, description="a number between -1e15 and 1e15")]
+Seconds = Annotated[float, Meta(ge=0, le=1e15, description="a number of seconds")]
+Share = Annotated[float, Meta(ge=0, le=1, description="a number between 0 and 1")]
+Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z", description="a SHA-256 of 64 hexadecimal digits")]
+Truth = Annotated[bool, Meta(description="true or false")]
+Names = Annotated[dict[str, Any], Meta(description="names and values")]
+
+
+def check(
+    schema: type[Schema], value: Any, where: str, error: type[InputError] = StorageError, advice: str = ""
+) -> Schema:
+    """The value as the schema's type; raises `error` about the first field that does not fit.
+
+    `where` names the file, and the line if there are many. `advice` ends the sentence.
+    """
+    if is_dataclass(schema) and isinstance(value, dict) and (more := value.keys() - _hints(schema)):
+        raise error(f"{where}: {_unknown(min(more), _hints(schema))}{advice}")  # msgspec ignores them in dataclasses
+    try:
+        return msgspec.convert(value, schema)
+    except (msgspec.ValidationError, RecursionError) as problem:
+        raise error(f"{where}: {_sentence(schema, value, str(problem))}{advice}") from problem
+
+
+def shortened(value: object, most: int = 80) -> str:
+    """The `repr` of a value, of bounded length, whatever it holds."""
+    if isinstance(value, dict | list | tuple | str | bytes) and len(value) > most:
+        kind = "names" if isinstance(value, dict) else "characters" if isinstance(value, str | bytes) else "entries"
+        start = f"{value[:most]!r:.{most}}... " if isinstance(value, str | bytes) else ""
+        return f"{start}({len(value):,} {kind})"
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deep; a number of too many digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def _sentence(schema: Any, value: Any, problem: str) -> str:
+    """The problem that msgspec found, in the words of the schema."""
+    match = re.fullmatch(r"(.*?)(?: - at `(.*)`)?", problem, re.DOTALL)
+    assert match is not None
+    steps = re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", match[2] or "")
+    path, place, known = "", value, True
+    for name, index in steps:
+        path += f".{name}" if name else f"[{index}]" if index != "..." else ""
+        known = known and index != "..."
+        if known:
+            place = place[name] if name else place[int(index)]
+    path = path.removeprefix(".")
+    if field := re.fullmatch(r"Object missing required field `(.*)`", match[1], re.DOTALL):
+        name = f"{path}.{field[1]}".removeprefix(".")
+        return f"{name} is missing, which must be {_allowed(schema, [*(x for x, _ in steps), field[1]])}"
+    if field := re.fullmatch(r"Object contains unknown field `(.*)`", match[1], re.DOTALL):
+        return _unknown(field[1], _fields(schema, [name for name, _ in steps]))
+    allowed = _allowed(schema, [name for name, _ in steps])
+    return f"{path or 'it'} must be {allowed}" + (f", not {shortened(place)}" if known else "")
+
+
+def _unknown(name: str, allowed: Iterable[str]) -> str:
+    allowed = sorted(allowed)
+    closest = difflib.get_close_matches(name[:MOST_TEXT], allowed, n=1)
+    guess = f"; did you mean {closest[0]!r}?" if closest else ""
+    return f"unknown name {shortened(name)}{guess} (allowed: {', '.join(allowed)})"
+
+
+def _fields(schema: Any, names: Iterable[str]) -> dict[str, Any]:
+    """The types of the fields of the object that `names` lead to."""
+    fields = _hints(schema)
+    for name in filter(None, names):
+        fields = _hints(fields.get(name))
+    return fields
+
+
+def _hints(schema: Any) -> dict[str, Any]:
+    if isinstance(schema, type) and hasattr(schema, "__annotations__"):
+        return get_type_hints(schema, include_extras=True)
+    return next((found for part in get_args(schema) if (found := _hints(part))), {})
+
+
+def _allowed(schema: Any, names: Iterable[str]) -> str:
+    """The description of the field that `names` lead to."""
+    kind, names = schema, [name for name in names if name]
+    for i, name in enumerate(names):
+        kind = _fields(schema, names[:i]).get(name, kind)
+    return _description(kind) or ", ".join(("names and values", *_hints(kind)))
+
+
+def _description(kind: Any) -> str:
+    metas = getattr(kind, "__metadata__", ())
+    own = next((meta.description for meta in metas if isinstance(meta, Meta) and meta.description), "")
+    return own or next((found for part in get_args(kind) if (found := _description(part))), "")

@@ -1,0 +1,138 @@
+"""The doctor looks at the installation: facts, what is wrong, and advice."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from alphazero.commands import doctor
+from alphazero.doctor import installation, speed
+from alphazero.doctor.findings import Section, is_wrong, show, show_bytes
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def sentences(sections: list[Section]) -> tuple[str, str]:
+    """What is wrong, and the advice."""
+    wrong = " ".join(sentence for section in sections for sentence in section.wrong)
+    return wrong, " ".join(sentence for section in sections for sentence in section.advice)
+
+
+def test_the_installation_is_described(capsys):
+    code = 0
+    try:
+        doctor.main([])
+    except SystemExit as leaving:  # this machine may lack something
+        code = leaving.code
+    shown = capsys.readouterr().out
+    assert code == int(shown.startswith("wrong: "))
+    assert all(len(line) <= 100 for line in shown.splitlines())
+    for words in ("torch ", "numba ", "cores ", "folder ", "free disk ", "connect4/best ", "5x64 ", "GFLOP/s"):
+        assert words in shown, words
+    assert len([line for line in shown.splitlines() if " positions/s by torch, " in line]) == 2
+
+
+def test_a_faster_network_has_a_larger_share(monkeypatch: pytest.MonkeyPatch):
+    """The figures follow from the times, the operations and the product alone."""
+    times = {"product": 0.001, "connect4/best": 0.5, "5x64": 0.001}
+    monkeypatch.setattr(speed, "_best_times", lambda calls: {name: times[name.partition(" ")[0]] for name in calls})
+    section = speed.examine_speed()
+    rows = dict(section.rows)
+    (product,) = (fact for name, fact in section.rows if name.startswith("product"))
+    assert product.startswith(f"{2 * 1024**3 / 0.001 / 1e9:,.0f} GFLOP/s")
+    assert rows["connect4/best"].startswith("128 positions/s") and rows["5x64"].startswith("64,000 positions/s")
+    (advice,) = section.advice
+    assert "connect4/best reaches" in advice and not section.wrong
+
+
+def test_little_room_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=50 << 20))
+    monkeypatch.setattr(installation, "_free_memory", lambda: 100 << 20)
+    wrong, advice = sentences([installation._memory_and_disk()])
+    assert "52.4 MB are free on the disk" in wrong and "105 MB of memory are free" in advice
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1 << 30))
+    wrong, advice = sentences([installation._memory_and_disk()])
+    assert not wrong and "make room" in advice
+
+
+def test_a_busy_processor_and_a_container_are_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 0.0, 0.0))
+    monkeypatch.setattr(installation, "_quota", lambda: 0.5)
+    wrong, advice = sentences([installation._processor()])
+    assert not wrong and "other programs keep the processor busy (99.0" in advice and "--threads 1:" in advice
+
+
+def test_a_gpu_that_torch_cannot_use_is_wrong(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert "an NVIDIA GPU that torch cannot use" in sentences([installation._gpu()])[0]
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert sentences([installation._gpu()]) == ("", "")
+
+
+EXAMINE = """
+import sys
+from alphazero.search import cpu_kernels
+from alphazero.storage.kernel_cache import examine_cache
+cache = examine_cache(cpu_kernels.read_roots)
+print(cache and (cache.is_writable, cache.others_can_write, cache.num_files, cache.num_bytes, cache.damaged))
+print(cache and cache.folder)
+"""
+
+
+def examine_cache(folder: Path) -> tuple[str, Path]:
+    """What a fresh process finds whose compiled code is kept in `folder`."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", EXAMINE]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    found, path = done.stdout.splitlines()
+    return found, Path(path)
+
+
+def test_damaged_files_of_compiled_code_are_counted(tmp_path: Path):
+    found, folder = examine_cache(tmp_path)
+    assert found == "(True, False, 0, 0, 0)" and folder.parent == tmp_path
+    folder.mkdir(exist_ok=True)
+    content = b"compiled"
+    (folder / "f-1.py311.sealed.1.nbc").write_bytes(content + hashlib.sha256(content).digest())
+    (folder / "f-1.py311.sealed.nbi").write_bytes(content + hashlib.sha256(b"other").digest())
+    (folder / "empty.py311.sealed.nbi").write_bytes(b"")
+    (folder / "not_ours.nbi").write_bytes(b"")
+    found, _ = examine_cache(tmp_path)
+    assert found == "(True, False, 3, 80, 2)"
+    folder.chmod(0o777)
+    assert examine_cache(tmp_path)[0] == "(True, True, 3, 80, 2)"
+
+
+def test_a_cache_that_cannot_be_used_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def section(**changes: object) -> str:
+        state = {"folder": tmp_path, "is_writable": True, "others_can_write": False, "num_files": 3, "num_bytes": 5,
+                 "damaged": 0} | changes  # fmt: skip
+        monkeypatch.setattr(installation, "examine_cache", lambda compiled: SimpleNamespace(**state))
+        return sentences([installation._compiled_code()])[0]
+
+    assert section() == ""
+    assert "cannot be written to" in section(is_writable=False)
+    assert "other users can write" in section(others_can_write=True)
+    assert "2 files of compiled code" in section(damaged=2)
+    monkeypatch.setattr(installation, "examine_cache", lambda compiled: None)
+    assert "every start compiles" in sentences([installation._compiled_code()])[0]
+
+
+def test_tables_are_plain_and_narrow():
+    section = Section("title", [("name", "word " * 40), ("x", "")], ["wrong " * 30], ["advice"])
+    shown = show([section, Section("empty")])
+    assert shown.startswith("wrong: wrong ") and "\nadvice: advice\n\ntitle\n  name  word" in shown
+    assert max(map(len, shown.splitlines())) <= 100 and shown.endswith("\n  x\n\nempty")
+    assert is_wrong([section]) and not is_wrong([Section("empty")]) and show([]) == "nothing is wrong"
+    assert [show_bytes(n) for n in (0, 999, 1500, 999_999, 10**9, 5 * 10**12)] == [
+        "0 bytes", "999 bytes", "1.5 kB", "1000 kB", "1.0 GB", "5.0 TB",
+    ]  # fmt: skip

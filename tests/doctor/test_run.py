@@ -1,0 +1,173 @@
+"""The doctor looks at run folders: sound, damaged, hostile, in use. It changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import alphazero as az
+from alphazero.commands import doctor
+from alphazero.commands.shared import run_command
+from alphazero.storage.files import write_sealed_json
+from alphazero.storage.folder_lock import holder_of
+from alphazero.storage.run_folder import RunFolder, read_config
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of three generations; look, do not touch."""
+    folder = tmp_path_factory.mktemp("runs") / "tictactoe-1"
+    az.train(
+        "tictactoe", folder=folder, generations=3, net={"blocks": 1, "channels": 8}, threads=1,
+        search={"num_simulations": 4}, self_play={"games_per_generation": 8, "num_slots": 4},
+        gate={"enabled": False}, evaluation={"opponents": ()}, progress=False,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def folder(trained: Path, tmp_path: Path) -> Path:
+    """A copy of that run, to damage."""
+    return Path(shutil.copytree(trained, tmp_path / "run", symlinks=True))
+
+
+def examine(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code and all that is printed, with single spaces."""
+    try:
+        code = run_command(doctor.main, [str(folder)])
+    except SystemExit as leaving:
+        code = leaving.code
+    shown, errors = capsys.readouterr()
+    assert all(len(line) <= 100 and line.isprintable() for line in shown.splitlines())
+    return code, " ".join((shown + errors).split())
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Every file with its size, the time of its last change, and its bytes."""
+    return {
+        path.relative_to(folder).as_posix(): (path.stat().st_size, path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_sound_run_is_described(folder: Path, capsys):
+    before = contents(folder)
+    code, shown = examine(folder, capsys)
+    assert code == 0 and shown.startswith("nothing is wrong")
+    for words in (
+        "training now nobody", "can be resumed from generation 3", "best net generation 3", "seal whole",
+        "manifest 2 whole: ", "manifest 3 whole: ", "lines of metrics 1-3", "generations 0-3 whole 4 of 4",
+        "ends after generation 3", "--game tictactoe --run", "nets ",
+    ):  # fmt: skip
+        assert words in shown, words
+    assert contents(folder) == before
+
+
+def test_a_run_in_progress_is_left_alone(folder: Path, capsys):
+    with RunFolder.open(folder) as run:
+        before = contents(folder)
+        assert holder_of(folder).startswith(f"process {os.getpid()} on ")
+        code, shown = examine(folder, capsys)
+        assert code == 0 and f"training now process {os.getpid()} on " in shown and "--resume" not in shown
+        assert contents(folder) == before
+        run.append_metrics({"generation": 4})  # it has kept its lock
+        run.commit(4, {}, {"best": 3})
+    assert holder_of(folder) is None
+
+
+def flip(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
+
+
+def reseed(folder: Path) -> None:
+    path = folder / "config.json"
+    path.write_bytes(path.read_bytes().replace(b'"seed": 0', b'"seed": 1'))
+
+
+def replay_of_others(folder: Path) -> None:
+    (folder / "replay_0003.npz").unlink()
+    (folder / "replay_0003.npz").symlink_to("/etc/passwd")
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
+    "replay cut": (
+        lambda folder: os.truncate(folder / "replay_0003.npz", 100),
+        "generation 3 cannot be resumed: .*replay_0003.npz is damaged.*; the run can go back to generation 2",
+    ),
+    "all replay gone": (
+        lambda folder: [path.unlink() for path in folder.glob("replay_*")],
+        "no generation of the run is whole, so it cannot go on: bring back its files, or begin a new run",
+    ),
+    "manifest flipped": (lambda folder: flip(folder / "manifest_0003.json"), "generation 3 cannot be resumed: "),
+    "old net flipped": (
+        lambda folder: flip(folder / "generation_0001.safetensors"), "the net of generation 1 cannot be used: ",
+    ),
+    "settings changed": (reseed, "config.json is damaged or was changed by hand"),
+    "link": (replay_of_others, "replay_0003.npz in .* is a link or no plain file"),
+    "pipe": (lambda folder: os.mkfifo(folder / "notes"), "notes in .* is a link or no plain file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("ruin", "sentence"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_comes_first_with_advice(folder: Path, ruin, sentence: str, capsys):
+    ruin(folder)
+    names = sorted(path.name for path in folder.iterdir())
+    code, shown = examine(folder, capsys)
+    assert code == 1 and shown.startswith("wrong: ")
+    assert re.search(sentence, shown.partition(f"run {folder}")[0]), shown
+    assert sorted(path.name for path in folder.iterdir()) == names
+
+
+def test_small_things_get_advice_and_no_alarm(folder: Path, capsys):
+    lines = (folder / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_bytes(lines[0] + lines[2])
+    (folder / ".replay_0004.npz.999999999.tmp").write_bytes(b"half")
+    code, shown = examine(folder, capsys)
+    assert code == 0 and shown.startswith("advice: ")
+    assert "metrics.jsonl lacks the generations 2: " in shown and "the next --resume removes what it left" in shown
+    assert (folder / ".replay_0004.npz.999999999.tmp").exists()
+
+
+def test_the_last_lines_of_the_log_are_shown_without_their_tricks(folder: Path, capsys):
+    (folder / "run.log").unlink(missing_ok=True)
+    assert "run.log" not in examine(folder, capsys)[1]
+    lines = [f"line {number}" for number in range(100_000)]
+    (folder / "run.log").write_text("\n".join([*lines, "\x1b[31mred \u202e", "x" * 10_000]), encoding="utf-8")
+    code, shown = examine(folder, capsys)
+    assert code == 0
+    _, _, last = shown.partition("last lines of run.log ")
+    assert last.startswith(r"line 99997 line 99998 line 99999 \x1b[31mred \u202e xxx") and len(last) < 500
+
+
+def test_no_game_is_loaded_from_a_file_that_settings_name(folder: Path, tmp_path: Path, capsys):
+    canary = tmp_path / "canary"
+    game = tmp_path / "game.py"
+    game.write_text(f"open({str(canary)!r}, 'w')\n")
+    write_sealed_json(folder / "config.json", read_config(folder) | {"game": str(game)}, "config_sha256")
+    code, shown = examine(folder, capsys)
+    assert code == 0 and "not checked: the game is not one that comes with alphazero" in shown
+    assert not canary.exists()
+
+
+def test_settings_of_another_version_are_named(folder: Path, capsys):
+    config = read_config(folder)
+    config["settings"]["search"]["c_pukt"] = 1.0
+    write_sealed_json(folder / "config.json", config, "config_sha256")
+    code, shown = examine(folder, capsys)
+    assert code == 1 and "settings that this version does not know: c_pukt" in shown
+    (folder / "config.json").write_text(json.dumps(read_config(folder) | {"settings": 3}))
+    assert examine(folder, capsys)[0] == 1
+
+
+def test_what_is_no_run_is_a_mistake(tmp_path: Path, capsys):
+    for name in ("nothing", "", "x" * 5000):
+        code, shown = examine(tmp_path / name, capsys)
+        assert code == 2 and shown.startswith("error: ") and "name the folder of a run" in shown

@@ -1,0 +1,261 @@
+"""Every file format that the framework reads: a valid file of it, and the reader that production code uses.
+
+`FORMATS` is the list for all tests of this folder. A reader takes the path of the file and reads it as far as a command
+would before it computes anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.commands.watch import list_games
+from alphazero.errors import InputError
+from alphazero.game import registry
+from alphazero.game.record import GameRecord, read_records, write_records
+from alphazero.game.spec import LoadedGame
+from alphazero.matches.openings import plies_of
+from alphazero.players.contestants import load_net
+from alphazero.settings import config_from_dict
+from alphazero.storage.arrays import read_npz, write_npz
+from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
+from alphazero.storage.files import to_json, write_json, write_sealed_json
+from alphazero.storage.run_folder import CONFIG, CONFIG_SEAL, latest_manifest, read_settings
+from alphazero.storage.schema import check
+from alphazero.tournaments.file import read_tournament
+from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
+from alphazero.training.config import RunConfig
+from alphazero.training.replay_buffer import read_samples
+from alphazero.training.report import _matches
+from alphazero.training.run_state import read_state
+from alphazero.training.selfplay import SelfPlay
+from games.connect4.labelled import _parse_json_line
+from games.connect4.notation import read_lines
+from games.othello.labelled import Problem, _find_problems, _parse_board
+
+SIZES = {"blocks": 1, "channels": 4, "head_channels": 2, "value_hidden": 4}
+SLOTS, SAMPLES = 3, 20
+
+
+@functools.cache
+def tictactoe() -> LoadedGame:
+    return registry.load("tictactoe")
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format: `write(folder)` makes a valid file there and returns its path, `read(path)` reads it."""
+
+    write: Callable[[Path], Path]
+    read: Callable[[Path], Any]
+    seal: str = ""
+    """The key of the checksum in a sealed JSON file; "" for other files."""
+
+
+def net_card() -> dict[str, Any]:
+    return {"game": "tictactoe", "net": SIZES, "search": {"num_simulations": 8}, "generation": 3}
+
+
+@functools.cache
+def net_tensors() -> dict[str, np.ndarray]:
+    net = tictactoe().make_net(tictactoe().game, SIZES)
+    return {name: tensor.numpy() for name, tensor in net.module.state_dict().items()}
+
+
+def write_net(folder: Path) -> Path:
+    save_checkpoint(folder / "net.safetensors", net_tensors(), net_card())
+    return folder / "net.json"
+
+
+def read_net(path: Path) -> object:
+    return load_net(str(path.with_suffix(".safetensors")), tictactoe())
+
+
+def reseal(path: Path) -> None:
+    """Writes the weights' size and checksum onto their card, as an attacker would."""
+    content = path.read_bytes()
+    weights = {"file": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    write_sealed_json(path.with_suffix(".json"), {**net_card(), "format": 1, "weights": weights}, "card_sha256")
+
+
+def read_resealed(path: Path) -> object:
+    """The weights of a card that vouches for them."""
+    if path.is_file() and not path.is_symlink() and path.stat().st_size < 1 << 27:
+        reseal(path)
+    return load_checkpoint(path)
+
+
+def write_config(folder: Path) -> Path:
+    settings = {"game": "tictactoe", "seed": 1, "threads": 2, "settings": asdict(RunConfig())}
+    write_sealed_json(folder / CONFIG, settings, CONFIG_SEAL)
+    return folder / CONFIG
+
+
+def read_config_file(path: Path) -> object:
+    settings = read_settings(path.parent)["settings"]
+    return config_from_dict(RunConfig, settings, str(path), RunConfig())
+
+
+def saved_state() -> dict[str, Any]:
+    return {
+        "best": 0, "seconds": 12.5, "seed": 1, "threads": 2, "devices": ["cpu"], "inference": "torch", "slots": SLOTS,
+        "replay": [1], "samples": [SAMPLES],
+    }  # fmt: skip
+
+
+def write_manifest(folder: Path) -> Path:
+    write_config(folder)
+    names = ["learner_0001.safetensors", "learner_0001.json", "games_0001.npz", "replay_0001.npz"]
+    for name in ("generation_0000.safetensors", "generation_0000.json"):
+        (folder / name).write_bytes(b"net")
+    files = {name: {"bytes": 3, "sha256": hashlib.sha256(b"net").hexdigest()} for name in names}
+    files |= {f"generation_0000.{end}": files[names[0]] for end in ("safetensors", "json")}
+    manifest = {"format": 1, "generation": 1, "files": files, "state": saved_state()}
+    write_sealed_json(folder / "manifest_0001.json", manifest, "manifest_sha256")
+    return folder / "manifest_0001.json"
+
+
+def read_manifest(path: Path) -> object:
+    manifest = latest_manifest(path.parent)
+    return manifest and read_state(manifest, path.parent)
+
+
+def sample_arrays() -> dict[str, np.ndarray]:
+    policies = np.full((SAMPLES, 9), 1 / 9, np.float32)
+    numbers = np.zeros(SAMPLES, np.float32)
+    return {"states": np.zeros((SAMPLES, 2), np.uint64), "policies": policies, "outcomes": numbers, "values": numbers}
+
+
+def game_arrays() -> dict[str, np.ndarray]:
+    """No games in progress have moved yet."""
+    sizes = {"slots": SLOTS}
+    return {
+        f"{name}_0": np.zeros(tuple(sizes.get(size, size) for size in array.shape), array.dtype)
+        for name, array in SelfPlay.saved(tictactoe().game).items()
+    }
+
+
+def write_arrays(name: str, arrays: Callable[[], dict[str, np.ndarray]]) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        write_npz(folder / name, arrays())
+        return folder / name
+
+    return write
+
+
+def read_games_in_progress(path: Path) -> object:
+    expected = {f"{name}_#": array for name, array in SelfPlay.saved(tictactoe().game).items()}
+    return read_npz(path, expected, {"slots": 16 * SLOTS})
+
+
+def some_records() -> list[GameRecord]:
+    words = ("a1", "b2", "c3"), ("a2", "b1")
+    return [GameRecord("tictactoe", i, ("random", "greedy"), *words, "1-0", (0.1, 0.2), 1) for i in range(3)]
+
+
+def write_games(folder: Path) -> Path:
+    write_records(folder / "games.jsonl", some_records())
+    return folder / "games.jsonl"
+
+
+def replay_games(path: Path) -> object:
+    records = read_records(path)
+    with contextlib.redirect_stdout(io.StringIO()):
+        list_games(records)
+    return [record.positions(tictactoe().game) for record in records]
+
+
+def write_toml(folder: Path) -> Path:
+    (folder / "spring.toml").write_text('contestants = ["random", "greedy", "mcts:4"]\ngame = "tictactoe"\nseed = 3\n')
+    return folder / "spring.toml"
+
+
+def tournament() -> Tournament:
+    names = ("random", "greedy", "minimax:2")
+    pairings = tuple(Pairing(a, b) for i, a in enumerate(names) for b in names[i + 1 :])
+    return Tournament("tictactoe", "round-robin", {name: name for name in names}, pairings, 4, 8, 1, openings="none")
+
+
+def write_tournament(folder: Path) -> Path:
+    ours = tournament()
+    settings = {"format": 1, "opening_plies": plies_of("none"), "contestants": dict.fromkeys(ours.contestants)}
+    settings |= {name: getattr(ours, name) for name in ("game", "kind", "seed", "simulations", "openings", "games")}
+    settings["pairings"] = [[pairing.first, pairing.second, ours.games] for pairing in ours.pairings]
+    write_json(folder / "tournament.json", settings)
+    return folder / "tournament.json"
+
+
+def open_tournament(path: Path) -> object:
+    with TournamentFolder(path.parent, tournament(), tictactoe()) as folder:
+        return folder.missing()
+
+
+def write_tournament_games(folder: Path) -> Path:
+    write_tournament(folder)
+    write_records(folder / "all_games.jsonl", some_records()[:1])
+    return folder / "all_games.jsonl"
+
+
+def evaluation() -> dict[str, Any]:
+    match = {"opponent": "random", "score": 0.5, "score_interval": [0.4, 0.6], "simulations": 8}
+    return {"generation": 1, "matches": [match | {"wins": 1, "draws": 2, "losses": 3}], "benchmark": {}}
+
+
+def write_evaluation(folder: Path) -> Path:
+    write_json(folder / "evaluation.json", evaluation())
+    return folder / "evaluation.json"
+
+
+def write_labelled(folder: Path) -> Path:
+    line = {"moves": "4453", "scores": [-5, -5, -2, -3, -4, -2, -2]}
+    (folder / "positions.txt").write_bytes(to_json(line, None))
+    return folder / "positions.txt"
+
+
+def read_labelled(path: Path) -> object:
+    return [_parse_json_line(line, place) for place, line in read_lines(path)]
+
+
+def write_endgames(folder: Path) -> Path:
+    board = "-" * 27 + "OX" + "-" * 6 + "XO" + "-" * 27
+    (folder / "endgames.json").write_text(json.dumps({"start": {"board": board, "to_move": "X", "score": 0}}))
+    return folder / "endgames.json"
+
+
+def read_endgames(path: Path) -> object:
+    game: Any = registry.load("othello").game
+    problems = {name: check(Problem, value, name, InputError) for name, value in _find_problems(path).items()}
+    return [_parse_board(name, problem, game) for name, problem in problems.items()]
+
+
+def write_weights(folder: Path) -> Path:
+    return write_net(folder).with_suffix(".safetensors")
+
+
+FORMATS = {
+    "card": Format(write_net, read_net, "card_sha256"),
+    "weights": Format(write_weights, read_resealed),
+    "config": Format(write_config, read_config_file, CONFIG_SEAL),
+    "manifest": Format(write_manifest, read_manifest, "manifest_sha256"),
+    "replay": Format(
+        write_arrays("replay.npz", sample_arrays), lambda path: read_samples(path, tictactoe().game, SAMPLES)
+    ),
+    "games in progress": Format(write_arrays("games.npz", game_arrays), read_games_in_progress),
+    "records": Format(write_games, replay_games),
+    "toml": Format(write_toml, read_tournament),
+    "tournament": Format(write_tournament, open_tournament),
+    "tournament games": Format(write_tournament_games, open_tournament),
+    "evaluation": Format(write_evaluation, _matches),
+    "labelled": Format(write_labelled, read_labelled),
+    "endgames": Format(write_endgames, read_endgames),
+}
+"""All formats that are refused as a whole; damaged lines of metrics are left out instead."""

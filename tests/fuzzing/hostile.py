@@ -1,0 +1,536 @@
+"""Hostile files, generated: some 850 of them, each with the format that it pretends to be.
+
+`cases()` gives all. `python -m tests.fuzzing.hostile FOLDER` makes and reads those whose names it gets as a list of
+JSON, and prints a line of JSON for each: how it was refused, seconds of processor time, bytes of memory beyond those
+before.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import logging
+import os
+import pickle
+import socket
+import struct
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import InputError
+from alphazero.storage.arrays import write_npz
+from alphazero.storage.files import to_json, write_sealed_json
+from tests.fuzzing import formats
+from tests.fuzzing.formats import FORMATS, reseal
+
+CANARY = "CANARY"
+"""The file that a gadget would make."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A hostile file: `spoil(path)` takes the place of a valid file of the format."""
+
+    format: str
+    attack: str
+    spoil: Callable[[Path], None]
+
+    @property
+    def name(self) -> str:
+        return f"{self.format}: {self.attack}"
+
+
+class Gadget:
+    """Makes the canary when it is unpickled."""
+
+    def __init__(self, folder: Path):
+        self._path = str(folder / CANARY)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (self._path,)
+
+
+def replaced(content: bytes) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        path.unlink()
+        # a list of games whose last line has no end is cut off there, as after a kill
+        path.write_bytes(content + b"\n" * (path.name == "all_games.jsonl"))
+
+    return spoil
+
+
+def _link(target: Callable[[Path], str]) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        path.unlink()
+        path.symlink_to(target(path))
+
+    return spoil
+
+
+def _outside(path: Path) -> str:
+    secret = path.parent.parent / "secret"
+    secret.write_text('{"password": 1}')
+    return str(secret)
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    path.unlink()
+    here = os.getcwd()
+    os.chdir(path.parent)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path.name)
+    os.chdir(here)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _sparse(size: int) -> Callable[[Path], None]:
+    return lambda path: os.truncate(path, size)
+
+
+def _bomb() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.npy", bytes(300_000_000))
+    return buffer.getvalue()
+
+
+def _half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+FILES: dict[str, Callable[[Path], None]] = {
+    "missing": Path.unlink,
+    "empty": _sparse(0),
+    "cut in half": _half,
+    "a folder": _folder,
+    "a pipe": _pipe,
+    "a socket": _socket,
+    "a link to /dev/zero": _link(lambda path: "/dev/zero"),
+    "a link to /dev/tty": _link(lambda path: "/dev/tty"),
+    "a link out of the folder": _link(_outside),
+    "a link to itself": _link(lambda path: path.name),
+    "a terabyte of nothing": _sparse(1 << 40),
+    "60 MB in one line": lambda path: replaced(b"x" * 60_000_000)(path),
+    "60 MB of brackets": lambda path: replaced(b"[" * 60_000_000)(path),
+    "700 kB of brackets": replaced(b"[" * 700_000),
+    "700 kB of names": replaced(b'{"a":' * 140_000),
+    "a number of 5,000 digits": replaced(b"9" * 5_000),
+    "a pickle": lambda path: replaced(pickle.dumps(Gadget(path.parent.parent)))(path),
+    "a zip bomb": lambda path: replaced(_bomb())(path),
+    "a gzip bomb": lambda path: replaced(gzip.compress(bytes(300_000_000), 1))(path),
+    "noise": replaced(np.random.default_rng(0).bytes(10_000)),
+    "UTF-16": replaced('{"a": 1}'.encode("utf-16")),
+    "code": replaced(b"import os; os.mkdir('CANARY')\n"),
+    "nan": replaced(b"NaN"),
+    "null": replaced(b"null"),
+    "a list": replaced(b"[]\n"),
+    "half a character": replaced(b'{"\\ud800": "\\udc00"}'),
+    "a string for an object": replaced(b'"games"'),
+}
+FINE = {
+    "records": {"empty"},
+    "tournament games": {"empty", "missing", "cut in half"},
+    "tournament": {"missing", "a link to itself"},
+    "manifest": {"missing"},
+    "card": set(),
+}
+"""What is no attack: a file of no games, a tournament that begins, a run before its first generation."""
+
+
+def sealed(name: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """Changes the content of a sealed file and seals it again."""
+
+    def spoil(path: Path) -> None:
+        value = json.loads(path.read_text())
+        write_sealed_json(path, change(value) or value, FORMATS[name].seal)
+
+    return spoil
+
+
+def plain(change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    """Changes the first line of a file of JSON."""
+
+    def spoil(path: Path) -> None:
+        first, *rest = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        value = json.loads(first)
+        path.write_text("\n".join([json.dumps(change(value) or value), *rest]) + "\n")
+
+    return spoil
+
+
+VALUES: dict[str, Any] = {
+    "null": None,
+    "a text": "x",
+    "a list": [1],
+    "an object": {"a": 1},
+    "true": True,
+    "minus one": -1,
+    "a huge number": 10**30,
+    "half": 0.5,
+    "a long text": "x" * 5000,
+    "a deep list": json.loads("[" * 90 + "]" * 90),
+}
+PLACES: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "card": (
+        ("weights",),
+        ("weights", "bytes"),
+        ("weights", "sha256"),
+        ("game",),
+        ("net",),
+        ("net", "channels"),
+        ("search",),
+    ),
+    "config": (("game",), ("seed",), ("threads",), ("settings",), ("settings", "generations"), ("settings", "search")),
+    "manifest": (("generation",), ("files",), ("state",), ("state", "best"), ("state", "replay"), ("state", "samples")),
+    "records": (("number",), ("contestants",), ("moves",), ("result",), ("seconds",)),
+    "tournament": (("games",), ("contestants",), ("pairings",), ("opening_plies",), ("pairings", 0, 2)),
+    "evaluation": (("generation",), ("matches",), ("matches", 0, "score"), ("matches", 0, "score_interval")),
+}
+FITS = {
+    ("net", "channels"): ("true",),
+    ("seed",): (),
+    ("search",): ("an object",),
+    ("settings",): ("an object",),
+    ("net",): ("an object",),
+    ("opening_plies",): (),
+    ("state", "samples"): ("null", "a list"),
+    ("state", "replay"): ("a list",),
+    ("state",): (),
+    ("matches", 0, "score"): ("minus one", "half"),
+    ("game",): ("a text",),
+}
+
+
+def put(value: Any, place: tuple[Any, ...], found: Any) -> None:
+    for step in place[:-1]:
+        value = value[step]
+    value[place[-1]] = found
+
+
+def _wrong_values() -> Iterator[Case]:
+    for name, places in PLACES.items():
+        for place in places:
+            for kind, value in VALUES.items():
+                if kind not in FITS.get(place, ()) or (name, place) == ("card", ("net", "channels")):
+
+                    def change(whole: Any, place: tuple[Any, ...] = place, value: Any = value) -> None:
+                        put(whole, place, value)
+
+                    spoil = sealed(name, change) if FORMATS[name].seal else plain(change)
+                    yield Case(name, f"{'.'.join(map(str, place))} is {kind}", spoil)
+
+
+def _tensors(change: Callable[[dict[str, np.ndarray]], Any]) -> Callable[[Path], None]:
+    """Weights whose tensors are changed, with a card that vouches for them; they are written without any check."""
+    import safetensors.numpy
+
+    def spoil(path: Path) -> None:
+        tensors = {name: tensor.copy() for name, tensor in formats.net_tensors().items()}
+        change(tensors)
+        weights = path.with_suffix(".safetensors")
+        weights.write_bytes(safetensors.numpy.save(tensors))
+        reseal(weights)
+
+    return spoil
+
+
+def _header(header: bytes, length: int | None = None) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        path.write_bytes(struct.pack("<Q", len(header) if length is None else length) + header + bytes(64))
+
+    return spoil
+
+
+def _set(name: str, value: Any) -> Callable[[dict[str, np.ndarray]], None]:
+    def change(tensors: dict[str, np.ndarray]) -> None:
+        tensors[name] = value(tensors[name]) if callable(value) else value
+
+    return change
+
+
+FIRST = "stem.0.weight"
+
+
+def _filled(number: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda array: np.full_like(array, number)
+
+
+def _nets() -> Iterator[Case]:
+    changes: dict[str, Callable[[dict[str, np.ndarray]], Any]] = {
+        "weights of nan": _set(FIRST, _filled(np.nan)),
+        "weights of inf": _set(FIRST, _filled(np.inf)),
+        "a tensor too many": lambda t: t.update(evil=np.zeros(3, np.float32)),
+        "a tensor missing": lambda t: t.pop(FIRST),
+        "no tensor": lambda t: t.clear(),
+        "a tensor of another shape": _set(FIRST, lambda x: x[:1]),
+        "a tensor turned": _set(FIRST, lambda x: x.T),
+        **{
+            f"weights of {kind}": _set(FIRST, lambda x, kind=kind: x.astype(kind))
+            for kind in ("float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
+        },
+        "30,000 tensors": lambda t: t.update({f"x{i}": np.zeros(1, np.float32) for i in range(30_000)}),
+    }
+    for attack, change in changes.items():
+        yield Case("card", attack, _tensors(change))
+    one = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+    headers: dict[str, Callable[[Path], None]] = {
+        "a header of 2^62 bytes": _header(one, 1 << 62),
+        "a header of 2^64 - 1 bytes": _header(one, (1 << 64) - 1),
+        "a header longer than the file": _header(one, 4096),
+        "an empty header": _header(b""),
+        "a deep header": _header(b'{"a":' * 20_000),
+        "a header of text": _header(b"hello"),
+        "offsets beyond the end": _header(one.replace(b"0,8", b"0,800")),
+        "offsets that go back": _header(one.replace(b"0,8", b"8,0")),
+        "offsets below zero": _header(one.replace(b"0,8", b"-8,0")),
+        "a shape of 2^60": _header(one.replace(b"[2]", b"[1152921504606846976]")),
+        "a shape that overflows": _header(one.replace(b"[2]", b"[4294967296,4294967296]")),
+        "a shape of 100,000 ones": _header(one.replace(b"[2]", b"[" + b"1," * 99_999 + b"2]")),
+        "no such type": _header(one.replace(b"F32", b"F33")),
+        "type of 4 bits": _header(one.replace(b"F32", b"F4")),
+        "bytes that belong to nobody": _header(one.replace(b"0,8", b"8,16")),
+        "two tensors in one place": _header(one[:-1] + b"," + one[1:].replace(b'"a"', b'"b"')),
+    }
+    for attack, spoil in headers.items():
+        yield Case("weights", attack, spoil)
+    sizes: dict[str, dict[str, Any]] = {
+        "4,096 channels and blocks": {"channels": 4096, "blocks": 4096},
+        "4,096 blocks": {"blocks": 4096},
+        "4,096 channels": {"channels": 4096},
+        "a wide head": {"head_channels": 4096, "value_hidden": 4096},
+        "a wide value": {"value_hidden": 4096},
+        "many lines": {"lines": 4096, "line_length": 3},
+        "2^62 channels": {"channels": 1 << 62},
+        "no channel": {"channels": 0},
+        "an unknown size": {"depth": 3},
+        "half a block": {"blocks": 0.5},
+    }
+    for attack, more in sizes.items():
+        yield Case("card", attack, sealed("card", lambda card, more=more: card["net"].update(more)))
+    for file in ("../net.safetensors", "/etc/passwd", "", "a\0b", "x" * 300, "a/b"):
+        yield Case(
+            "card", f"weights in {file[:20]!r}", sealed("card", lambda c, file=file: put(c, ("weights", "file"), file))
+        )
+    games = (
+        "openspiel:hex(board_size=50000)",
+        "evil.py",
+        "os",
+        "../../evil.py:Game",
+        "connect4",
+        "\x1b[31m",
+        "x" * 4000,
+    )
+    for game in games:
+        yield Case(
+            "card", f"the game {game[:40]!r}", sealed("card", lambda card, game=game: put(card, ("game",), game))
+        )
+
+
+def _manifests() -> Iterator[Case]:
+    entry = {"bytes": 1, "sha256": "0" * 64}
+    for name in ("../x", "/etc/passwd", "a\0b", "generation_0009.safetensors", "\x1b[2J", "..", "x" * 300):
+        full = f"generation_{name}" if name != "generation_0009.safetensors" else name
+        yield Case(
+            "manifest", f"the file {full[:40]!r}", sealed("manifest", lambda m, n=full: put(m, ("files", n), entry))
+        )
+    for name in ("learner_0001.safetensors", "games_0001.npz", "replay_0001.npz", "generation_0000.json"):
+        yield Case("manifest", f"no {name}", sealed("manifest", lambda m, name=name: m["files"].pop(name) and None))
+    yield Case("manifest", "an entry too many", sealed("manifest", lambda m: m.update(evil=1)))
+    yield Case(
+        "manifest", "counts of other generations", sealed("manifest", lambda m: put(m, ("state", "samples"), [1, 2]))
+    )
+    yield Case("manifest", "a billion generations", sealed("manifest", lambda m: put(m, ("state", "replay"), [10**9])))
+
+
+def _archives() -> Iterator[Case]:
+    for name, arrays in (("replay", formats.sample_arrays), ("games in progress", formats.game_arrays)):
+        for key in arrays():
+            wrong: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+                "of complex size": lambda x: np.zeros((*x.shape, 2), x.dtype),
+                "of text": lambda x: x.astype(np.float16),
+                "empty": lambda x: np.zeros((0, *x.shape[1:], 7)[: max(1, x.ndim + 1)], x.dtype),
+            }
+            if arrays()[key].dtype.kind == "f":
+                wrong |= {"of nan": lambda x: x * np.nan, "of 1e30": lambda x: x + np.float32(1e30)}
+            for attack, change in wrong.items():
+
+                def spoil(path: Path, arrays: Any = arrays, key: str = key, change: Any = change) -> None:
+                    write_npz(path, {n: change(x) if n == key else x for n, x in arrays().items()})
+
+                yield Case(name, f"{key} {attack}", spoil)
+            yield Case(name, f"without {key}", lambda path, arrays=arrays, key=key: _without(path, arrays(), key))
+
+    def many(path: Path) -> None:  # 2 MB that unpack to 2 GB
+        rows, header = 40_000_000, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 9), }"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            text = (header % rows).encode().ljust(117) + b"\n"
+            with archive.open("policies.npy", "w", force_zip64=True) as file:
+                file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+                for _ in range(144):
+                    file.write(bytes(10_000_000))
+            for name, array in formats.sample_arrays().items():
+                if name != "policies":
+                    buffer = io.BytesIO()
+                    np.save(buffer, array)
+                    archive.writestr(f"{name}.npy", buffer.getvalue())
+
+    yield Case("replay", "1.4 GB in 1.4 MB", many)
+
+
+def _without(path: Path, arrays: dict[str, np.ndarray], name: str) -> None:
+    del arrays[name]
+    write_npz(path, arrays)
+
+
+def _texts() -> Iterator[Case]:
+    contestants = 'contestants = ["random", "greedy", "mcts:4"]\n'
+    for attack, text in {
+        "300,000 dots": contestants + "a" + ".a" * 300_000 + " = 1",
+        "30,000 dots": contestants + "a" + ".a" * 30_000 + " = 1",
+        "a deep array": contestants + "seed = " + "[" * 1_000 + "]" * 1_000,
+        "a deep table": contestants + "seed = " + "{a=" * 1_000 + "1" + "}" * 1_000,
+        "digits": contestants + "seed = " + "9" * 5_000,
+        "a program": 'contestants = ["random", "greedy", "gtp:touch CANARY"]',
+        "a function": 'contestants = ["random", "greedy", "python:evil.py:f"]',
+        "no contestants": "seed = 1",
+        "a million contestants": "contestants = [" + '"a",' * 16_000 + "]",
+        "a number": "contestants = [1]",
+        "a kind": contestants + 'kind = "cup"',
+        "a date": contestants + "seed = 1979-05-27",
+        "inf": contestants + "seed = inf",
+        "a setting": contestants + "sed = 1",
+        "twice": contestants + contestants,
+        "an escape": contestants + '"\\u001b" = 1',
+    }.items():
+        yield Case("toml", attack, replaced(text.encode()))
+    for attack, change in {
+        "10^12 games": lambda t: put(t, ("pairings", 0, 2), 10**12),
+        "a stranger": lambda t: put(t, ("pairings", 0, 0), "eve"),
+        "10^12 games of all": lambda t: t.update(games=10**12, pairings=[[a, b, 10**12] for a, b, _ in t["pairings"]]),
+        "an old format": lambda t: put(t, ("format",), 0),
+        "something else": lambda t: put(t, ("evil",), 1),
+        "other weights": lambda t: put(t, ("contestants", "random"), "0" * 64),
+    }.items():
+        yield Case("tournament", attack, plain(change))
+    for attack, fields in {
+        "an unknown result": {"result": "2-0"},
+        "an unfinished game": {"result": "*"},
+        "a stranger": {"contestants": ["eve", "random"]},
+        "another game": {"game": "othello"},
+        "another seed": {"seed": 99},
+        "game 10^12": {"number": 10**12},
+        "something else": {"evil": 1},
+    }.items():
+        yield Case("tournament games", attack, plain(lambda record, fields=fields: record.update(fields)))
+    for attack, fields in {
+        "an illegal move": {"moves": ["a1"]},
+        "no move": {"moves": ["z9"]},
+        "a move of 1 MB": {"moves": ["x" * 900_000]},
+        "100,000 moves": {"moves": ["a1"] * 100_000},
+        "an escape as move": {"moves": ["\x1b[2J"]},
+        "a NUL": {"opening": ["\0"]},
+        "endless time": {"seconds": [1e300, 1]},
+        "three players": {"contestants": ["a", "b", "c"]},
+    }.items():
+        yield Case("records", attack, plain(lambda record, fields=fields: record.update(fields)))
+    for attack, fields in {
+        "an impossible move": {"moves": "9"},
+        "a full column": {"moves": "1111111"},
+        "six scores": {"scores": [1] * 6},
+        "a score in words": {"scores": ["x"] * 7},
+        "scores that cannot be": {"scores": [99] * 7},
+        "no moves": {"moves": None},
+        "a move after the end": {"moves": "12121212"},
+    }.items():
+        yield Case("labelled", attack, plain(lambda line, fields=fields: line.update(fields)))
+    for attack, fields in {
+        "a small board": {"board": "XO"},
+        "a long board": {"board": "X" * 10_000},
+        "nobody to move": {"to_move": "Z"},
+        "a score in words": {"score": "x"},
+        "a board as a list": {"board": ["X"]},
+        "a finished game": {"board": "-" * 64},
+    }.items():
+        yield Case("endgames", attack, plain(lambda value, fields=fields: value["start"].update(fields)))
+
+
+def cases() -> list[Case]:
+    """All of them."""
+    files = [
+        Case(name, attack, spoil)
+        for name in FORMATS
+        for attack, spoil in FILES.items()
+        if attack not in FINE.get(name, ())
+    ]
+    return [*files, *_wrong_values(), *_nets(), *_manifests(), *_archives(), *_texts()]
+
+
+# --- reading them, in a process of their own -------------------------------------------------------------------------
+
+
+def memory(which: str) -> int:
+    """Bytes: `VmRSS` now, or `VmHWM` at most since the last `forget_peak`."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(which))
+
+
+def forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def read_one(case: Case, folder: Path) -> dict[str, Any]:
+    folder.mkdir(parents=True)
+    path = FORMATS[case.format].write(folder)
+    case.spoil(path)
+    there = sorted(os.listdir(folder.parent))
+    forget_peak()
+    before, begin = memory("VmRSS"), time.process_time()
+    try:
+        FORMATS[case.format].read(path)
+        said, kind = "", "accepted"
+    except InputError as error:
+        said, kind = str(error), "refused"
+    except BaseException as error:
+        said, kind = f"{type(error).__name__}: {error}", "traceback"
+    seconds, extra = time.process_time() - begin, memory("VmHWM") - before
+    outside = sorted(set(os.listdir(folder.parent)) - set(there))
+    return {
+        "name": case.name,
+        "kind": kind,
+        "said": said[:3000],
+        "seconds": seconds,
+        "bytes": extra,
+        "outside": outside,
+    }
+
+
+def main(folder: Path, names: list[str]) -> None:
+    logging.disable()
+    known = {case.name: case for case in cases()}
+    for name, valid in FORMATS.items():  # compiles and imports what readers need
+        valid_folder = folder / "valid" / name
+        valid_folder.mkdir(parents=True)
+        FORMATS[name].read(valid.write(valid_folder))
+    for number, name in enumerate(names):
+        print(to_json(read_one(known[name], folder / f"{number}" / "inner"), None).decode(), end="", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.stdin.read()))

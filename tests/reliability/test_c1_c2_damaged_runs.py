@@ -1,0 +1,87 @@
+"""C1, C2: every file of a real run, cut short or with a bit flipped, is refused; the generation before is offered."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.errors import CheckpointError, StorageError
+from alphazero.storage.run_folder import RunFolder, read_config
+from tests.reliability.killing import GENERATIONS
+
+numbers = pytest.mark.parametrize("number", [40, pytest.param(400, marks=pytest.mark.slow)])
+
+
+@pytest.fixture
+def folder(undisturbed: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(undisturbed, tmp_path / "run"))
+
+
+def named_by(folder: Path, generation: int) -> set[str]:
+    """The files of a generation's manifest."""
+    return set(json.loads((folder / f"manifest_{generation:04d}.json").read_text())["files"])
+
+
+def damage_everything(folder: Path, damage: Callable[[Path, int], None], choose: Callable[[int], np.ndarray]) -> int:
+    """Damages every file that the run would go on from, one at a time, in all ways that `choose(bytes)` gives."""
+    newest, before = named_by(folder, GENERATIONS), named_by(folder, GENERATIONS - 1)
+    refused = 0
+    with RunFolder.open(folder) as run:
+        for name in sorted({*newest, f"manifest_{GENERATIONS:04d}.json"}):
+            content = (folder / name).read_bytes()
+            for where in choose(len(content)).tolist():
+                damage(folder / name, where)
+                if name in before:  # neither generation can be gone on from
+                    with pytest.raises(CheckpointError, match=name):
+                        run.newest_valid()
+                else:
+                    assert run.newest_valid().generation == GENERATIONS - 1, f"{name} damaged at {where}"
+                (folder / name).write_bytes(content)
+                refused += 1
+        assert run.newest_valid().generation == GENERATIONS
+    return refused
+
+
+def flip(path: Path, bit: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
+@numbers
+def test_no_cut_is_taken_for_whole(folder: Path, number: int):
+    refused = damage_everything(folder, os.truncate, lambda size: np.linspace(0, size - 1, number).astype(int))
+    assert refused >= 10 * number
+
+
+@numbers
+def test_no_flipped_bit_goes_unnoticed(folder: Path, number: int):
+    rng = np.random.default_rng(4)
+    refused = damage_everything(folder, flip, lambda size: rng.integers(8 * size, size=number))
+    assert refused >= 10 * number
+
+
+@numbers
+def test_settings_that_were_cut_or_changed_are_refused(folder: Path, number: int):
+    path = folder / "config.json"
+    content, settings = path.read_bytes(), read_config(folder)
+    for cut in np.linspace(0, len(content) - 2, number).astype(int):  # the last byte is a line break
+        os.truncate(path, cut)
+        with pytest.raises(StorageError):
+            read_config(folder)
+        path.write_bytes(content)
+    seal = content.index(b'"config_sha256"')
+    for bit in np.random.default_rng(5).integers(8 * len(content), size=number).tolist():
+        if seal <= bit // 8 < seal + 15:
+            continue  # then these are settings of an older version, which had no seal
+        flip(path, bit)
+        with pytest.raises(StorageError):
+            read_config(folder)
+        path.write_bytes(content)
+    assert read_config(folder) == settings

@@ -1,0 +1,241 @@
+"""R3: Ctrl-C and SIGTERM end a command at any moment, soon, with one sentence, and lose nothing that was finished."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from alphazero.storage.run_folder import latest_manifest
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 10
+"""A command ends 1.5 s after the signal at the latest; a busy machine takes longer to notice."""
+LIMIT = 300
+"""Seconds until the moment must have come."""
+NET = ["--net.blocks", "1", "--net.channels", "8", "--threads", "1"]
+SHORT = [
+    "--game", "tictactoe", *NET, "--search.num-simulations", "4", "--self-play.games-per-generation", "8",
+    "--self-play.num-slots", "4", "--gate.games", "4", "--gate.simulations", "2", "--evaluation.games", "4",
+    "--evaluation.opponents", "random", "--generations", "100000",
+]  # fmt: skip
+PLAYER = """
+from pathlib import Path
+
+def play(position):
+    Path("asked").touch()
+    return position.legal_actions[0]
+"""
+
+
+@dataclass
+class Moment:
+    """A command, and the sign that the moment has come: it gets the folder and the process."""
+
+    command: list[str]
+    has_come: Callable[[Path, int], bool]
+    then: tuple[float, float] = (0.0, 0.0)
+    """The signal is sent so many seconds later."""
+    resumes: bool = False
+    """A run is left that can go on."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def logged(words: str) -> Callable[[Path, int], bool]:
+    """The log of the run has a line with these words."""
+    return lambda folder, pid: (folder / "run/run.log").exists() and words in (folder / "run/run.log").read_text()
+
+
+def loaded(library: str) -> Callable[[Path, int], bool]:
+    """The process has loaded that library."""
+
+    def has_come(folder: Path, pid: int) -> bool:
+        try:
+            return library in Path(f"/proc/{pid}/maps").read_text()
+        except OSError:
+            return False
+
+    return has_come
+
+
+def exists(pattern: str) -> Callable[[Path, int], bool]:
+    return lambda folder, pid: any(folder.glob(pattern))
+
+
+TRAIN, PIT = [str(ROOT / "main.py"), *SHORT, "--run", "run"], [str(ROOT / "pit.py")]
+MANY = ["--game", "tictactoe", "--games", "1000000"]
+MOMENTS = {
+    "imports": Moment(TRAIN, loaded("_multiarray_umath"), (0, 1)),
+    "imports of pit": Moment([*PIT, "random", "greedy", *MANY], loaded("_multiarray_umath"), (0, 1)),
+    "imports of a module": Moment(["-m", "alphazero.check_game", "nim"], loaded("_multiarray_umath"), (0, 0.3)),
+    "compiling": Moment(TRAIN, logged("begins"), (0, 8), environment={"NUMBA_CACHE_DIR": "cache"}),
+    "self-play": Moment(
+        [*TRAIN, "--self-play.games-per-generation", "10000000"], logged("generation 1: self-play"), (0, 2), True
+    ),
+    "learning": Moment(
+        [*TRAIN, "--learner.sample-reuse", "1000", "--self-play.games-per-generation", "1000"],
+        logged("generation 1: learning"), (0, 2), True,
+    ),
+    "gate": Moment(
+        [*TRAIN, "--gate.games", "1000000", "--gate.simulations", "50"], logged("generation 1: gate"), (0, 2), True
+    ),
+    "between generations": Moment(TRAIN, logged("generation 3: saved"), (0, 1), True),
+    "matches at the end": Moment(
+        [*TRAIN, "--generations", "1", "--evaluation.games", "1000000"], logged("matches at the end"), (0, 2), True
+    ),
+    "match": Moment([*PIT, "python:player.py:play", "greedy", *MANY], exists("asked"), (0, 2)),
+    "tournament": Moment(
+        [*PIT, "random", "greedy", "minimax:9", *MANY, "--folder", "games"], exists("games/all_games.jsonl"), (0, 2)
+    ),
+}  # fmt: skip
+
+
+def start(moment: Moment, folder: Path) -> subprocess.Popen[str]:
+    (folder / "player.py").write_text(PLAYER)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **moment.environment}
+    command = [sys.executable, *moment.command]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    begin = time.monotonic()
+    while not moment.has_come(folder, process.pid):
+        if process.poll() is not None or time.monotonic() - begin > LIMIT:
+            process.kill()
+            pytest.fail(f"the moment has not come: {process.communicate()}")
+        time.sleep(0.01)
+    return process
+
+
+def sentences(said: str) -> list[str]:
+    """The parts of stderr that tell of the end."""
+    return [line for line in said.splitlines() if line.startswith(("interrupted", "terminated", "stopped; "))]
+
+
+def interrupt(moment: Moment, folder: Path, number: signal.Signals, rng: random.Random) -> float:
+    """Sends the signal at that moment; returns the seconds until the process is gone."""
+    process = start(moment, folder)
+    time.sleep(rng.uniform(*moment.then))
+    process.send_signal(number)
+    begin = time.monotonic()
+    _, said = process.communicate(timeout=60)
+    taken = time.monotonic() - begin
+    assert process.returncode == 128 + number, said
+    assert len(sentences(said)) == 1, said
+    assert "Traceback" not in said and "ignored" not in said, said
+    assert taken < SECONDS, said
+    assert not list(folder.glob("run/.*.tmp"))
+    if moment.resumes:
+        manifest = latest_manifest(folder / "run")
+        assert "--run run --resume" in said and manifest is not None
+        done = said.partition("up to generation ")[2].split()
+        assert int(done[0]) == manifest.generation if done else manifest.generation == 0, said
+        assert f"asked to end by {number.name}" in (folder / "run/run.log").read_text()
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("imports", signal.SIGINT),
+        ("compiling", signal.SIGINT),
+        ("matches at the end", signal.SIGTERM),
+        ("tournament", signal.SIGTERM),
+    ],
+)
+def test_a_signal_ends_a_command_with_one_sentence(name, number, tmp_path):
+    interrupt(MOMENTS[name], tmp_path, number, random.Random(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MOMENTS)
+def test_many_signals_end_commands_with_one_sentence(name, tmp_path):
+    rng, taken = random.Random(1), []
+    for i in range(20):
+        (tmp_path / str(i)).mkdir()
+        taken.append(interrupt(MOMENTS[name], tmp_path / str(i), rng.choice((signal.SIGINT, signal.SIGTERM)), rng))
+    print(f"{name}: gone after {sorted(taken)[10]:.2f} s (median), {max(taken):.2f} s at most")
+
+
+def leave_at_once(name: str, folder: Path, rng: random.Random) -> None:
+    process = start(MOMENTS[name], folder)
+    time.sleep(rng.uniform(0, 1))
+    process.send_signal(signal.SIGINT)
+    time.sleep(rng.uniform(0, 0.1))
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and time.monotonic() - begin < SECONDS
+    assert "Traceback" not in said and len(sentences(said)) <= 1, said
+    manifest = latest_manifest(folder / "run")
+    assert manifest is not None
+    assert manifest.generation >= (3 if name == "between generations" else 0)
+
+
+def test_a_second_signal_leaves_the_last_checkpoint_intact(tmp_path):
+    leave_at_once("between generations", tmp_path, random.Random(2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["self-play", "learning", "gate", "between generations", "matches at the end"])
+def test_many_second_signals_leave_the_last_checkpoint_intact(name, tmp_path):
+    rng = random.Random(3)
+    for i in range(4):
+        (tmp_path / str(i)).mkdir()
+        leave_at_once(name, tmp_path / str(i), rng)
+
+
+SWALLOWED = """
+import ctypes, sys, time
+from alphazero.commands.shared import run_command
+from alphazero.progress import Progress
+
+def main(argv):
+    with Progress("work") as progress:
+        print("ready", flush=True)
+        hook = ctypes.CFUNCTYPE(None)(wait)  # an exception in a callback of C is printed and forgotten
+        hook()
+        while True:
+            {work}
+
+def wait():
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        pass
+
+sys.exit(run_command(main, []))
+"""
+
+
+@pytest.mark.parametrize("work", ["progress.show(0.5, 'half')", "pass"], ids=["asks", "never asks"])
+def test_an_exception_that_a_callback_swallows_is_not_the_last_word(work):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SWALLOWED.format(work=work)], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and said.endswith("\ninterrupted\n") and time.monotonic() - begin < SECONDS
+
+
+@pytest.mark.slow  # a rule has 20 seconds
+def test_the_end_of_a_game_check_is_no_ctrl_c(tmp_path):
+    """The check interrupts a rule that does not come back: nobody has asked the command to end."""
+    (tmp_path / "endless.py").write_text(
+        "from alphazero.game import Game, Rules\nimport numpy as np\n"
+        "def init(state):\n    while True:\n        pass\n"
+        "def nothing(*arguments):\n    return 0\n"
+        "class Endless(Game):\n    name = 'endless'\n    num_actions, state_words, max_plies = 2, 1, 2\n"
+        "    observation_shape = (1, 1, 1)\n    rules = Rules(init, nothing, nothing, nothing, nothing, nothing)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "alphazero", "check", "endless.py"], cwd=tmp_path, text=True, capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 2 and "has not come back" in done.stderr and not sentences(done.stderr)

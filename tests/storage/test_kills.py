@@ -1,0 +1,96 @@
+"""A run killed at any point goes on exactly."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from alphazero.storage.arrays import Array, read_npz
+from alphazero.storage.run_folder import RunFolder
+from tests.storage.small_run import checksums, play, resume, start
+
+FAULTS = [
+    "write.within:2",  # config.json
+    "write.before:3",  # before anything of the first generation
+    "write.after:3",
+    "rename.before:5",
+    "rename.after:6",  # all files of the first generation but no metrics
+    "manifest.before:1",
+    "write.within:8",  # the first manifest
+    "manifest.after:1",
+    "prune.before:1",
+    "rename.after:14",  # the second manifest, whose folder is not yet synced
+    "rename.before:20",  # the third manifest
+    "prune.before:4",  # the oldest manifest is gone, its files are not
+    "manifest.after:3",
+]
+
+
+def kill_and_resume(tmp_path, undisturbed, fault):
+    folder = tmp_path / "run"
+    assert play(folder, fault=fault)[0] == -signal.SIGKILL
+    resume(folder)
+    assert checksums(folder) == checksums(undisturbed[0])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_killed_run_ends_like_one_that_was_not(tmp_path, undisturbed, fault):
+    kill_and_resume(tmp_path, undisturbed, fault)
+
+
+@pytest.mark.slow
+def test_killed_at_every_point_a_run_ends_like_one_that_was_not(tmp_path, undisturbed):
+    faults = [f"{name}:{i + 1}" for name, times in undisturbed[1].items() for i in range(times)]
+    assert len(faults) > 100 and set(FAULTS) <= set(faults)
+    for fault in faults:
+        kill_and_resume(tmp_path / fault, undisturbed, fault)
+
+
+def test_three_kills_in_a_row_and_one_while_resuming(tmp_path, undisturbed):
+    folder = tmp_path / "run"
+    for fault in ("write.within:6", "manifest.before:2", "prune.before:1", "write.within:3"):
+        assert play(folder, fault=fault)[0] == -signal.SIGKILL
+    resume(folder)
+    assert checksums(folder) == checksums(undisturbed[0])
+
+
+def kill_at_random(tmp_path, seed, undisturbed):
+    folder, rng = tmp_path / "run", np.random.default_rng(seed)
+    child = start(folder, 1000)  # it has far to go, so the kill cannot come too late
+    for _ in range(rng.integers(1, 4)):
+        child.stdout.readline()
+    time.sleep(rng.uniform(0, 0.02))
+    child.kill()
+    child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGKILL
+    with RunFolder.open(folder) as run:
+        manifest = run.newest_valid()
+    done = max(3, 1 + (manifest.generation if manifest else 0))
+    resume(folder, done)
+    if done > 3:
+        undisturbed = tmp_path / "undisturbed"
+        resume(undisturbed, done)
+    assert checksums(folder) == checksums(undisturbed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_a_random_time_a_run_ends_like_one_that_was_not(tmp_path, undisturbed, seed):
+    kill_at_random(tmp_path, seed, undisturbed[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 100))
+def test_killed_at_many_random_times_a_run_ends_like_one_that_was_not(tmp_path, undisturbed, seed):
+    kill_at_random(tmp_path, seed, undisturbed[0])
+
+
+def test_the_children_play_what_this_file_says(undisturbed):
+    """The replay of generation 3 holds the ten newest of the twelve games, so a resume does depend on it."""
+    expected = {"games": Array(float, ("n", 5))}
+    games = read_npz(undisturbed[0] / "replay_0003.npz", expected)["games"]
+    before = read_npz(undisturbed[0] / "replay_0002.npz", expected)["games"]
+    assert games.shape == (10, 5) and before.shape == (8, 5)
+    np.testing.assert_array_equal(games[:6], before[2:])
