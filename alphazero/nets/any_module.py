@@ -11,10 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from alphazero.errors import NetError, is_out_of_memory
 
+LARGEST_VALUE = 1e6
+"""Values beyond [-1, 1] are cut; one that is so large does not come from an untrained network that can learn."""
 CONVOLUTIONS = nn.Conv2d, nn.ConvTranspose2d
 
 
@@ -58,6 +61,11 @@ def check_module(module: Any, observations: Tensor, num_actions: int) -> None:
         raise NetError(f"{name} must give policy logits and values as floating-point numbers; it gives {kinds}")
     if not all(torch.isfinite(x).all() for x in outputs):
         raise NetError(f"{name} answers the start position with numbers that are not finite: check its initial weights")
+    largest = float(outputs[1].abs().max())
+    if largest > LARGEST_VALUE:
+        raise NetError(
+            f"{name} gives the start position a value of {largest:g}: let it end in a tanh, as values lie in [-1, 1]"
+        )
 
 
 def _shape(tensor: Tensor) -> str:
@@ -97,7 +105,10 @@ def lay_out(module: nn.Module, layout: torch.memory_format) -> nn.Module:
 
 
 def fold(module: nn.Module) -> nn.Module:
-    """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place."""
+    """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place.
+
+    A layer whose filters are computed from its weights computes them now, in its method `fold_filters`, if it has one.
+    """
     for child in module.modules():
         if isinstance(child, nn.Sequential):
             for i in range(len(child) - 1):
@@ -105,11 +116,43 @@ def fold(module: nn.Module) -> nn.Module:
                 norm = following if isinstance(following, nn.BatchNorm2d) else None
                 if isinstance(layer, nn.Conv2d) and norm is not None and norm.running_mean is not None:
                     child[i], child[i + 1] = fuse_conv_bn_eval(layer, norm), nn.Identity()
+    for child in list(module.modules()):
+        own = getattr(child, "fold_filters", None)
+        if callable(own):
+            own()
     return module
+
+
+class _FlopCounter(TorchDispatchMode):
+    """Adds up operations by torch's own formulas.
+
+    torch's FlopCounterMode does the same, but imports torch's compiler: a third of the time until a first move.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled inside; with True, torch imports its compiler to keep away from it
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if func._overloadpacket not in flop_registry:
+            with self:
+                parts = func.decompose(*args, **named)
+            if parts is not NotImplemented:
+                return parts
+        answer = func(*args, **named)
+        if func._overloadpacket in flop_registry:
+            self.total += flop_registry[func._overloadpacket](*args, **named, out_val=answer)
+        return answer
 
 
 def count_flops(module: nn.Module, observations: Tensor) -> int:
     """Floating-point operations (a multiply-add is two) of the convolutions and matrix products for one position."""
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        copy.deepcopy(module).eval()(observations[:1])
-    return int(counter.get_total_flops())
+    copied = copy.deepcopy(module).eval()
+    with torch.no_grad(), _FlopCounter() as counter:
+        copied(observations[:1])
+    return int(counter.total)

@@ -6,10 +6,12 @@ torch is imported when a function needs it, so that commands can check their opt
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.errors import InvalidSetting, UnknownName, quote, shorten
+from alphazero.invocation import option
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +29,7 @@ def wanted_inference() -> str:
     """One of INFERENCES, as the environment asks for; raises InvalidSetting."""
     name = os.environ.get(INFERENCE_VARIABLE, "auto")
     if name not in INFERENCES:
-        raise InvalidSetting(f"{INFERENCE_VARIABLE} must be one of {', '.join(INFERENCES)}, not {name!r:.100}")
+        raise InvalidSetting(f"{INFERENCE_VARIABLE} must be one of {', '.join(INFERENCES)}, not {quote(name, 100)}")
     return name
 
 
@@ -38,12 +40,17 @@ def want_inference(name: str) -> None:
     os.environ[INFERENCE_VARIABLE] = name
 
 
+def check_device(name: str, known: Sequence[str] = DEVICES) -> None:
+    """Raises UnknownName unless the device is one of those."""
+    if name not in known:
+        raise UnknownName("device", name, known, meant=re.sub("^gpu", "cuda", name.lower()))
+
+
 def choose_device(name: str) -> str:
     """`cpu` or `cuda`, as one of DEVICES means here; raises InputError."""
     import torch
 
-    if name not in DEVICES:
-        raise UnknownName("device", name, DEVICES)
+    check_device(name)
     if name == "cuda" and not torch.cuda.is_available():
         raise no_gpu(name)
     return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"
@@ -61,18 +68,17 @@ def choose_devices(names: str) -> tuple[str, ...]:
         return gpus if len(gpus) > 1 else ("cuda",) if gpus else ("cpu",)
     chosen, known = tuple(names.split(",")), ("cpu", "cuda", *gpus)
     for name in chosen:
-        if name.startswith("cuda") and not gpus:
+        if not gpus and re.fullmatch(r"cuda(:\d{1,9})?", name):
             raise no_gpu(name)
-        if name not in known:
-            raise UnknownName("device", name, ("auto", *known))
+        check_device(name, ("auto", *known))
     if len({name.split(":")[0] for name in chosen}) > 1 or (chosen[0] != "cpu" and len(set(chosen)) < len(chosen)):
-        raise InvalidSetting(f"--device takes different devices of one kind, not {names}")
+        raise InvalidSetting(f"{option('device')} takes different devices of one kind, not {shorten(names)}")
     return chosen
 
 
 def no_gpu(name: str) -> InvalidSetting:
     """The error for a GPU that is not there."""
-    return InvalidSetting(f"--device {name}: torch finds no CUDA device here; leave it out to use the CPU")
+    return InvalidSetting(f"{option('device', name)}: torch finds no CUDA device here; leave it out to use the CPU")
 
 
 def name_devices(devices: Sequence[str]) -> list[str]:

@@ -13,7 +13,9 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from alphazero.errors import CheckpointError, InvalidSetting, NetError
+from alphazero.errors import CheckpointError, InvalidSetting, NetError, shorten
+from alphazero.game import Game
+from alphazero.invocation import option
 from alphazero.storage.checkpoint import read_card
 
 
@@ -160,7 +162,13 @@ class Trainer(ABC):
         The processes meet by the file `meeting`, which nobody else knows; this one is number `rank`. Waits for all of
         them. All must have the same weights and make the same steps. Returns a function that ends it.
         """
-        raise InvalidSetting("this network cannot learn on several devices: choose one by --device")
+        raise InvalidSetting(f"this network cannot learn on several devices: choose one by {option('device')}")
+
+
+def check_net(net: NeuralNet, game: Game) -> None:
+    """Raises NetError if the card of the net says that it is for another game."""
+    if (trained := net.card.get("game", game.name)) != game.name:
+        raise NetError(f"this is a net for {shorten(trained)}, not for {game.name}")
 
 
 def check_saved(saver: NeuralNet | Trainer, path: Path, card: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
 from alphazero.nets.torch_net import TorchNet
-from alphazero.settings import check_ranges
+from alphazero.settings import check_ranges, config_from_dict
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def least_weights(settings: Mapping[str, Any]) -> int:
     What a card announces can so be held against its file before anything is made.
     """
     try:
-        config = NetConfig(**settings)
-    except (TypeError, InvalidSetting):
+        config = config_from_dict(NetConfig, settings, "net")
+    except InvalidSetting:
         return 0
     if config.bottleneck:
         block = 2 * config.channels * config.bottleneck + 18 * config.bottleneck**2
@@ -110,9 +110,16 @@ class Lines(nn.Module):
         self.to_columns = nn.ConvTranspose2d(lines, channels, (length, 1))
         self.to_diagonals = nn.Parameter(torch.randn(lines, channels, length) / (length * lines) ** 0.5)
 
+    def fold_filters(self) -> None:
+        """Keeps the diagonals' filters in place of their weights: this layer learns no more."""
+        self.diagonals = nn.Parameter(_both_ways(self.diagonals).detach())
+        self.to_diagonals = nn.Parameter(_both_ways(self.to_diagonals).detach())
+
     def forward(self, x: Tensor) -> Tensor:
-        seen = torch.relu(nn.functional.conv2d(x, _both_ways(self.diagonals)))
-        y = nn.functional.conv_transpose2d(seen, _both_ways(self.to_diagonals))
+        learns = self.diagonals.ndim == 3
+        filters = _both_ways(self.diagonals) if learns else self.diagonals
+        back = _both_ways(self.to_diagonals) if learns else self.to_diagonals
+        y = nn.functional.conv_transpose2d(torch.relu(nn.functional.conv2d(x, filters)), back)
         return y + self.to_rows(torch.relu(self.rows(x))) + self.to_columns(torch.relu(self.columns(x)))
 
 
@@ -166,8 +173,5 @@ class ResNet(nn.Module):
 
 def make_net(game: Game, settings: Mapping[str, Any], network: type[ResNet] = ResNet) -> TorchNet:
     """A fresh network; `settings` are the fields of NetConfig. Initial weights come from torch's global generator."""
-    try:
-        config = NetConfig(**settings)
-    except TypeError as error:
-        raise InvalidSetting(f"unknown network setting for {game.name}: {error}") from error
+    config = config_from_dict(NetConfig, settings, f"the network of {game.name}")
     return TorchNet(game, network(game.observation_shape, game.num_actions, config), asdict(config))

@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from alphazero.errors import CheckpointError
+from alphazero.errors import CheckpointError, quote
 from alphazero.game import Game
+from alphazero.invocation import option
 from alphazero.nets.any_module import check_module, choose_layout, count_flops, fold, forward, lay_out, works
 from alphazero.nets.devices import bf16_pays
-from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference
+from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference, to_priors
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
 
@@ -102,10 +103,11 @@ class TorchNet(NeuralNet):
 
     @torch.inference_mode()
     def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._openvino is None:
-            logits, values = self._ask_torch(observations)
-        else:
-            logits, values = map(torch.from_numpy, self._openvino(observations))
+        if self._openvino is not None:
+            weights, results = self._openvino(observations)
+            to_priors(weights, results, legal_masks)
+            return weights, results
+        logits, values = self._ask_torch(observations)
         mask = _tensor(legal_masks).to(self.device)
         priors = torch.softmax(logits.masked_fill(~mask, MASKED), dim=1) * mask
         return priors.cpu().numpy(), values.clamp(-1, 1).cpu().numpy()
@@ -192,8 +194,10 @@ class TorchNet(NeuralNet):
     def load(self, path: Path) -> dict[str, Any]:
         arrays, card = load_checkpoint(path)
         if card.get("game") != self.card["game"]:
-            raise CheckpointError(f"{path} plays {card.get('game')!r}, not {self.card['game']!r}: choose it by --game")
-        check_tensors(arrays, shapes(self.module.state_dict()), path)
+            raise CheckpointError(
+                f"{path} plays {quote(card.get('game'))}, not {quote(self.card['game'])}: choose it by {option('game')}"
+            )
+        check_tensors(arrays, to_arrays(self.module.state_dict()), path)
         self.module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
         self.freeze()
         return card
@@ -225,11 +229,6 @@ class TorchCudaEvaluator(CudaEvaluator):
 def _tensor(array: np.ndarray) -> Tensor:
     """The same memory, or a copy of an array that is read-only, which torch warns of."""
     return torch.from_numpy(np.require(array, requirements=("C", "W")))
-
-
-def shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, by name."""
-    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
 def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:

@@ -17,13 +17,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from alphazero.errors import NetError, TrainingError, is_out_of_memory
+from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory
+from alphazero.invocation import option
 from alphazero.nets.any_module import forward
 from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
-from alphazero.nets.torch_net import MASKED, TorchNet, shapes, to_arrays
+from alphazero.nets.torch_net import MASKED, TorchNet, to_arrays
 from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
+from alphazero.storage.formats import LearnerCard
+from alphazero.storage.schema import check
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +121,8 @@ class TorchTrainer(Trainer):
                 if parts > count // 4:
                     raise TrainingError(
                         "the GPU's memory does not hold the learning of four positions: choose a smaller net "
-                        "(--net.channels), or close what else uses the GPU, and go on with --resume"
+                        f"({option('net.channels')}), or close what else uses the GPU, and go on with "
+                        f"{option('resume', True)}"
                     ) from error
             # not sooner: until here the error holds what was computed
             torch.cuda.empty_cache()
@@ -225,14 +229,14 @@ class TorchTrainer(Trainer):
 
     def load(self, path: Path) -> None:
         arrays, card = load_checkpoint(path)
-        self.num_updates = int(card["num_updates"])
+        self.num_updates = check(LearnerCard, card, f"the card of {path}", CheckpointError).num_updates
         if self.num_updates:
             _, adam = self.optimizers
             for parameter in (parameter for group in adam.param_groups for parameter in group["params"]):
                 step = torch.tensor(float(self.num_updates), device=parameter.device)
                 adam.state[parameter] = {"step": step} | {name: torch.zeros_like(parameter) for name in ADAM_MOMENTS}
         expected = self._tensors()
-        check_tensors(arrays, shapes(expected), path)
+        check_tensors(arrays, to_arrays(expected), path)
         with torch.no_grad():
             for name, tensor in expected.items():
                 tensor.copy_(torch.from_numpy(arrays[name]))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from alphazero.errors import IllegalAction
+from alphazero.errors import IllegalAction, InvalidSetting, NetError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
-from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, check_net
+from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
-from alphazero.search.placement import make_search
-from alphazero.search.tree import ROOT, UNPROVEN, UNVISITED, Tree
+from alphazero.search.placement import announce_compiling, make_search
+from alphazero.search.tree import ILLEGAL, PENDING, ROOT, UNPROVEN, UNVISITED, Tree
+from alphazero.settings import check_range
 
 QUIET = SearchConfig(noise_fraction=0.0)
 """PUCT without noise, which only learning needs."""
@@ -87,7 +89,7 @@ def search_position(
     Without `config` it is PUCT without noise, and a network is asked about several positions at once (`leaves_for`).
     `simulations` replaces the number in `config`; `seed` matters only to a config with noise. The search runs on the
     canonical mirror image of the position (`Kernels.canonical`), so mirrored positions get mirrored results.
-    Raises IllegalAction if the game is over at `position`.
+    Raises IllegalAction if the game is over at `position`, and NetError if the net is for another game.
 
     >>> import alphazero as az
     >>> game = az.load_game("connect4")
@@ -96,6 +98,7 @@ def search_position(
     >>> found.best, found.value, found.proven
     (0, 1.0, True)
     """
+    _check_arguments(position, net, config, seed)
     if position.terminal:
         raise IllegalAction("the game is over at this position, so there is nothing to search: take back a move")
     chosen = QUIET if config is None else config
@@ -107,6 +110,7 @@ def search_position(
         chosen = replace(chosen, leaves_per_step=leaves_for(evaluate, chosen.num_simulations))
     states, symmetries = kernels.canonical(position.state[None])
     own = position.game.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
+    announce_compiling()
     search = Search(kernels, chosen, evaluate, 1, seed)
     with on_one_thread(net):
         result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
@@ -120,6 +124,24 @@ def search_position(
         position=position, best=int(own[best]), policy=policy, visits=visits, q=q, value=float(result.values[0]),
         proven=bool(search.tree.proven[0, ROOT] != UNPROVEN), line=tuple(int(own[action]) for action in line),
     )  # fmt: skip
+
+
+def _check_arguments(position: Position, net: NeuralNet | Evaluate, config: SearchConfig | None, seed: int) -> None:
+    """Raises InvalidSetting or NetError: notebooks have no type checker."""
+    if not isinstance(position, Position):
+        example = 'game.position("4453") makes one'
+        raise InvalidSetting(f"a search takes a Position, not a {type(position).__name__}: {example}")
+    if config is not None and not isinstance(config, SearchConfig):
+        raise InvalidSetting(f"config must be a SearchConfig, not a {type(config).__name__}")
+    check_range("seed", seed, 0, (1 << 63) - 1)
+    if isinstance(net, NeuralNet):
+        check_net(net, position.game)
+    elif not callable(net) or isinstance(net, type) or hasattr(net, "forward"):
+        kind = net.__name__ if isinstance(net, type) else type(net).__name__
+        raise NetError(
+            f"a search takes a NeuralNet, or a function from states and legal masks to priors and values, not {kind}: "
+            "az.load_net loads a net by its name, az.TorchNet(game, module) makes one of a torch module"
+        )
 
 
 def leaves_for(evaluate: Evaluate | CudaEvaluator, num_simulations: int) -> int:
@@ -157,6 +179,31 @@ class Line:
     """In [0, 1]; None if the tree is on a GPU."""
     moves: tuple[int, ...]
     """The action and the expected play after it; the action alone if the tree is on a GPU."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One action at a node of a search tree, for the player to move there."""
+
+    action: int
+    visits: int
+    value: float | None
+    """In [-1, 1]; exact if the action is proven, None if it was not visited."""
+    prior: float
+    proven: bool
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a search tree."""
+
+    visits: int
+    """Simulations that went on to one of its actions."""
+    value: float
+    """In [-1, 1] for the player to move; exact if it is proven."""
+    proven: bool
+    edges: tuple[Edge, ...]
+    """Its legal actions, the most visited first; none if the game is over or the node waits for its evaluation."""
 
 
 class Analysis:
@@ -201,6 +248,47 @@ class Analysis:
             self.step()
         return self.lines()
 
+    @property
+    def simulations(self) -> int:
+        """Simulations of the position so far, those of a kept subtree included."""
+        tree = self._host_tree()
+        return int((self.result().visit_counts if tree is None else tree.visits[0, ROOT]).sum())
+
+    def node(self, path: Sequence[int] = ()) -> Node:
+        """The node to which the actions of `path` lead from the root. Raises KeyError if the tree does not have it.
+
+        Raises KeyError for a tree on a GPU, too.
+        """
+        tree, at = self._host_tree(), ROOT
+        if tree is None:
+            raise KeyError("the tree is on a GPU")
+        for action in path:
+            if not 0 <= action < tree.child.shape[2] or tree.child[0, at, action] == UNVISITED:
+                raise KeyError(action)
+            at = int(tree.child[0, at, action])
+        visits, priors, proven = tree.visits[0, at], tree.prior[0, at], tree.action_proven[0, at]
+        if tree.node_visits[0, at] == 0:  # the game is over, or the answer of the network is still to come
+            ended = tree.proven[0, at] not in (UNPROVEN, PENDING)
+            return Node(0, float(tree.proven[0, at]) if ended else 0.0, ended, ())
+        legal = [int(action) for action in np.lexsort((-priors, -visits)) if priors[action] > ILLEGAL]
+        total = float(np.maximum(priors[legal], 0.0).sum()) or 1.0
+        edges = tuple(
+            Edge(
+                action, int(visits[action]),
+                float(np.clip(tree.q[0, at, action], -1.0, 1.0)) if visits[action] else None,
+                max(0.0, float(priors[action])) / total, bool(proven[action] != UNPROVEN),
+            )
+            for action in legal
+        )  # fmt: skip
+        exact = tree.proven[0, at] not in (UNPROVEN, PENDING)
+        mean = float(tree.node_value[0, at] / tree.node_visits[0, at])
+        value = float(tree.proven[0, at]) if exact else float(np.clip(mean, -1.0, 1.0))
+        return Node(int(visits[legal].sum()), value, bool(exact), edges)
+
+    def _host_tree(self) -> Tree | None:
+        """The tree, if it is in the processor's memory."""
+        return self._search.tree if isinstance(self._search, Search) else None
+
     def result(self) -> SearchResult:
         """The search's result up to now, with one row."""
         return self._search.read(self._tree)
@@ -210,7 +298,7 @@ class Analysis:
         found = self.result()
         visits, policy, q = found.visit_counts[0], found.policy[0], found.q[0]
         order = [int(action) for action in np.lexsort((-visits, -policy)) if visits[action] > 0]
-        tree = self._search.tree if isinstance(self._search, Search) else None
+        tree = self._host_tree()
         priors = None if tree is None else np.maximum(tree.prior[0, ROOT], 0.0)
         return [
             Line(
@@ -226,13 +314,5 @@ class Analysis:
 
 def _best_line(tree: Tree, node: int) -> list[int]:
     """The expected play from `node` to the end of the tree: wins before losses, then the most visited action."""
-    actions: list[int] = []
-    while node != UNVISITED and tree.node_visits[0, node] > 0:  # the row of a finished game holds older numbers
-        visits, proven = tree.visits[0, node], tree.action_proven[0, node]
-        worth = np.where(proven == UNPROVEN, 0, proven)
-        action = int(np.lexsort((-visits, np.where(visits > 0, -worth, 2)))[0])
-        if visits[action] == 0:
-            break
-        actions.append(action)
-        node = int(tree.child[0, node, action])
-    return actions
+    line = np.empty(int(tree.size[0]), np.int32)
+    return line[: cpu_kernels.read_line_below(tree, 0, node, line)].tolist()

@@ -1,34 +1,56 @@
 """The search's kernels on the processor: loops over trees.
 
 Every kernel is serial, releases Python's lock, is compiled once and cached on disk. Threads share the work by having
-trees of their own.
+trees of their own. A step of the search calls one kernel (`simulation`) and one `evaluate`: each entry into a kernel
+costs a microsecond, and a thread that comes back from one may have to wait for Python's lock.
 """
 
 from __future__ import annotations
 
-from alphazero.game.kernels import kernel
+from typing import Any
+
+from alphazero.game.kernels import Kernel, Kernels, _advance, kernel
 from alphazero.search.backup import expand, finish_walk
-from alphazero.search.roots import move_root, prepare_root, read_root
+from alphazero.search.roots import move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import walk
 from alphazero.search.tree import ROOT
 
-
-@kernel
-def select(tree, settings, scratch, walks):
-    """Calls `selection.walk` for every tree."""
-    for b in range(len(tree.size)):
-        walk(tree, b, settings, scratch, walks)
+advance: Any
+"""A name that `simulation` replaces by one game's own."""
 
 
 @kernel
-def expand_and_backup(tree, settings, walks, answers):
-    """Calls `backup.finish_walk` for every walk.
+def turn(tree, settings, scratch, walks, answers, begin):
+    """Calls `backup.finish_walk` for the walks under way and, with `begin`, `selection.walk` for the next ones.
 
-    `answers` has a row for each new leaf where the game goes on, in the order of `walks`.
+    `answers` has a row for each leaf of the walks under way that is new and where the game goes on, in the order of
+    `walks`. Both are done for one tree after another, so that each tree comes from memory once.
     """
-    j = 0
-    for i in range(len(walks.leaves)):
-        j += finish_walk(tree, i // settings.leaves_per_step, i, walks, j, answers, settings)
+    used, leaves = 0, settings.leaves_per_step
+    for b in range(len(tree.size)):
+        for i in range(b * leaves, (b + 1) * leaves):
+            used += finish_walk(tree, b, i, walks, used, answers, settings)
+            walks.leaves[i] = walks.parents[i] = -1
+        if begin:
+            walk(tree, b, settings, scratch, walks)
+
+
+def _simulate(tree, settings, scratch, walks, answers, begin, states, to_play, leaf_states, leaf_masks):
+    """Calls `turn`, then plays the actions that lead to the new leaves; returns the number that need a network.
+
+    `states uint64[B * N, K]`, `to_play int8[B * N]`: all nodes of all trees. Packs the leaves that need a network into
+    `leaf_states uint64[B * L, K]`, `leaf_masks bool[B * L, A]`, which may be the memory of `answers.legal_masks`.
+    """
+    turn(tree, settings, scratch, walks, answers, begin)
+    return advance(
+        states, to_play, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
+        leaf_states, leaf_masks,
+    )  # fmt: skip
+
+
+def simulation(kernels: Kernels) -> Kernel:
+    """`_simulate` for one game."""
+    return kernels.bind(_simulate, _advance, turn)
 
 
 @kernel
@@ -62,3 +84,9 @@ def read_roots(tree, trees, settings, visit_counts, policies, qs, values, action
     """
     for i in range(len(trees)):
         values[i], actions[i] = read_root(tree, trees[i], settings, visit_counts[i], policies[i], qs[i])
+
+
+@kernel
+def read_line_below(tree, b, node, line):
+    """Calls `roots.read_line` for one tree."""
+    return read_line(tree, b, node, line)

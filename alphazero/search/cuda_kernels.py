@@ -14,7 +14,7 @@ import numpy as np
 from numba import cuda
 
 from alphazero.game.functions import bound, with_callees
-from alphazero.game.kernels import Kernels, _keep, _to_canonical, _wins_by
+from alphazero.game.kernels import Kernels, _to_canonical, _wins_by
 from alphazero.search.backup import expand, finish_walk
 from alphazero.search.cuda_memory import SIMULATED
 from alphazero.search.roots import move_root, prepare_root, read_root
@@ -241,8 +241,7 @@ class CudaKernels:
         made: dict[Callable[..., Any], Any] = {} if SIMULATED else {rounded_product.py_func: _rounded_product()}
         scope = dict(kernels.scope)
         scope["wins_by"] = bound(_wins_by, scope)
-        has_images = kernels.canonicalize is not None
-        scope["to_canonical"] = bound(_to_canonical if has_images else _keep, scope)
+        scope["to_canonical"] = bound(_to_canonical, scope)
         scope["describe"] = bound(_describe, scope)
         scope["take_answer"] = bound(_take_answer, scope)
 

@@ -6,17 +6,67 @@ full bucket drops its least recently used entry.
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from alphazero.errors import EvaluationError, InvalidSetting, NetError
+from alphazero.errors import EvaluationError, NetError
 from alphazero.game import Position
-from alphazero.game.kernels import Kernels, kernel
+from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel
 from alphazero.game.randomness import combine
 from alphazero.nets.neural_net import NeuralNet
+from alphazero.settings import check_range
 
 BUCKET = 4
+LARGEST_VALUE = 1 + 1e-3
+"""The largest value that is taken for one in [-1, 1], since sums are rounded."""
 MOST_BYTES = 1 << 28
 """Most memory of a cache; it limits games with many actions or long states."""
+NOWHERE = -(1 << 62)
+"""In place of an entry: there is none."""
+
+# Names that `_look_up` uses and `Kernels.bind` replaces by one game's own.
+to_canonical: Any
+wins_by: Any
+observe: Any
+
+
+class Cache(NamedTuple):
+    """The table of answers: E entries, in buckets of BUCKET; no entries if nothing is to be kept."""
+
+    keys: Any
+    """`uint64[E, K]`: the canonical states."""
+    used: Any
+    """`int64[E]`: the number of the last batch that asked for the state; 0 in an empty entry."""
+    priors: Any
+    """`float32[E, A]`."""
+    values: Any
+    """`float32[E]`."""
+
+
+class Batch(NamedTuple):
+    """The findings about a batch of n states; the first n entries of each array belong to them.
+
+    The m states whose answer is not in the cache are its misses.
+    """
+
+    entries: Any
+    """`int64`: for each state its entry in the cache, or -1 - j if it is miss j."""
+    symmetries: Any
+    """`int64`: for each state, by which symmetry the canonical one is its image."""
+    misses: Any
+    """`int64`: for each miss its state."""
+    places: Any
+    """`int64`: for each miss the entry that keeps its answer; NOWHERE if its bucket is full of states of this batch."""
+    asked: Any
+    """`int64`: for each row of the network's batch its miss."""
+    priors: Any
+    """`float32[., A]`: the priors of the misses."""
+    values: Any
+    """`float32`: the values of the misses."""
 
 
 class Evaluator:
@@ -26,12 +76,15 @@ class Evaluator:
     winning actions get all the weight. Networks that only play against themselves misjudge moves that they never play
     (docs/log.md). The network sees canonical states alone, in training too (`Kernels.canonical`).
     The cache has `cache_size` entries (rounded up to a power of two), or as many as fit into 256 MB; 0 turns it off.
-    An evaluator belongs to one thread. Raises EvaluationError if the network answers with nan or inf.
+    An evaluator belongs to one thread. Raises EvaluationError if the network answers with nan,
+    inf, or a value outside of [-1, 1].
+
+    One kernel does all that comes before the network and one all that comes after it: a thread that comes back from a
+    kernel may have to wait for Python's lock.
     """
 
     def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 20, sees_wins: bool = False):
-        if cache_size < 0:
-            raise InvalidSetting(f"the cache size must be at least 0, not {cache_size}")
+        check_range("the cache size", cache_size, 0)
         self.kernels, self.net = kernels, net
         self._sees_wins = sees_wins and kernels.game.compiled  # rules that run as Python take longer than the network
         self.num_requests = 0
@@ -42,133 +95,191 @@ class Evaluator:
         self._permutations = game.symmetries[1]
         fitting = MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 12)
         most = 1 << max(0, fitting.bit_length() - 3)
-        self._num_buckets = min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
-        entries = self._num_buckets * BUCKET
-        self._keys = np.zeros((entries, game.state_words), np.uint64)
-        self._used = np.zeros(entries, np.int64)
-        self._priors = np.zeros((entries, game.num_actions), np.float32)
-        self._values = np.zeros(entries, np.float32)
-        self._batch = 0
+        entries = BUCKET * min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
+        self.cache = Cache(
+            np.zeros((entries, game.state_words), np.uint64), np.zeros(entries, np.int64),
+            np.zeros((entries, game.num_actions), np.float32), np.zeros(entries, np.float32),
+        )  # fmt: skip
+        self._scratch = np.empty((3, game.state_words), np.uint64)
+        self._number = 0
+        self._batch = self._make_batch(0)
 
     def clear(self) -> None:
         """Empties the cache, after the weights have changed."""
-        self._used[:] = 0
-        self._batch = 0
+        self.cache.used[:] = 0
+        self._number = 0
 
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        count = len(states)
+        count, num_actions = len(states), self.kernels.game.num_actions
+        priors, values = np.empty((count, num_actions), np.float32), np.empty(count, np.float32)
         self.num_requests += count
         if count == 0:
-            return np.empty((0, self._priors.shape[1]), np.float32), np.empty(0, np.float32)
-        states, symmetries = self.kernels.canonical(states)
-        self._batch += 1
-        entries, misses = np.empty(count, np.int64), np.empty(count, np.int64)
-        if self._num_buckets:
-            num_misses = find(self._keys, self._used, self._batch, states, entries, misses)
-        else:
-            num_misses, misses[:], entries[:] = count, np.arange(count), -1 - np.arange(count)
-        asked = misses[:num_misses]
-        fresh = self._priors[:0], self._values[:0]
-        if num_misses:
-            masks = np.take_along_axis(legal_masks[asked], self._permutations[symmetries[asked]], axis=1)
-            try:
-                fresh = self._ask(states[asked], masks)
-            except BaseException:
-                self.clear()  # this batch's entries have no answers
-                raise
-        priors, values = np.empty((count, self._priors.shape[1]), np.float32), np.empty(count, np.float32)
-        keep_and_fetch(
-            self._priors, self._values, entries, asked, *fresh, symmetries, self._permutations, priors, values
+            return priors, values
+        if count > len(self._batch.entries):
+            self._batch = self._make_batch(count)
+        self._number += 1
+        planes = np.empty((count, *self.kernels.game.observation_shape), np.float32)
+        masks = np.empty((count, num_actions), bool)
+        states = np.ascontiguousarray(states, np.uint64)
+        num_misses, num_asked = self._look_up(
+            states, np.ascontiguousarray(legal_masks, bool), self._number, *self._fixed, self._batch, planes, masks
         )
+        answers = priors[:0], values[:0]
+        try:
+            if num_asked:
+                answers = self._ask(planes[:num_asked], masks[:num_asked])
+            wrong = self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
+            if wrong >= 0:
+                raise EvaluationError(
+                    self._describe(states[self._batch.misses[self._batch.asked[wrong]]], answers, wrong)
+                )
+        except BaseException:
+            self.clear()  # this batch's entries have no answers
+            raise
         return priors, values
 
-    def _ask(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if not self._sees_wins:
-            return self._ask_network(states, legal_masks)
-        priors = self.kernels.winning_actions(states, legal_masks).astype(np.float32)
-        values = np.ones(len(states), np.float32)
-        rows = np.flatnonzero(~priors.any(axis=1))
-        if len(rows):
-            priors[rows], values[rows] = self._ask_network(states[rows], legal_masks[rows])
-        return priors, values
+    @functools.cached_property
+    def _fixed(self) -> tuple[Any, ...]:
+        """Arguments of `_look_up` that are always the same."""
+        return self.cache, self._permutations, self._sees_wins, self._scratch
 
-    def _ask_network(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        self.num_evaluations += len(states)
-        priors, values = self.net.evaluate(self.kernels.observations(states), legal_masks)
-        if priors.shape != legal_masks.shape or values.shape != (len(states),):
+    @functools.cached_property
+    def _look_up(self) -> Callable[..., tuple[int, int]]:
+        game = self.kernels.game
+        kernel = self.kernels.bind(_look_up, _to_canonical, _wins_by, find_entry)
+        return kernel.entry_point(
+            self.kernels.start_states(1), np.empty((1, game.num_actions), bool), 0, *self._fixed, self._batch,
+            np.empty((1, *game.observation_shape), np.float32), np.empty((1, game.num_actions), bool),
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _take(self) -> Callable[..., int]:
+        priors, values = np.empty((1, self.kernels.game.num_actions), np.float32), np.empty(1, np.float32)
+        return entry_point(
+            take_answers, priors, values, 0, 0, self.cache, self._batch, self._permutations, priors, values
+        )
+
+    def _make_batch(self, count: int) -> Batch:
+        priors = np.empty((count, self.kernels.game.num_actions), np.float32)
+        entries, symmetries, misses, places, asked = np.empty((5, count), np.int64)
+        return Batch(entries, symmetries, misses, places, asked, priors, np.empty(count, np.float32))
+
+    def _ask(self, planes: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        count = len(planes)
+        self.num_evaluations += count
+        priors, values = self.net.evaluate(planes, legal_masks)
+        if priors.shape != legal_masks.shape or values.shape != (count,):
             raise NetError(
                 f"{type(self.net).__name__}.evaluate must give priors of shape {list(legal_masks.shape)} and values of "
-                f"shape {[len(states)]}; it gives {list(priors.shape)} and {list(values.shape)}"
+                f"shape {[count]}; it gives {list(priors.shape)} and {list(values.shape)}"
             )
-        finite = np.isfinite(priors).all(axis=1) & np.isfinite(values)
-        if not finite.all():
-            row, game = int(np.flatnonzero(~finite)[0]), self.kernels.game
-            position = Position(game, states[row].copy(), game.mover(states[row], 0), ())
-            raise EvaluationError(
-                f"the network's answer is not a finite number (value {values[row]}, priors {priors[row]}) "
-                f"for this position:\n{position}"
-            )
-        return priors, values
+        return np.ascontiguousarray(priors, np.float32), np.ascontiguousarray(values, np.float32)
+
+    def _describe(self, state: np.ndarray, answers: tuple[np.ndarray, np.ndarray], row: int) -> str:
+        """Says why the network's answer in that row is wrong."""
+        priors, value = answers[0][row], answers[1][row]
+        canonical, game = self.kernels.canonical(state[None])[0][0], self.kernels.game
+        position = Position(game, canonical, game.mover(canonical, 0), ())
+        finite = np.isfinite(priors).all() and np.isfinite(value)
+        problem = "does not lie between -1 and 1, as a value must" if finite else "is not a finite number"
+        return f"the network's answer {problem} (value {value}, priors {priors}) for this position:\n{position}"
 
 
 @kernel
-def find(keys, used, batch, states, entries, misses):
-    """Finds the cache entry of every state, or makes one; returns the number of states that the network must see.
+def find_entry(keys, used, number, state):
+    """The entry of the cache that holds the state, or -1 - e if it is to go into entry e; NOWHERE if there is no room.
 
-    Writes `entries int64[m]`: the entry of each state, whose answer is still to come if the state is new in this
-    batch, or -1 - j for the j-th miss if its bucket is full of states of this batch. Writes `misses int64[m]`: the rows
-    of the states that the network must see.
+    `number` is that of the batch. An entry that is found or given is marked as used in it.
     """
-    num_buckets = len(used) // BUCKET
-    count = 0
+    if len(used) == 0:
+        return NOWHERE
+    key = np.uint64(0)
+    for word in range(len(state)):
+        key = combine(key, state[word])
+    first = int(key % np.uint64(len(used) // BUCKET)) * BUCKET
+    oldest = first
+    for entry in range(first, first + BUCKET):
+        if used[entry] < used[oldest]:
+            oldest = entry
+        same = used[entry] > 0
+        for word in range(len(state)):
+            same = same and keys[entry, word] == state[word]
+        if same:
+            used[entry] = number
+            return entry
+    if used[oldest] == number:
+        return NOWHERE
+    used[oldest] = number
+    for word in range(len(state)):
+        keys[oldest, word] = state[word]
+    return -1 - oldest
+
+
+def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratch, batch, planes, masks):
+    """Finds the answers in the cache, and prepares the network's batch: `planes float32[n, P, H, W]` and the legal
+    actions `masks bool[n, A]` of canonical states. Returns the number of misses and that of the network's rows.
+
+    With `sees_wins`, misses in which the mover wins at once have their answers already, in `batch`. `scratch
+    uint64[3, K]` is scratch space.
+    """
+    canonical, image, after = scratch[0], scratch[1], scratch[2]
+    num_misses, num_asked = 0, 0
     for i in range(len(states)):
-        key = np.uint64(0)
-        for k in range(states.shape[1]):
-            key = combine(key, states[i, k])
-        first = int(key % np.uint64(num_buckets)) * BUCKET
-        found, oldest = -1, first
-        for entry in range(first, first + BUCKET):
-            if used[entry] < used[oldest]:
-                oldest = entry
-            same = used[entry] > 0
-            for k in range(states.shape[1]):
-                same = same and keys[entry, k] == states[i, k]
-            if same:
-                found = entry
-                break
-        if found >= 0:
-            used[found] = batch
-            entries[i] = found
+        symmetry = to_canonical(states[i], image, canonical)
+        batch.symmetries[i] = symmetry
+        entry = find_entry(cache.keys, cache.used, number, canonical)
+        if entry >= 0:
+            batch.entries[i] = entry
             continue
-        misses[count] = i
-        if used[oldest] == batch:
-            entries[i] = -1 - count
-        else:
-            used[oldest] = batch
-            for k in range(states.shape[1]):
-                keys[oldest, k] = states[i, k]
-            entries[i] = oldest
-        count += 1
-    return count
+        miss = num_misses
+        num_misses += 1
+        batch.entries[i] = -1 - miss
+        batch.misses[miss] = i
+        batch.places[miss] = entry if entry == NOWHERE else -1 - entry
+        for action in range(masks.shape[1]):
+            masks[num_asked, action] = legal_masks[i, permutations[symmetry, action]]
+        if sees_wins:
+            won = False
+            for action in range(masks.shape[1]):
+                wins = masks[num_asked, action] and wins_by(canonical, action, after)
+                batch.priors[miss, action] = 1.0 if wins else 0.0
+                won = won or wins
+            batch.values[miss] = 1.0
+            if won:
+                continue
+        planes[num_asked] = 0.0
+        observe(canonical, planes[num_asked])
+        batch.asked[num_asked] = miss
+        num_asked += 1
+    return num_misses, num_asked
 
 
 @kernel
-def keep_and_fetch(
-    cached_priors, cached_values, entries, misses, fresh_priors, fresh_values, symmetries, permutations, priors, values,
-):  # fmt: skip
-    """Writes the network's answers into the cache, and the answer for every state into `priors`, `values`.
+def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, permutations, priors, values):
+    """Keeps the network's answers, and writes the answer for each of `count` states into `priors`, `values`.
 
     Answers are for canonical states: the canonical state's action a is the state's own action `permutations[s, a]`.
+    Returns -1, or the first row of the network's batch whose answer is no number or no value.
     """
-    for j in range(len(misses)):
-        entry = entries[misses[j]]
-        if entry >= 0:
-            cached_values[entry] = fresh_values[j]
-            for action in range(priors.shape[1]):
-                cached_priors[entry, action] = fresh_priors[j, action]
-    for i in range(len(entries)):
-        entry = entries[i]
-        values[i] = cached_values[entry] if entry >= 0 else fresh_values[-1 - entry]
+    for row in range(len(asked_values)):
+        miss = batch.asked[row]
+        if not abs(asked_values[row]) <= LARGEST_VALUE:  # also of nan
+            return row
+        batch.values[miss] = asked_values[row]
         for action in range(priors.shape[1]):
-            own = permutations[symmetries[i], action]
-            priors[i, own] = cached_priors[entry, action] if entry >= 0 else fresh_priors[-1 - entry, action]
+            if not math.isfinite(asked_priors[row, action]):
+                return row
+            batch.priors[miss, action] = asked_priors[row, action]
+    for miss in range(num_misses):
+        place = batch.places[miss]
+        if place != NOWHERE:
+            cache.values[place] = batch.values[miss]
+            for action in range(priors.shape[1]):
+                cache.priors[place, action] = batch.priors[miss, action]
+    for i in range(count):
+        entry, symmetry = batch.entries[i], batch.symmetries[i]
+        values[i] = cache.values[entry] if entry >= 0 else batch.values[-1 - entry]
+        for action in range(priors.shape[1]):
+            own = permutations[symmetry, action]
+            priors[i, own] = cache.priors[entry, action] if entry >= 0 else batch.priors[-1 - entry, action]
+    return -1

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alphazero.game.kernels import Kernels, entry_point
+from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
-from alphazero.search.tree import PENDING, Answers, KernelSettings, Walks, make_tree
+from alphazero.search.tree import PENDING, Answers, KernelSettings, Tree, Walks, make_tree
 from alphazero.settings import check_ranges
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -135,29 +135,49 @@ class Search:
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate = evaluate
         game = kernels.game
-        self.tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
+        tree = self._tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
         entries = num_trees * config.leaves_per_step
         parents, actions, children, leaves = np.full((4, entries), -1, np.int64)
-        terminal, results = np.zeros(entries, bool), np.zeros(entries, np.float32)
-        self._walks = Walks(parents, actions, children, leaves, terminal, results)
+        walks = Walks(parents, actions, children, leaves, np.zeros(entries, bool), np.zeros(entries, np.float32))
         self._leaf_states = np.zeros((entries, game.state_words), np.uint64)
         self._leaf_masks = np.zeros((entries, game.num_actions), bool)
-        self._q = np.zeros(game.num_actions, np.float32)
         self._new_index = np.zeros(config.num_nodes, np.int32)
-        self._rows = self.tree.states.reshape(-1, game.state_words), self.tree.to_play.reshape(-1)
         self._settings = config.kernel_settings
-        no_answers = self._answers(0, np.empty((0, game.num_actions)), np.empty(0))
-        self._advance_arguments = (
-            *self._rows, parents, actions, children, terminal, results, self._leaf_states, self._leaf_masks,
+        self._before_answers = tree, self._settings, np.zeros(game.num_actions, np.float32), walks
+        self._after_answers = (
+            tree.states.reshape(-1, game.state_words), tree.to_play.reshape(-1), self._leaf_states, self._leaf_masks
         )  # fmt: skip
-        self._select = entry_point(cpu_kernels.select, self.tree, self._settings, self._q, self._walks)
-        self._advance = kernels.advance.entry_point(*self._advance_arguments)
-        self._finish = entry_point(cpu_kernels.expand_and_backup, self.tree, self._settings, self._walks, no_answers)
+        self._no_answers = self._take_answers(0, np.empty((0, game.num_actions)), np.empty(0))
+        self._answers: Answers | None = None
+        """The answers to the walks under way, if there are any: the next step ends them."""
+        self._steps_to_end = 0
+        """Steps before the first search can end; 0 if none is going on."""
+        self._simulate = cpu_kernels.simulation(kernels).entry_point(
+            *self._before_answers, self._no_answers, True, *self._after_answers
+        )
 
-    def _answers(self, count: int, priors: np.ndarray, values: np.ndarray) -> Answers:
+    @property
+    def tree(self) -> Tree:
+        """The trees, with all simulations at their end."""
+        self._end_simulations()
+        return self._tree
+
+    def _take_answers(self, count: int, priors: np.ndarray, values: np.ndarray) -> Answers:
         """The answers about the first `count` new leaves, of the types that the kernels take."""
         contiguous = np.ascontiguousarray
         return Answers(self._leaf_masks[:count], contiguous(priors, np.float32), contiguous(values, np.float32))
+
+    def _end_simulations(self) -> None:
+        """Ends the walks under way; the next step finds none."""
+        answers, self._answers = self._answers, None
+        if answers is not None:
+            self._simulate(*self._before_answers, answers, False, *self._after_answers)
+
+    def _look_ahead(self) -> None:
+        """Finds out how many steps there are before the first search can end."""
+        remaining = self._tree.remaining
+        fewest = int(remaining.min(where=remaining > 0, initial=self.config.num_simulations)) if remaining.any() else 0
+        self._steps_to_end = -(-fewest // self.config.leaves_per_step)
 
     def start(
         self,
@@ -191,17 +211,36 @@ class Search:
             answers = Answers(masks, *self.evaluate(roots, masks))
             cpu_kernels.open_roots(tree, pending, answers, self._settings)
         cpu_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, self._settings)
+        self._look_ahead()
 
     def step(self) -> None:
-        """Runs one simulation (or `leaves_per_step`) in every tree that has any left."""
-        self._select(self.tree, self._settings, self._q, self._walks)
-        count = self._advance(*self._advance_arguments)
-        answers = self._answers(count, *self.evaluate(self._leaf_states[:count], self._leaf_masks[:count]))
-        self._finish(self.tree, self._settings, self._walks, answers)
+        """Runs one simulation (or `leaves_per_step`) in every tree that has any left.
+
+        If `evaluate` raises, all searches are over, and the next ones begin with empty trees.
+        """
+        answers, self._answers = self._answers or self._no_answers, None
+        count = self._simulate(*self._before_answers, answers, True, *self._after_answers)
+        try:
+            self._answers = self._take_answers(
+                count, *self.evaluate(self._leaf_states[:count], self._leaf_masks[:count])
+            )
+        except BaseException:
+            self._forget()
+            raise
+        self._steps_to_end -= 1
+        if self._steps_to_end <= 0:
+            self._end_simulations()
+            self._look_ahead()
+
+    def _forget(self) -> None:
+        """Drops the walks under way, and the trees, in which their leaves would wait for ever."""
+        walks = self._before_answers[-1]
+        walks.leaves[:] = -1
+        self._tree.size[:] = self._tree.remaining[:] = self._steps_to_end = 0
 
     def finished(self) -> np.ndarray:
         """`int64[m]`: the trees whose search is finished."""
-        return np.flatnonzero(self.tree.remaining == 0)
+        return np.flatnonzero(self._tree.remaining == 0)
 
     def read(self, trees: np.ndarray) -> SearchResult:
         """Results up to now of the searches in `trees int64[n]`."""
@@ -221,11 +260,11 @@ class Search:
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
         """Searches n <= `num_trees` positions from scratch, with all simulations."""
-        if len(states) > len(self.tree.size):
-            raise ValueError(f"{len(states)} positions do not fit into {len(self.tree.size)} trees")
+        if len(states) > len(self._tree.size):
+            raise ValueError(f"{len(states)} positions do not fit into {len(self._tree.size)} trees")
         trees = np.arange(len(states))
         self.tree.remaining[:] = 0
         self.start(trees, states, games, plies)
-        while self.tree.remaining.any():
+        while self._steps_to_end:
             self.step()
         return self.read(trees)

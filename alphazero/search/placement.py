@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, TypeVar
 from alphazero.errors import DeviceMemoryError
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
+from alphazero.progress import say
+from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
+from alphazero.storage.kernel_cache import needs_compiling
 
 if TYPE_CHECKING:
     from alphazero.search.cuda_search import CudaSearch
@@ -31,7 +34,15 @@ def make_search(
         from alphazero.search.cuda_search import CudaSearch
 
         return CudaSearch(kernels, config, evaluate, num_trees, seed)
+    announce_compiling()
     return Search(kernels, config, evaluate, num_trees, seed)
+
+
+@functools.cache
+def announce_compiling() -> None:
+    """Says, once, that the search is about to be compiled, unless that has been done before and is kept on disk."""
+    if needs_compiling(cpu_kernels.read_roots):
+        say("compiling the search for this machine, once: about half a minute")
 
 
 def make_evaluators(

@@ -214,3 +214,27 @@ def read_root(tree, b, settings, visit_counts, policy, q):
     else:
         best = visit_policy(prior, visits, policy)
     return np.float32(tree.proven[b, ROOT]) if exact else value, best
+
+
+@inlined
+def read_line(tree, b, node, line):
+    """Writes the expected play from `node` to the end of the tree into `line int32[n]`; returns its length.
+
+    At each node that is a proven win before a proven loss, then the most visited action.
+    """
+    length = 0
+    while length < len(line) and node != UNVISITED:
+        if tree.node_visits[b, node] <= ZERO:  # the game is over: the rest of the row holds older numbers
+            break
+        best, best_worth, best_visits = -1, 0, 0
+        for action in range(tree.prior.shape[2]):
+            visits, proven = tree.visits[b, node, action], tree.action_proven[b, node, action]
+            worth = 0 if proven == UNPROVEN else proven
+            if visits > 0 and (best == -1 or worth > best_worth or (worth == best_worth and visits > best_visits)):
+                best, best_worth, best_visits = action, worth, visits
+        if best == -1:
+            break
+        line[length] = best
+        length += 1
+        node = tree.child[b, node, best]
+    return length

@@ -13,6 +13,7 @@ import numpy as np
 
 from alphazero.errors import DeviceMemoryError, is_out_of_memory
 from alphazero.game.kernels import Kernels
+from alphazero.invocation import option
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.search.cuda_kernels import make_buffers
 from alphazero.search.cuda_memory import open_cuda
@@ -88,7 +89,8 @@ def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> floa
             raise
         raise DeviceMemoryError(
             f"the GPU's memory does not hold the network's evaluation of {size:,} positions at once: choose a "
-            "smaller net (--net.channels), close what else uses the GPU, or compute on the processor (--device cpu)"
+            f"smaller net ({option('net.channels')}), close what else uses the GPU, or compute on the processor "
+            f"({option('device', 'cpu')})"
         ) from error
 
     def ask_often(count: int) -> None:

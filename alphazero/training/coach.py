@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from alphazero.errors import Stopped
+from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, gate_decided, play_match
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
@@ -20,7 +21,7 @@ from alphazero.progress import Progress
 from alphazero.storage.files import write_json
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.health import describe_samples
-from alphazero.training.metrics import Metrics, TensorBoard, Tracker, show_duration
+from alphazero.training.metrics import Metrics, TensorBoard, Tracker, seconds_left, show_duration
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.run_state import UNCONTESTED, RunState, prepare
 from alphazero.training.selfplay import SelfPlayCounts, play_games
@@ -122,8 +123,12 @@ class Coach:
     def seconds_left(self) -> float:
         """About how long the rest of the run will take, if its generations take as long as those so far."""
         state, config = self.state, self.config
-        left = state.seconds / max(1, state.generation) * max(0, config.generations - state.generation)
-        return min(left, max(0.0, config.minutes * 60 - state.seconds)) if config.minutes else left
+        return seconds_left(config.generations, config.minutes, state.generation, state.seconds)
+
+    def _enter(self, phase: str) -> None:
+        """Logs the part of the work that begins; raises RunFolderError if the run has lost its folder."""
+        self.folder.check()
+        self.folder.log.add(phase)
 
     def _leave_if_asked(self) -> None:
         if self.stop.is_set():
@@ -133,11 +138,17 @@ class Coach:
         state = self.state
         begin, cpu_begin = time.monotonic(), self._cpu_seconds()
         generation = state.generation + 1
+        self._enter(f"generation {generation}: self-play")
         samples, play_figures = self._self_play(generation)
+        samples.check()
         play_figures |= describe_samples(state.kernels, samples, state.net)
         state.add_samples(generation, samples)
+        state.show_games(generation)
+        self._enter(f"generation {generation}: learning from {len(samples)} new positions")
         learn_figures = self._learn(generation, len(samples))
+        self._enter(f"generation {generation}: gate")
         gate_figures = self._gate(generation, self._gate_games(play_figures))
+        self._enter(f"generation {generation}: saving")
         state.save_candidate(generation, gate_figures)
         benchmark = self.benchmark(self._player("candidate", state.net, 0)) if self.benchmark else {}
         # a fresh network has much to learn before the gate says anything about the run
@@ -150,7 +161,11 @@ class Coach:
             **play_figures, **learn_figures, **gate_figures, **benchmark, **progress_figures,
         }  # fmt: skip
         state.commit(figures)
+        self.folder.check()
         self.metrics.add(figures, self.config.generations, self.seconds_left())
+        score = "no gate" if gate_figures["gate_score"] is None else f"gate {gate_figures['gate_score']:.2f}"
+        verdict = "promoted" if gate_figures["promoted"] else "not promoted"
+        self.folder.log.add(f"generation {generation}: saved, {score}, {verdict}")
 
     def _cpu_seconds(self) -> float:
         """Processor time so far, that of the worker processes included."""
@@ -158,8 +173,8 @@ class Coach:
 
     def _self_play(self, generation: int) -> tuple[Samples, dict[str, Any]]:
         wanted, most_seconds = self.config.self_play.games_per_generation, self._share_of_minutes(SELF_PLAY_SHARE)
-        workers, begin = self.state.workers, time.monotonic()
-        before = workers.played()
+        workers = self.state.workers
+        begin, before = workers.begin_counting()
 
         def counts() -> tuple[SelfPlayCounts, float]:
             return workers.played() - before, max(1e-9, time.monotonic() - begin)
@@ -178,18 +193,19 @@ class Coach:
         self._leave_if_asked()
         played, seconds = counts()
         share = workers.share_of_network(played, seconds)
-        if not self._said_share:
+        if not self._said_share and share is not None:
             logger.info("self-play uses %.0f%% of the network's capacity", 100 * share)
             self._said_share = True
         return samples, {
             "games": played.games,
             "positions": len(samples),
-            "plies_per_game": round(played.positions / played.games, 2),
+            "plies_per_game": round(played.positions / max(1, played.games), 2),
             "drawn_positions": round(float((samples.outcomes == 0).mean()), 4),
             "simulations_per_s": round(played.simulations / seconds),
             "cache_hits": round(1 - played.evaluations / played.requests, 4) if played.requests else 0.0,
-            "network_share": round(share, 4),
+            "network_share": None if share is None else round(share, 4),
             "self_play_seconds": round(seconds, 3),
+            **workers.figures(),
         }
 
     def _learn(self, generation: int, num_new: int) -> dict[str, Any]:
@@ -268,8 +284,7 @@ class Coach:
     def _gate_games(self, play_figures: dict[str, Any]) -> int:
         """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""
         gate, rate = self.config.gate, play_figures["simulations_per_s"]
-        if not self.plan.loaded.game.compiled:
-            rate /= len(self.state.workers.all)  # a match is played by one process
+        rate *= self.state.workers.share_of_match
         seconds = play_figures["plies_per_game"] * gate.simulations / max(rate, 1e-9)
         games = self._share_of_minutes(GATE_SHARE) / max(seconds, 1e-9)
         return gate.games if games >= gate.games else min(gate.games, max(LEAST_GATE_GAMES, 2 * int(games / 2)))
@@ -281,9 +296,8 @@ class Coach:
         names, limit = ", ".join(opponent.name for opponent in opponents), self._share_of_minutes(MATCHES_SHARE)
         sentence = f"after the last generation the best net plays {self.config.evaluation.games} games against {names}"
         if math.isfinite(limit):
-            sentence += (
-                f"; that comes on top of --minutes, about {show_duration(limit)} at most (fewer games if they are slow)"
-            )
+            most = f"about {show_duration(limit)} at most (fewer games if they are slow)"
+            sentence += f"; that comes on top of {option('minutes')}, {most}"
         return sentence
 
     def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:
@@ -294,6 +308,7 @@ class Coach:
         state, settings = self.state, self.config.evaluation
         results = []
         for opponent in opponents:
+            self._enter(f"matches at the end: {settings.games} games against {opponent.name}")
             player = self._player("best", state.best, settings.simulations)
             match = self._play_in_time(
                 player, opponent, settings.games, self._share_of_minutes(MATCHES_SHARE) / len(opponents)
@@ -307,6 +322,7 @@ class Coach:
             "benchmark": self.benchmark(self._player("best", state.best, 0)) if self.benchmark else {},
             "matches": results,
         }
+        self.folder.check()
         write_json(self.folder.path / "evaluation.json", evaluation)
         return evaluation
 

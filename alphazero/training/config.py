@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, quote
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
 from alphazero.settings import check_ranges
@@ -65,6 +65,9 @@ class RunConfig:
     initial_net: str = ""
     """Net to begin with: a checkpoint, a run folder, folder:12 or a shipped net; empty = an untrained net.
     If --net... asks for other sizes, a new net of those sizes learns from its games until it passes the gate."""
+    keep: int = 100
+    """Nets that stay on disk: the newest ones, and as many milestones at most, evenly spaced from generation 0 on.
+    The best net and all that --resume needs stay besides; 0 = every net of the run."""
     cache_size: int = 1 << 20
     """Network evaluations that each thread caches, at about 60 bytes each in a small game; at most 256 MB."""
     net: Any = field(default_factory=NetConfig)
@@ -84,8 +87,10 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.net, dict) or (is_dataclass(self.net) and not isinstance(self.net, type))):
-            raise InvalidSetting(f"net must hold settings by name, as a dataclass or a dict, not {self.net!r:.100}")
-        check_ranges(self, generations=(1, math.inf), minutes=(0, 1e9), cache_size=(0, 1 << 26))
+            raise InvalidSetting(
+                f"net must hold settings by name, as a dataclass or a dict, not {quote(self.net, 100)}"
+            )
+        check_ranges(self, generations=(1, math.inf), minutes=(0, 1e9), keep=(0, math.inf), cache_size=(0, 1 << 26))
 
     @property
     def net_settings(self) -> dict[str, Any]:

@@ -5,6 +5,8 @@ The figures are taken before the network learns from the new games, so they are 
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from alphazero.game.kernels import Kernels
+from alphazero.invocation import option
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.evaluator import Evaluator
 from alphazero.training.replay_buffer import Samples, merge_equal
@@ -20,18 +23,22 @@ MAX_POSITIONS = 4096
 """Most positions that the network is asked about."""
 BINS = 10
 """Intervals of the value in which prediction and outcome are compared."""
+FEW_POSITIONS = 5_000
+"""A game with more of them has more than a generation's samples, about."""
 TREND = 8
 """Generations over which the benchmark's figure should lie near a straight line."""
 TINY = 1e-9
+SETTING = re.compile(r"\[([\w.-]+)\]")
 
 
 def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict[str, Any]:
     """Figures of new samples, and of the network on them:
 
-    `distinct_positions` the share that is left when equal positions and mirror images are merged; `policy_entropy` of
-    the policy targets, in nats; `policy_surprise` how far they are from the network's policy (Kullback-Leibler
-    divergence, in nats); `value_calibration` `[mean value, mean outcome, positions]` for each interval of the network's
-    value, and `value_calibration_error` their mean difference, weighted by positions (Guo et al. 2017).
+    `distinct_positions` the share that is left when equal positions and mirror images are merged, of all positions of
+    the game where those are fewer than the samples; `policy_entropy` of the policy targets, in nats; `policy_surprise`
+    how far they are from the network's policy (Kullback-Leibler divergence, in nats); `value_calibration` `[mean value,
+    mean outcome, positions]` for each interval of the network's value, and `value_calibration_error` their mean
+    difference, weighted by positions (Guo et al. 2017).
     """
     distinct, _, _ = merge_equal(kernels.canonical(samples.states)[0], samples.policies, samples.outcomes)
     rows = np.linspace(0, len(samples) - 1, min(len(samples), MAX_POSITIONS)).astype(np.int64)
@@ -47,7 +54,7 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
     ]
     error = sum(abs(value - outcome) * count for value, outcome, count in calibration) / len(rows)
     return {
-        "distinct_positions": round(len(distinct) / len(samples), 4),
+        "distinct_positions": round(len(distinct) / min(len(samples), count_positions(kernels) or len(samples)), 4),
         "policy_entropy": round(float((targets * -log_targets).sum(axis=1).mean()), 4),
         "policy_surprise": round(
             float((targets * (log_targets - np.log(np.maximum(priors, TINY)))).sum(axis=1).mean()), 4
@@ -55,6 +62,28 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
         "value_calibration_error": round(error, 4),
         "value_calibration": [[round(value, 3), round(outcome, 3), count] for value, outcome, count in calibration],
     }
+
+
+@functools.lru_cache(maxsize=4)
+def count_positions(kernels: Kernels) -> int | None:
+    """The positions of a small game that are not over, mirror images as one.
+
+    None for games with more than FEW_POSITIONS, and for rules that run as plain Python, which takes too long.
+    """
+    reached = set[bytes]()
+    frontier = kernels.canonical(kernels.start_states(1))[0]
+    while len(frontier):
+        if not kernels.game.compiled or len(reached) + len(frontier) > FEW_POSITIONS:
+            return None
+        reached |= {state.tobytes() for state in frontier}
+        legal_masks, _, _ = kernels.describe_all(frontier)
+        rows, actions = np.nonzero(legal_masks)
+        children = frontier[rows]
+        kernels.play(children, np.zeros(len(rows), np.int8), actions)
+        _, terminal, _ = kernels.describe_all(children)
+        found = np.unique(kernels.canonical(children[~terminal])[0], axis=0)
+        frontier = found[[state.tobytes() not in reached for state in found]]
+    return len(reached)
 
 
 def oscillation(figures: Sequence[float]) -> float | None:
@@ -68,7 +97,10 @@ def oscillation(figures: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class Check:
-    """The range of a healthy figure of the metrics, and advice for a figure outside of it."""
+    """The range of a healthy figure of the metrics, and advice for a figure outside of it.
+
+    In the advice, `[learner.sample_reuse]` is a setting.
+    """
 
     figure: str
     low: float
@@ -83,46 +115,47 @@ class Check:
         value = metrics.get(self.figure)
         if value is None or metrics["generation"] < self.from_generation or self.low <= value <= self.high:
             return ""
-        return f"{self.figure.replace('_', ' ')} is {value:.3g}: {self.too_low if value < self.low else self.too_high}"
+        advice = SETTING.sub(lambda found: option(found[1]), self.too_low if value < self.low else self.too_high)
+        return f"{self.figure.replace('_', ' ')} is {value:.3g}: {advice}"
 
 
 CHECKS = (
     Check(
         "sample_reuse", 0.25, 12.0,
-        too_low="most samples are never learned from; raise --learner.sample-reuse",
-        too_high="the network may learn these games by heart; lower --learner.sample-reuse",
+        too_low="most samples are never learned from; raise [learner.sample_reuse]",
+        too_high="the network may learn these games by heart; lower [learner.sample_reuse]",
     ),
     Check(
         "distinct_positions", 0.2, 1.0,
-        too_low="the games repeat each other; raise --self-play.random-plies, or without sequential halving "
-        "--self-play.temperature-plies",
+        too_low="the games repeat each other; raise [self_play.random_plies], or without sequential halving "
+        "[self_play.temperature_plies]",
     ),
     Check(
         "policy_entropy", 0.02, float("inf"), from_generation=5,
-        too_low="the policy targets are nearly certain, so self-play explores little; raise --self-play.random-plies",
+        too_low="the policy targets are nearly certain, so self-play explores little; raise [self_play.random_plies]",
     ),
     Check(
         "policy_surprise", 0.01, 1.5, from_generation=5,
-        too_low="the search hardly changes the network's policy; raise --search.num-simulations",
-        too_high="the network does not follow its search; raise --learner.sample-reuse or the network's size",
+        too_low="the search hardly changes the network's policy; raise [search.num_simulations]",
+        too_high="the network does not follow its search; raise [learner.sample_reuse] or the network's size",
     ),
     Check(
         "value_calibration_error", 0.0, 0.2, from_generation=5,
-        too_high="the network trusts its values too much or too little; lower --learner.sample-reuse, or keep older "
-        "games longer by --replay.window-start",
+        too_high="the network trusts its values too much or too little; lower [learner.sample_reuse], or keep older "
+        "games longer by [replay.window_start]",
     ),
     Check(
         "drawn_positions", 0.0, 0.95, from_generation=5,
-        too_high="nearly all games are drawn and teach little; raise --self-play.random-plies",
+        too_high="nearly all games are drawn and teach little; raise [self_play.random_plies]",
     ),
     Check(
         "benchmark_oscillation", 0.0, 0.015, from_generation=TREND + 4,
-        too_high="the network forgets and learns again; lower --learner.learning-rate or raise --replay.window-max",
+        too_high="the network forgets and learns again; lower [learner.learning_rate] or raise [replay.window_max]",
     ),
     Check(
         "generations_since_promotion", 0, 12,
-        too_high="the gate has refused all candidates since; raise --gate.games so that it sees smaller differences, "
-        "or lower --learner.learning-rate",
+        too_high="the gate has refused all candidates since; raise [gate.games] so that it sees smaller differences, "
+        "or lower [learner.learning_rate]",
     ),
 )  # fmt: skip
 

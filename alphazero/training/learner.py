@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alphazero.errors import TrainingError
+from alphazero.invocation import option
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.settings import check_ranges
 from alphazero.training.cuda_replay import place
@@ -116,10 +117,16 @@ class Tally:
         """Counts the losses of the next batch."""
         if not all(math.isfinite(loss) for loss in losses.values()):
             self._skipped, self._in_a_row = self._skipped + 1, self._in_a_row + 1
+            if self._in_a_row == 3 and self._generation == 1 and not self._counted:
+                raise TrainingError(
+                    f"the first three batches gave no finite loss ({losses}), before anything was learned: the reason "
+                    "is in the network, whose values must lie in [-1, 1], or in the value targets"
+                )
             if self._in_a_row == 3:
                 raise TrainingError(
                     f"three batches in a row gave no finite loss ({losses}) in generation {self._generation}: "
-                    "lower --learner.learning-rate and go on with --resume; the generations before are safe"
+                    f"lower {option('learner.learning_rate')} and go on with {option('resume', True)}; "
+                    "the generations before are safe"
                 )
             return
         self.newest, self._in_a_row, self._counted = losses, 0, self._counted + 1
@@ -130,7 +137,7 @@ class Tally:
         """The mean losses of the batches that gave finite ones."""
         if not self._counted:
             raise TrainingError(
-                f"no batch of generation {self._generation} gave a finite loss: lower --learner.learning-rate"
+                f"no batch of generation {self._generation} gave a finite loss: lower {option('learner.learning_rate')}"
             )
         if self._skipped:
             total = self._counted + self._skipped

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, StorageError
 from alphazero.storage.files import read_json, write_json
+from alphazero.storage.formats import WandbRun
+from alphazero.storage.schema import check
 from alphazero.training.health import Watch, oscillation
 
 logger = logging.getLogger(__name__)
@@ -88,12 +92,33 @@ class TensorBoard:
         from torch.utils.tensorboard import SummaryWriter
 
         # one short-lived writer a generation: nothing is left open, and a redone generation replaces its first try
-        with SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:
-            for name, value in _numbers(figures).items():
-                writer.add_scalar(name, value, figures["generation"])
+        try:
+            with _failing_quietly(), SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:
+                for name, value in _numbers(figures).items():
+                    writer.add_scalar(name, value, figures["generation"])
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {self._folder}: {error.strerror}; check the folder and its disk"
+            ) from error
 
     def close(self) -> None:
         """Does nothing: every writer is closed already."""
+
+
+@contextlib.contextmanager
+def _failing_quietly() -> Iterator[None]:
+    """No thread prints that a file could not be written: TensorBoard's writer does, and raises the error here too."""
+    before = threading.excepthook
+
+    def hook(raised: threading.ExceptHookArgs) -> None:
+        if not issubclass(raised.exc_type, OSError):
+            before(raised)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def check_wandb() -> None:
@@ -116,12 +141,11 @@ class Wandb:
         identity = folder / WANDB_FILE
         if not identity.exists():
             write_json(identity, {"project": project, "id": secrets.token_hex(4)})
-        known = read_json(identity)
-        if not project:
-            project = known["project"]
+        known = check(WandbRun, read_json(identity), str(identity), advice="; move it away")
+        project = project or known.project
         try:
             self._run = wandb.init(
-                project=project, id=known["id"], name=folder.resolve().name, dir=folder, config=dict(config),
+                project=project, id=known.id, name=folder.resolve().name, dir=folder, config=dict(config),
                 resume="allow", settings=wandb.Settings(console="off", silent=True),
             )  # fmt: skip
         except (wandb.errors.Error, OSError) as error:
@@ -130,7 +154,7 @@ class Wandb:
                 f"wandb cannot begin ({reason}): log in by `wandb login`, or set WANDB_MODE=offline"
             ) from error
         where = f"offline, in {self._run.dir}" if self._run.offline else self._run.url
-        logger.info("wandb: project %s, run %s, %s", project, known["id"], where)
+        logger.info("wandb: project %s, run %s, %s", project, known.id, where)
         for line in lines:
             if line["generation"] >= self._run.step:
                 self.add(line)
@@ -155,6 +179,15 @@ def _numbers(figures: Figures) -> dict[str, float]:
 def show_figures(figures: Mapping[str, float]) -> str:
     """A benchmark's figures for people."""
     return ", ".join(f"{name.replace('_', ' ')} {figure:.3f}" for name, figure in figures.items())
+
+
+def seconds_left(generations: int, minutes: float, generation: int, seconds: float) -> float:
+    """About how long a run of so many generations or minutes goes on after `generation`, which took `seconds` so far.
+
+    0 minutes: no limit.
+    """
+    left = seconds / max(1, generation) * max(0, generations - generation)
+    return min(left, max(0.0, minutes * 60 - seconds)) if minutes else left
 
 
 def show_duration(seconds: float) -> str:

@@ -11,13 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
+from alphazero.errors import TrainingError
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import Batch
 from alphazero.settings import check_ranges
-from alphazero.storage.files import read_npz
+from alphazero.storage.arrays import Array, read_npz
 
-MAX_BYTES = 1 << 34
-"""A larger file of samples is taken for damaged."""
+ROUNDING = 1e-3
+"""The most by which sums in float32 leave their range."""
+MOST_SAMPLES = 1 << 31
+"""The most samples that a file may have if nobody knows better."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,36 @@ class Samples:
         """The fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def check(self) -> None:
+        """Raises TrainingError if a number is not finite."""
+        for name, array in self.arrays().items():
+            if array.dtype.kind == "f" and (
+                wrong := int((~np.isfinite(array).reshape(len(array), -1).all(axis=1)).sum())
+            ):
+                raise TrainingError(
+                    f"self-play gave {wrong:,} of {len(self):,} samples with {name} that are no finite numbers: the "
+                    "network that plays, or the function of the value targets, gives such numbers"
+                )
+
     @staticmethod
     def join(parts: list[Samples]) -> Samples:
         """One after another."""
         return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
 
 
-def read_samples(path: Path) -> Samples:
-    """The samples in a file; raises StorageError."""
-    return Samples(**read_npz(path, MAX_BYTES))
+def read_samples(path: Path, game: Game, most: int = MOST_SAMPLES) -> Samples:
+    """The samples of the game in a file, at most so many; raises StorageError."""
+    return Samples(**read_npz(path, sample_arrays(game), {"n": most}))
+
+
+def sample_arrays(game: Game) -> dict[str, Array]:
+    """The arrays of `Samples`, of any number `n`, by their names."""
+    return {
+        "states": Array(np.uint64, ("n", game.state_words)),
+        "policies": Array(np.float32, ("n", game.num_actions), 0.0, 1.0 + ROUNDING),
+        "outcomes": Array(np.float32, ("n",), -1.0 - ROUNDING, 1.0 + ROUNDING),
+        "values": Array(np.float32, ("n",), -1.0 - ROUNDING, 1.0 + ROUNDING),
+    }
 
 
 @dataclass(frozen=True)

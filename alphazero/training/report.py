@@ -8,11 +8,15 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from alphazero.errors import RunFolderError
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
 from alphazero.storage.files import read_json
-from alphazero.storage.run_folder import read_config, read_metrics
+from alphazero.storage.formats import Evaluation
+from alphazero.storage.run_folder import METRICS, read_metrics, read_settings
+from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.health import Watch
 
 if TYPE_CHECKING:
@@ -23,15 +27,23 @@ Lines = Sequence[Mapping[str, Any]]
 """The lines of a run's `metrics.jsonl`."""
 
 
+class ReportedFigures(Struct):
+    """The figures that every run has had from the beginning."""
+
+    generation: Count
+    seconds: Seconds
+    games: Count
+    positions: Count
+    promoted: bool | Figure
+
+
 def make_report(run: Path) -> str:
     """The HTML page of a run folder; raises InputError about what it cannot read."""
-    saved, lines = read_config(run), read_metrics(run)
+    saved, lines = read_settings(run), read_metrics(run)
     if not lines:
-        raise RunFolderError(f"{run} has not finished a generation yet; try again later")
-    if not isinstance(saved.get("game"), str) or not isinstance(saved.get("settings"), dict):
-        raise RunFolderError(f"{run / 'config.json'} is not the settings of a run of this version")
-    if not all(map(_is_whole, lines)):
-        raise RunFolderError(f"{run / 'metrics.jsonl'} is damaged: figures are missing, or are no numbers; repair it")
+        raise RunFolderError(f"{run} has not finished a generation yet, or has no sound line of figures")
+    for line in lines:
+        check(ReportedFigures, line, f"{run / METRICS}, generation {line['generation']}", RunFolderError)
     evaluation = run / "evaluation.json"
     parts = [
         f"<h1>{escape(saved['game'])}: {escape(run.resolve().name)}</h1>",
@@ -47,24 +59,6 @@ def make_report(run: Path) -> str:
         make_table(("setting", "value"), sorted(flat_settings(saved).items())),
     ]
     return make_page(run.resolve().name, parts)
-
-
-def _is_whole(line: Mapping[str, Any]) -> bool:
-    """A line of metrics has numbers, or None, and two lists; some figures every run has had from the beginning."""
-    figures = {name: x for name, x in line.items() if name not in ("benchmark_figures", "value_calibration")}
-    names, bins = line.get("benchmark_figures", []), line.get("value_calibration", [])
-    return (
-        all(value is None or _is_number(value) for value in figures.values())
-        and all(_is_number(line.get(name)) for name in ("generation", "seconds", "games", "positions", "promoted"))
-        and isinstance(names, list)
-        and all(isinstance(name, str) and name.isprintable() and _is_number(line.get(name)) for name in names)
-        and isinstance(bins, list)
-        and all(isinstance(row, list) and len(row) == 3 and all(map(_is_number, row)) for row in bins)
-    )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and abs(value) < 1e15  # matplotlib cannot draw much larger ones
 
 
 def _summary(lines: Lines) -> str:
@@ -88,20 +82,16 @@ def _best(lines: Lines) -> int:
 
 
 def _matches(path: Path) -> str:
-    evaluation = read_json(path)
-    try:
-        generation = evaluation["generation"]
-        rows = [
-            (
-                match["opponent"], f"{match['score']:.1%}", "{:.1%} to {:.1%}".format(*match["score_interval"]),
-                match["wins"], match["draws"], match["losses"], match["simulations"],
-            )
-            for match in evaluation["matches"]
-        ]  # fmt: skip
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-        raise RunFolderError(f"{path} is damaged or no evaluation of a run; move it away") from error
+    evaluation = check(Evaluation, read_json(path), str(path), RunFolderError, "; move it away")
+    rows = [
+        (
+            match.opponent, f"{match.score:.1%}", "{:.1%} to {:.1%}".format(*match.score_interval),
+            match.wins, match.draws, match.losses, match.simulations,
+        )
+        for match in evaluation.matches
+    ]  # fmt: skip
     head = ("opponent", "score", "95% interval", "wins", "draws", "losses", "simulations")
-    return f"<h2>Matches of generation {escape(str(generation))}</h2>" + make_table(head, rows)
+    return f"<h2>Matches of generation {evaluation.generation}</h2>" + make_table(head, rows)
 
 
 def _warnings(lines: Lines) -> str:

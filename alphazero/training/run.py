@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+import os
+import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from alphazero.errors import RunFolderError, Stopped
+from alphazero._version import __version__
+from alphazero.cluster.connection import Cluster
+from alphazero.errors import RunFolderError, Stopped, Terminated, shorten_path
 from alphazero.game.spec import LoadedGame
+from alphazero.interruption import listening
+from alphazero.invocation import option
 from alphazero.nets.devices import name_devices, see_only
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import load_net, open_opponents, runs_code
 from alphazero.progress import count_cores
 from alphazero.settings import config_from_dict, settings_changed
-from alphazero.storage.checkpoint import read_card
+from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import atomic_write
-from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config, read_metrics, resolve_checkpoint
+from alphazero.storage.run_folder import (
+    RunFolder,
+    latest_manifest,
+    read_metrics,
+    read_settings,
+    resolve_checkpoint,
+)
+from alphazero.storage.run_log import RunLog
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import WANDB_FILE, Wandb, check_wandb
@@ -61,10 +75,8 @@ class TrainedRun:
     @property
     def config(self) -> RunConfig:
         """The settings of the run."""
-        path = self.folder / "config.json"
-        return config_from_dict(
-            RunConfig, read_config(self.folder)["settings"], str(path), like=example_config(self.loaded)
-        )
+        settings = read_settings(self.folder)["settings"]
+        return config_from_dict(RunConfig, settings, str(self.folder / "config.json"), like=example_config(self.loaded))
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -85,7 +97,7 @@ class TrainedRun:
     @property
     def best_generation(self) -> int:
         """The generation of `net`; 0 is the net that the run began with."""
-        generation: int = read_card(resolve_checkpoint(str(self.folder)))["generation"]
+        generation: int = read_net_card(resolve_checkpoint(str(self.folder))).get("generation", 0)
         return generation
 
     def report(self, path: str | Path | None = None) -> Path:
@@ -105,15 +117,15 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None) -> dict[s
 
     No file of a run starts code: opponents that do are left out, and named under LEFT_OUT.
     """
-    if not (folder / "config.json").exists():
-        raise RunFolderError(f"{folder} is not a run folder: leave --resume out to begin a run there")
-    saved = read_config(folder)
-    if set(saved) != {"game", "seed", "threads", "settings"}:
-        raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
-    if not all(isinstance(saved[name], int) for name in ("seed", "threads")):
-        raise RunFolderError(f"{folder / 'config.json'} is damaged: seed and threads must be whole numbers")
+    if not os.path.isfile(folder / "config.json"):  # also where a name is too long
+        raise RunFolderError(
+            f"{shorten_path(folder)} is not a run folder: leave {option('resume', True)} out to begin a run there"
+        )
+    saved = read_settings(folder)
     if saved["game"] != game:
-        raise RunFolderError(f"{folder} is a run of {saved['game']!s:.80}, not of {game}: choose its game by --game")
+        raise RunFolderError(
+            f"{folder} is a run of {saved['game']:.80}, not of {game}: choose its game by {option('game')}"
+        )
     config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
     opponents = config.evaluation.opponents
     config = replace(
@@ -128,10 +140,17 @@ def _say_left_out(opponents: Sequence[str], config: RunConfig) -> None:
     left_out = [name for name in opponents if name not in config.evaluation.opponents]
     if left_out:
         logger.warning(
-            "a run folder never starts code, so %s is left out of the last matches: "
-            "name it again by --evaluation.opponents to play it",
+            "a run folder never starts code, so %s is left out of the last matches: name it again by %s to play it",
             " and ".join(left_out),
+            option("evaluation.opponents"),
         )
+
+
+def _say_changes(changed: Sequence[str]) -> None:
+    if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
+        raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
+    for line in changed:
+        logger.info("changed on resume: %s", line)
 
 
 def train(
@@ -147,6 +166,7 @@ def train(
     resume: bool = False,
     value_targets: ValueTargets | None = None,
     wandb: str = "",
+    cluster: Cluster | None = None,
     stop: threading.Event | None = None,
     on_start: Callable[[Coach], None] = lambda coach: None,
 ) -> TrainedRun:
@@ -155,41 +175,39 @@ def train(
     `game_name`: the name under which the game can be loaded again, kept in the folder. `threads`: all cores if None.
     `devices`: `cpu`, `cuda`, or several GPUs. `deterministic`: nothing depends on the clock, and a resumed run equals
     an uninterrupted one bit for bit. `resume` goes on with the run in `folder`. `value_targets`: see
-    `alphazero.training.selfplay.value_targets`. `wandb`: a project of Weights & Biases. `on_start` gets the coach when
+    `alphazero.training.selfplay.value_targets`. `wandb`: a project of Weights & Biases. `cluster` plays the
+    games; it is opened and closed here. `on_start` gets the coach when
     nothing is refused any more.
 
-    `stop`, set from any thread, and KeyboardInterrupt end the training within about a second: all finished generations
-    are saved, and the result says `stopped`. Raises InputError; a mistake leaves no run behind.
+    `stop`, set from any thread, KeyboardInterrupt and Terminated end the training within about a second: all finished
+    generations are saved, and the result says `stopped`. Raises InputError; a mistake leaves no run behind.
     """
     folder, threads = Path(folder), count_cores() if threads is None else threads
     game_name = game_name or loaded.game.name
     devices = name_devices(devices)
-    plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets)
+    plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets, cluster)
     settings = {"game": game_name, "seed": seed, "threads": threads, "settings": asdict(config)}
     saved = read_saved(folder, game_name, config) if resume else {}
-    if not saved:  # sizes that do not fit the board are refused before there is a run
-        loaded.make_net(loaded.game, config.net_settings)
-        if config.initial_net:
-            check_growth(config, read_net_settings(config.initial_net, loaded, config))
+    if not saved:
+        _check_nets(loaded, config)
     if wandb:
         check_wandb()
     torch.manual_seed(seed)
     see_only(devices[0])
     # opponents that nobody can play against are refused before there is a run
     opponents = open_opponents(
-        config.evaluation.opponents, "--evaluation.opponents", loaded,
+        config.evaluation.opponents, option("evaluation.opponents"), loaded,
         seed=seed, threads=threads, device=plan.device_kinds[0],
     )  # fmt: skip
-    with RunFolder.open(folder) if saved else RunFolder.create(folder, settings) as run:
+    with (
+        cluster or contextlib.nullcontext(),  # a cluster that refuses us is said before there is a run
+        RunFolder.open(folder) if saved else RunFolder.create(folder, settings) as run,
+        _logged(run.log),
+    ):
         _say_left_out(saved.pop(LEFT_OUT, ()), config)
         changed = settings_changed(saved, settings) if saved else []
-        if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
-            raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
-        for line in changed:
-            logger.info("changed on resume: %s", line)
-        trackers = []
-        if wandb or (run.path / WANDB_FILE).exists():
-            trackers.append(Wandb(wandb, run.path, settings, run.metrics()))
+        _say_changes(changed)
+        trackers = _make_trackers(wandb, run, settings)
         coach = Coach(plan, run, trackers, stop)
         try:
             with coach:
@@ -199,8 +217,30 @@ def train(
                 on_start(coach)
                 coach.run()
                 return TrainedRun(loaded, run.path, evaluation=coach.evaluate(opponents))
-        except (Stopped, KeyboardInterrupt):
+        except (Stopped, KeyboardInterrupt, Terminated):
+            run.log.add("stopped in order")
             return TrainedRun(loaded, run.path, stopped=True)
         finally:
             for tracker in trackers:
                 tracker.close()
+
+
+def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> list[Wandb]:
+    known = wandb or (run.path / WANDB_FILE).exists()
+    return [Wandb(wandb, run.path, settings, run.metrics())] if known else []
+
+
+def _check_nets(loaded: LoadedGame, config: RunConfig) -> None:
+    """Refuses sizes that do not fit the board before there is a run."""
+    loaded.make_net(loaded.game, config.net_settings)
+    if config.initial_net:
+        check_growth(config, read_net_settings(config.initial_net, loaded, config))
+
+
+@contextlib.contextmanager
+def _logged(log: RunLog) -> Iterator[None]:
+    """Logs that a process begins, the signals and warnings that it gets, and the error that ends it, if one does."""
+    log.add(f"process {os.getpid()} begins, version {__version__}")
+    with listening(lambda number: log.add(f"asked to end by {signal.Signals(number).name}")), log.recording():
+        yield
+    log.add(f"process {os.getpid()} ends")

@@ -10,23 +10,32 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 
-from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError
+from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, quote
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCES, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_saved
 from alphazero.players.contestants import check_announced, find_checkpoint
 from alphazero.settings import config_from_dict
-from alphazero.storage.checkpoint import read_card
-from alphazero.storage.files import read_npz, sha256_of, write_npz
+from alphazero.storage.arrays import read_npz, write_npz
+from alphazero.storage.checkpoint import read_net_card
+from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import Manifest, RunFolder
+from alphazero.storage.schema import Count, Counts, Seconds, Text, Texts, check
 from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.learner import Learner
-from alphazero.training.replay_buffer import MAX_BYTES, ReplayBuffer, Samples, read_samples
+from alphazero.training.remote.inbox import Inbox
+from alphazero.training.remote.workers import ClusterWorkers
+from alphazero.training.replay_buffer import ReplayBuffer, Samples, read_samples
+from alphazero.training.selfplay import SelfPlay
+from alphazero.training.selfplay.first_compile import compile_all
+from alphazero.training.selfplay.shown_games import records_of_games, write_shown
 from alphazero.training.worker_process import TrainingJob
 from alphazero.training.workers import RunPlan, Workers
 
@@ -36,17 +45,55 @@ UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
 """The gate's figures of a net that had no gate to pass."""
 OLDER_INFERENCE = "torch"
 """The library of runs that do not name one."""
+OTHER_SLOTS = 16
+"""A file with more games in progress than these times the run's own is not read, to say how many it has."""
 ORIGINS = ("started_from", "learned_from_games_of")
 """Where a card of generation 0 names the net that the run began with: its weights are that net's, or are not."""
+
+
+class SavedState(Struct):
+    """The state of a run in a manifest."""
+
+    best: Count
+    seconds: Seconds
+    seed: Count
+    threads: Annotated[int, Meta(ge=1, le=1024, description="a whole number from 1 to 1024")]
+    replay: Counts
+    """The generations in the window."""
+    devices: Texts = ()
+    """Older runs do not tell, nor the next three."""
+    inference: Text = OLDER_INFERENCE
+    slots: Annotated[int, Meta(ge=0, le=1 << 24, description=f"a whole number from 0 to {1 << 24:,}")] = 0
+    samples: Counts | None = None
+    """The number of samples of each generation in the window."""
+    arrived: Counts = ()
+    """The arrivals from a cluster that the generation has taken."""
+
+
+def read_state(manifest: Manifest, folder: Path) -> SavedState:
+    """The state that a run goes on from; raises CheckpointError if it makes no sense or not all files are named."""
+    where = f"the manifest of generation {manifest.generation} in {folder}"
+    state = check(SavedState, manifest.state, where, CheckpointError)
+    number = f"{manifest.generation:04d}"
+    nets = f"generation_{state.best:04d}", f"learner_{number}"
+    needed = [f"{net}.{ending}" for net in nets for ending in ("safetensors", "json")]
+    needed += [f"games_{number}.npz", *(f"replay_{number:04d}.npz" for number in state.replay)]
+    if missing := [name for name in needed if name not in manifest.files]:
+        raise CheckpointError(f"{where} does not name {missing[0]}, which the run goes on from")
+    if state.samples is not None and len(state.samples) != len(state.replay):
+        raise CheckpointError(
+            f"{where} counts the samples of {len(state.samples)} generations, not {len(state.replay)}"
+        )
+    return state
 
 
 def read_net_settings(name: str, loaded: LoadedGame, like: RunConfig) -> Any:
     """The settings of the game's net in a checkpoint or run, of the type that `like.net` has; raises InputError."""
     path = find_checkpoint(name, loaded)
-    card = read_card(path)
-    if card.get("game") != loaded.game.name:
-        raise CheckpointError(f"{path} plays {card.get('game')!r}, not {loaded.game.name!r}")
-    net = config_from_dict(RunConfig, {"net": card.get("net")}, f"the card of {path}", like).net
+    card = read_net_card(path)
+    if card["game"] != loaded.game.name:
+        raise CheckpointError(f"{path} plays {quote(card['game'])}, not {quote(loaded.game.name)}")
+    net = config_from_dict(RunConfig, {"net": card["net"]}, f"the card of {path}", like).net
     check_announced(path, settings_by_name(net), loaded)
     return net
 
@@ -55,25 +102,28 @@ def check_growth(config: RunConfig, playing: Any) -> None:
     """Raises InvalidSetting if a net of other settings would play for ever, since there is no gate to pass."""
     if config.net != playing and not config.gate.enabled:
         raise InvalidSetting(
-            f"a fresh network learns from the games of --initial-net {config.initial_net} until it passes the "
-            "gate, which is off: leave --net... out to begin with its sizes, or leave the gate on"
+            f"a fresh network learns from the games of {option('initial_net', config.initial_net)} until it passes the "
+            f"gate, which is off: leave {option('net')} out to begin with its sizes, or leave the gate on"
         )
 
 
-def check_place(plan: RunPlan, path: Path, state: Mapping[str, Any]) -> None:
+def check_place(plan: RunPlan, path: Path, state: SavedState) -> None:
     """Raises RunFolderError if the run in `path` was begun with another seed, or on another number of devices."""
-    devices = state.get("devices", plan.device_kinds)  # older runs do not tell
-    inference, wanted = state.get("inference", OLDER_INFERENCE), wanted_inference()
+    devices = list(state.devices) or plan.device_kinds  # older runs do not tell
+    inference, wanted = state.inference, wanted_inference()
     if inference in INFERENCES and wanted not in ("auto", inference):  # a network of another kind has its own
-        raise RunFolderError(f"{path} was begun with --inference {inference}: go on with the same, or with auto")
-    if state["threads"] != plan.threads or state["seed"] != plan.seed:
         raise RunFolderError(
-            f"{path} was begun with --threads {state['threads']} --seed {state['seed']}: go on with the same"
+            f"{path} was begun with {option('inference', inference)}: go on with the same, or with auto"
+        )
+    if state.threads != plan.threads or state.seed != plan.seed:
+        raise RunFolderError(
+            f"{path} was begun with {option('threads', state.threads)} {option('seed', state.seed)}: "
+            "go on with the same"
         )
     if devices != plan.device_kinds:
         raise RunFolderError(
             f"{path} was begun on {len(devices)} x {devices[0]}, and this is {len(plan.devices)} x "
-            f"{plan.device_kinds[0]}: choose as many devices of the same kind by --device"
+            f"{plan.device_kinds[0]}: choose as many devices of the same kind by {option('device')}"
         )
 
 
@@ -83,16 +133,21 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
     Compiles the search, makes the nets and starts the workers. Raises InputError.
     """
     manifest = folder.newest_valid()
+    saved = None
     if manifest:  # before anything is compiled
-        check_place(plan, folder.path, manifest.state)
-    logger.info("getting ready (the first time, the search is compiled for this machine: half a minute)")
-    state = RunState(plan, folder, stop, manifest)
+        saved = read_state(manifest, folder.path)
+        check_place(plan, folder.path, saved)
+        learner = folder.path / f"learner_{manifest.generation:04d}.safetensors"
+        check_announced(learner, plan.config.net_settings, plan.loaded)
+    logger.info("getting ready")
+    state = RunState(plan, folder, stop, saved)
     try:
         logger.info("%s", state.workers.describe())
-        if manifest is None:
+        if manifest is None or saved is None:
             state.begin()
         else:
-            state.restore(manifest)
+            state.restore(manifest, saved)
+        compile_all(state.kernels, plan.config.self_play, plan.config.search, state.best)
     except BaseException:
         state.close()
         raise
@@ -102,7 +157,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
 class RunState:
     """All that a run has between two generations; made by `prepare`."""
 
-    def __init__(self, plan: RunPlan, folder: RunFolder, stop: threading.Event, manifest: Manifest | None):
+    def __init__(self, plan: RunPlan, folder: RunFolder, stop: threading.Event, saved: SavedState | None):
         self.plan, self.folder, self._stop = plan, folder, stop
         self.generation = 0
         """The newest generation."""
@@ -113,14 +168,16 @@ class RunState:
         self.seconds = 0.0
         """Duration of all generations together."""
         self._replay_files: dict[str, str] = {}
+        self._played_files: dict[str, str] = {}
+        """The numbers of the games in the window, where a cluster has played them."""
         self._cpu_of_closed = 0.0
-        self._playing = self._sizes_that_play(manifest)
+        self._playing = self._sizes_that_play(saved)
         check_growth(plan.config, self._playing)
         self.kernels = Kernels(plan.loaded.game)
         self.inference = wanted_inference()
         """The library that answers for the networks: chosen when the run begins, and kept."""
-        if manifest:
-            self.inference = manifest.state.get("inference", OLDER_INFERENCE)
+        if saved:
+            self.inference = saved.inference
         elif self.inference == "auto" and plan.deterministic:
             self.inference = "torch"  # which one is faster depends on the clock
         self.net = self._make_net(plan.config.net)
@@ -131,7 +188,7 @@ class RunState:
         self.net.use_threads(1)
         self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
         self.replay = ReplayBuffer(self.kernels, plan.config.replay)
-        self.workers = self._make_workers(manifest.state.get("slots") if manifest else None)
+        self.workers = self._make_workers(saved.slots if saved else None)
 
     def close(self) -> None:
         """Ends the workers; a second call does nothing."""
@@ -155,11 +212,23 @@ class RunState:
 
     def add_samples(self, generation: int, samples: Samples) -> None:
         """Takes new samples into the window, and writes them."""
+        self.folder.check()
         self.replay.add(generation, samples)
         name = f"replay_{generation:04d}.npz"
         self._replay_files[name] = write_npz(self.folder.path / name, samples.arrays())
-        kept = {f"replay_{number:04d}.npz" for number, _ in self.replay.generations}
+        kept = {f"{kind}_{number:04d}.npz" for number, _ in self.replay.generations for kind in ("replay", "played")}
+        if isinstance(self.workers, ClusterWorkers):
+            name = f"played_{generation:04d}.npz"
+            self._played_files[name] = write_npz(self.folder.path / name, {"games": self.workers.worker.taken.games})
         self._replay_files = {name: sha for name, sha in self._replay_files.items() if name in kept}
+        self._played_files = {name: sha for name, sha in self._played_files.items() if name in kept}
+
+    def show_games(self, generation: int) -> None:
+        """Keeps a few of the generation's games for people; `play_games` has just played them."""
+        game, player = self.plan.loaded.game, f"generation {self.best_generation}"
+        name, finished = str(self.folder.config.get("game", game.name)), self.workers.all[0].finished_games()
+        records = records_of_games(game, name, finished, self.plan.seed, player)
+        write_shown(self.folder.path, generation, records)
 
     def training_job(self, num_updates: int, generation: int, progress: float) -> TrainingJob:
         """The learning of that generation, from what is on disk."""
@@ -179,12 +248,13 @@ class RunState:
 
     def commit(self, figures: Mapping[str, Any]) -> None:
         """Writes all that the next generation starts from; the manifest comes last and makes it count."""
+        self.folder.check()
         path, number = self.folder.path, f"{self.generation:04d}"
         learner = path / f"learner_{number}.safetensors"
         self.learner.trainer.save(learner)
         check_saved(self.learner.trainer, learner, {})
         games = write_npz(path / f"games_{number}.npz", self._games_in_progress())
-        files = {f"games_{number}.npz": games, **self._replay_files}
+        files = {f"games_{number}.npz": games, **self._replay_files, **self._played_files}
         for checkpoint in {self.checkpoint(self.generation), self.checkpoint(self.best_generation), learner}:
             for file in (checkpoint, checkpoint.with_suffix(".json")):
                 files[file.name] = sha256_of(file)
@@ -199,17 +269,26 @@ class RunState:
             "inference": self.inference,
             "slots": self.workers.num_slots,
             "replay": [number for number, _ in self.replay.generations],
+            "samples": [len(samples) for _, samples in self.replay.generations],
         }
-        self.folder.commit(self.generation, files, state)
+        arrivals = self.workers.inbox if isinstance(self.workers, ClusterWorkers) else None
+        if arrivals:
+            state["arrived"] = arrivals.taken
+        self.folder.commit(self.generation, files, state, self.plan.config.keep)
         self.saved_generation = self.generation
+        if arrivals:
+            arrivals.committed()
 
     def _save(self, net: NeuralNet, figures: Mapping[str, Any]) -> None:
         """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
+        self.folder.check()
         kept = ("gate_score", "promoted", *ORIGINS)
         settings = self.plan.config.net if net is self.net else self._playing
         card: dict[str, Any] = {"game": self.plan.loaded.game.name, "net": settings_by_name(settings)}
         card |= {"generation": self.generation, "search": asdict(self.plan.config.search)}
         card |= {name: figure for name, figure in figures.items() if name in kept}
+        if maker := self.plan.replaced("make_net"):
+            card["made_by"] = getattr(maker, "__name__", repr(maker))
         net.save(self.checkpoint(self.generation), card)
         check_saved(net, self.checkpoint(self.generation), card)
 
@@ -228,28 +307,33 @@ class RunState:
         self.best.load(self.checkpoint(0))
         self.commit({})
 
-    def restore(self, manifest: Manifest) -> None:
+    def restore(self, manifest: Manifest, state: SavedState) -> None:
         """Goes on from the manifest's generation; raises InputError where that cannot be."""
-        path, state = self.folder.path, manifest.state
+        path, game = self.folder.path, self.plan.loaded.game
         self.folder.truncate_metrics(manifest.generation)
         self.generation = self.saved_generation = manifest.generation
-        self.best_generation = state["best"]
-        self.seconds = state["seconds"]
+        self.best_generation, self.seconds = state.best, state.seconds
         self.learner.trainer.load(path / f"learner_{self.generation:04d}.safetensors")
         self.best.load(self.checkpoint(self.best_generation))
-        self._go_on_with(read_npz(path / f"games_{self.generation:04d}.npz", MAX_BYTES))
-        for number in state["replay"]:
+        expected = {f"{name}_#": array for name, array in SelfPlay.saved(game).items()}
+        most_slots = OTHER_SLOTS * max(state.slots, self.workers.num_slots)
+        past = self._read_arrivals(state)
+        self._go_on_with(read_npz(path / f"games_{self.generation:04d}.npz", expected, {"slots": most_slots}), past)
+        slots = len(self.workers.all) * most_slots
+        most = (self.plan.config.self_play.games_per_generation + slots) * game.max_plies
+        for number, count in zip(state.replay, state.samples or [most] * len(state.replay), strict=True):
             name = f"replay_{number:04d}.npz"
-            self.replay.add(number, read_samples(path / name))
+            self.replay.add(number, read_samples(path / name, game, count))
             self._replay_files[name] = manifest.files[name]
+        self._played_files = {name: sha for name, sha in manifest.files.items() if name.startswith("played_")}
         logger.info("going on after generation %d of %d", self.generation, self.plan.config.generations)
 
-    def _sizes_that_play(self, manifest: Manifest | None) -> Any:
+    def _sizes_that_play(self, saved: SavedState | None) -> Any:
         """The sizes of the net that learns, unless the run begins with a net of others and has not outgrown it."""
         name = self.plan.config.initial_net
         if not name:
             return self.plan.config.net
-        checkpoint = str(self.checkpoint(manifest.state["best"])) if manifest else name
+        checkpoint = str(self.checkpoint(saved.best)) if saved else name
         return read_net_settings(checkpoint, self.plan.loaded, self.plan.config)
 
     def _make_net(self, sizes: Any) -> NeuralNet:
@@ -259,7 +343,15 @@ class RunState:
         self.inference = net.use_inference(self.inference)
         return net
 
-    def _make_workers(self, slots: int | None) -> Workers:
+    def _make_workers(self, slots: int | None) -> Workers | ClusterWorkers:
+        if self.plan.cluster is not None:
+            promoted = [line["generation"] for line in self.folder.metrics() if line.get("promoted")]
+            before = getattr(self, "workers", None)
+            inbox = before.inbox if isinstance(before, ClusterWorkers) else Inbox(self.folder, self.kernels.game)
+            return ClusterWorkers(
+                self.plan, self.kernels, self._playing, self.inference,
+                lambda: (self.best_generation, self.checkpoint(self.best_generation)), inbox, [0, *promoted],
+            )  # fmt: skip
         return Workers(
             self.plan, self.kernels, self.best, self._playing, self.inference, slots,
             lambda: self.checkpoint(self.best_generation), self._stop,
@@ -282,7 +374,7 @@ class RunState:
         if self.workers.num_slots < slots:
             raise DeviceMemoryError(
                 f"the network that has passed the gate leaves the GPU too little memory for {slots} games at once, "
-                "which are in progress: free some and go on with --resume, or begin with a smaller --net..."
+                f"which are in progress: free some and go on with {option('resume', True)}, or begin with a smaller net"
             )
         self._go_on_with(games)
         logger.info("the fresh network plays from now on, %s", self.workers.describe())
@@ -291,16 +383,38 @@ class RunState:
         """The games of all workers; `_go_on_with` takes them back."""
         return {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
 
-    def _go_on_with(self, games: Mapping[str, np.ndarray]) -> None:
-        """Raises RunFolderError where the workers are others than those that began the games."""
+    def _read_arrivals(self, state: SavedState) -> int:
+        """Takes up games that a cluster has sent and no generation has taken; returns a number above all of theirs."""
+        inbox = (
+            self.workers.inbox if isinstance(self.workers, ClusterWorkers) else Inbox(self.folder, self.kernels.game)
+        )
+        past = inbox.restore(state.arrived)
+        if not isinstance(self.workers, ClusterWorkers) and inbox.num_games:
+            logger.info("they wait until the run goes on with %s", option("cluster"))
+        return past
+
+    def _go_on_with(self, games: Mapping[str, np.ndarray], past: int = 0) -> None:
+        """Raises RunFolderError where the workers are others than those that began the games.
+
+        To a cluster, and from one, only the numbers of games pass on; new games have numbers of `past` or more.
+        """
         path = self.folder.path
+        in_progress = len(games["games_0"])
+        if isinstance(self.workers, ClusterWorkers) or not in_progress:
+            past = max(past, *(int(games[name]) for name in games if name.startswith("next_game_")))
+            if in_progress:
+                logger.info("%d games in progress on this machine are given up", in_progress)
+            for i, worker in enumerate(self.workers.all):
+                worker.begin_at(past + i)
+            return
         if f"games_{len(self.workers.all) - 1}" not in games or f"games_{len(self.workers.all)}" in games:
-            raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same --device")
+            raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same {option('device')}")
         for i, worker in enumerate(self.workers.all):
             if len(games[f"games_{i}"]) != worker.num_slots:
                 raise RunFolderError(
                     f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
-                    f"{worker.num_slots}; leave --self-play.num-slots, --self-play.games-per-generation and "
-                    "--deterministic as they are, and the GPU's memory to the run"
+                    f"{worker.num_slots}; leave {option('self_play.num_slots')}, "
+                    f"{option('self_play.games_per_generation')} and {option('deterministic')} as they are, and "
+                    "the GPU's memory to the run"
                 )
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
@@ -29,13 +29,22 @@ from alphazero.errors import InputError, InvalidSetting, Stopped, TrainingError
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.game.user_code import ALONE
+from alphazero.interruption import held_back
+from alphazero.invocation import option
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.placement import make_evaluators
 from alphazero.training.learner import Learner, LearnerConfig
 from alphazero.training.replay_buffer import ReplayBuffer, ReplayConfig, Samples, read_samples
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, SelfPlayCounts, ValueTargets, lambda_returns
+from alphazero.training.selfplay import (
+    FinishedGame,
+    SelfPlay,
+    SelfPlayConfig,
+    SelfPlayCounts,
+    ValueTargets,
+    lambda_returns,
+)
 
 CPU_MILLISECONDS, STOP, COUNTS = 0, 1, slice(2, 7)
 """Places in the memory that the processes share: STOP is the parent's wish, all else is the child's."""
@@ -113,7 +122,7 @@ class ChildProcess:
         self.shared = context.Array("q", [0] * 7, lock=False)  # a process that dies would take a lock with it
         self._connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, self.shared, settings), daemon=True)
-        with _without_interruption():
+        with held_back():  # whoever began it decides
             self.process.start()
         theirs.close()
 
@@ -133,7 +142,7 @@ class ChildProcess:
             self.process.join(SECONDS_TO_LEAVE)
             raise TrainingError(
                 f"a process of self-play has died (exit code {self.process.exitcode}): too little memory, or killed? "
-                "Go on with --resume"
+                f"Go on with {option('resume', True)}"
             ) from None
         self.shared[STOP] = 0
         if kind == "mistake":
@@ -176,6 +185,11 @@ class WorkerProcess:
         samples: Samples = self.child.ask("play", num_games, seconds, self._weights(), stop=stop)
         return samples
 
+    def finished_games(self) -> list[tuple[FinishedGame, int]]:
+        """As `SelfPlay.finished_games`."""
+        finished: list[tuple[FinishedGame, int]] = self.child.ask("finished_games")
+        return finished
+
     def state(self) -> dict[str, np.ndarray]:
         """As `SelfPlay.state`."""
         state: dict[str, np.ndarray] = self.child.ask("state")
@@ -184,6 +198,10 @@ class WorkerProcess:
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """As `SelfPlay.restore`."""
         self.child.ask("restore", state)
+
+    def begin_at(self, first_game: int) -> None:
+        """As `SelfPlay.begin_at`."""
+        self.child.ask("begin_at", first_game)
 
     def forget(self) -> None:
         """Does nothing: the process clears its cache whenever it starts to play."""
@@ -206,19 +224,6 @@ class LearnerProcess:
     def learn(self, job: TrainingJob) -> None:
         """Its part of a generation's learning, which goes on at the same time in all processes that have joined."""
         self.child.ask("learn", job)
-
-
-@contextlib.contextmanager
-def _without_interruption() -> Iterator[None]:
-    """A process begun in here ignores Ctrl-C, which reaches all: whoever began it decides."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Stop(threading.Event):
@@ -277,14 +282,15 @@ class RemoteLearner:
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `Trainer.join`."""
         settings = self._settings
-        _, self._kernels, net = _make_net(settings, settings.net)
+        _, self._kernels, net = make_net(settings, settings.net)
         self._learner = Learner(net, settings.learner, settings.seed, settings.threads)
         self._learner.trainer.join(meeting, rank, size)
 
     def learn(self, job: TrainingJob) -> None:
         """The same as the coach does at the same time."""
         self._samples = {
-            path: self._samples[path] if path in self._samples else read_samples(path) for path in job.replay
+            path: self._samples[path] if path in self._samples else read_samples(path, self._kernels.game)
+            for path in job.replay
         }
         replay = ReplayBuffer(self._kernels, self._settings.replay)
         for number, samples in enumerate(self._samples.values()):
@@ -298,7 +304,7 @@ class ServedWorker:
 
     def __init__(self, settings: WorkerSettings, shared: Any):
         self._shared = shared
-        loaded, kernels, self._net = _make_net(settings, settings.playing_net)
+        loaded, kernels, self._net = make_net(settings, settings.playing_net)
         self._net.use_threads(1)
         evaluate = make_evaluators(kernels, self._net, 1, settings.cache_size)[0]
         self._worker = SelfPlay(
@@ -306,6 +312,7 @@ class ServedWorker:
             settings.first_game, settings.game_stride, settings.value_targets or loaded.value_targets or lambda_returns,
         )  # fmt: skip
         self.state, self.restore = self._worker.state, self._worker.restore
+        self.finished_games, self.begin_at = self._worker.finished_games, self._worker.begin_at
 
     def play(self, num_games: int, seconds: float, weights: Path) -> Samples:
         """Plays by the checkpoint `weights`; shows the counts to the parent meanwhile."""
@@ -332,7 +339,8 @@ class ServedWorker:
                 return
 
 
-def _make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple[LoadedGame, Kernels, NeuralNet]:
+def make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple[LoadedGame, Kernels, NeuralNet]:
+    """The game, its kernels, and a fresh network of these settings in its place."""
     loaded = settings.load()
     net = (settings.make_net or loaded.make_net)(loaded.game, net_settings)
     net.use_determinism(settings.deterministic)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from alphazero.cluster.connection import Cluster
 from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
@@ -21,6 +24,7 @@ from alphazero.settings import check_ranges
 from alphazero.training.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, ValueTargets, Worker, lambda_returns
+from alphazero.training.selfplay.threads import share_under_lock, threads_that_pay
 from alphazero.training.worker_process import (
     SECONDS_TO_LEAVE,
     ChildProcess,
@@ -32,6 +36,9 @@ from alphazero.training.worker_process import (
 )
 
 logger = logging.getLogger(__name__)
+
+FEW = 4
+"""So many threads always share a process: a process takes seconds to start, and half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -49,24 +56,49 @@ class RunPlan:
     """Nothing depends on the clock, as the number of games at once on a GPU does, nor on the order of sums."""
     value_targets: ValueTargets | None = None
     """Takes the place of the game's own value target."""
+    cluster: Cluster | None = None
+    """Plays the games, in place of threads and processes on this machine."""
 
     def __post_init__(self) -> None:
         check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
         if self.config.learner.batch_size < 2 * len(self.devices):
             raise InvalidSetting(
-                f"--learner.batch-size must be {2 * len(self.devices)} or more, since {len(self.devices)} devices "
-                "share a batch"
+                f"{option('learner.batch_size')} must be {2 * len(self.devices)} or more, since "
+                f"{len(self.devices)} devices share a batch"
             )
+        deterministic = option("deterministic")
         if self.deterministic and self.config.minutes:
-            raise InvalidSetting("--deterministic and --minutes exclude each other: a time limit depends on the clock")
+            raise InvalidSetting(
+                f"{deterministic} and {option('minutes')} exclude each other: a time limit depends on the clock"
+            )
         if self.deterministic and len(self.devices) > 1:
-            raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")
+            raise InvalidSetting(f"{deterministic} takes one device: the order of sums on several is not fixed")
 
+        if self.cluster is not None:
+            self._check_cluster()
         if len(self.devices) > 1 and self.loaded.load_again is None:
             raise InvalidSetting(
                 f"{_cannot_be_imported(self.loaded)}, and each further device needs one: choose one device, or put the "
                 "game into a module"
             )
+
+    def _check_cluster(self) -> None:
+        cluster = option("cluster")
+        if self.deterministic:
+            raise InvalidSetting(
+                f"{option('deterministic')} and {cluster} exclude each other: which games arrive first depends on the "
+                "clock and the network"
+            )
+        if len(self.devices) > 1:
+            raise InvalidSetting(f"with {cluster} the network learns on one device: choose it by {option('device')}")
+        if self.loaded.load_again is None:
+            raise InvalidSetting(
+                f"{_cannot_be_imported(self.loaded)}, and {cluster} needs one that can be: put the game into a module"
+            )
+
+    def parts_to_send(self) -> tuple[Any, Any]:
+        """The `make_net` and the `value_targets` that are not the game's own, which a process finds by itself."""
+        return self.replaced("make_net"), self.value_targets or self.replaced("value_targets")
 
     def replaced(self, part: str) -> Any:
         """The part of the game that took the place of its own, as by `replace(loaded, make_net=...)`; else None."""
@@ -117,17 +149,14 @@ class Workers:
             lambda most: self._rate_of_network(evaluators[0], most), self._choose_slots(evaluators[0])
         )
         self._network_rate = len(plan.devices) * rate
-        # rules that run as Python would take turns on threads
-        beside = plan.loaded.game.compiled or self._total == 1 or plan.loaded.load_again is None
-        if beside and self._total > 1 and not plan.loaded.game.compiled:
-            logger.warning("%s, so its games share this one, which is slower", _cannot_be_imported(plan.loaded))
         self.all: list[Worker] = []
+        beside = evaluators[: self._number_of_threads(slots)]
         if beside:
-            threads, slots = as_many_as_fit(lambda most: self._make_threads(evaluators, most), slots)
+            threads, slots = as_many_as_fit(lambda most: self._make_threads(beside, most), slots)
             self.all += threads
         self.num_slots = slots
         if self._total > len(self.all):
-            for part, name in zip(self._parts_to_send(), ("net", "value target"), strict=True):
+            for part, name in zip(self._plan.parts_to_send(), ("net", "value target"), strict=True):
                 if part is not None:
                     check_sendable(part, name)
         children = [self._start_process(i) for i in range(len(self.all), self._total)]
@@ -159,6 +188,19 @@ class Workers:
         """Clears the caches of the networks' answers."""
         for worker in self.all:
             worker.forget()
+
+    def begin_counting(self) -> tuple[float, SelfPlayCounts]:
+        """The time and the counts from which a generation's games count: now."""
+        return time.monotonic(), self.played()
+
+    @property
+    def share_of_match(self) -> float:
+        """The share of self-play's speed that a match in this process has."""
+        return 1.0 if self._plan.loaded.game.compiled else 1 / len(self.all)
+
+    def figures(self) -> dict[str, Any]:
+        """Further figures of the generation's games: none."""
+        return {}
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float:
         """The share of the networks' capacity in that time that self-play used; on a GPU nothing is cached."""
@@ -218,6 +260,27 @@ class Workers:
 
     # --- making them -------------------------------------------------------------------------------------------------
 
+    def _number_of_threads(self, num_slots: int) -> int:
+        """The workers of this process, which take turns at Python's lock; all others get processes of their own."""
+        plan = self._plan
+        if self._total == 1 or plan.loaded.load_again is None:
+            if self._total > 1 and not plan.loaded.game.compiled:
+                logger.warning("%s, so its games share this one, which is slower", _cannot_be_imported(plan.loaded))
+            return self._each
+        if not plan.loaded.game.compiled:  # its rules hold the lock all the time
+            return 0
+        if self._on_gpu or self._each <= FEW:
+            return self._each
+        rate = self._network_rate / self._total
+        share = share_under_lock(self._kernels, plan.config.search, num_slots, rate)
+        count = threads_that_pay(share, self._each)
+        if count < self._each:
+            logger.info(
+                "%d of %d workers play in processes of their own: threads would wait for each other for %.0f%% of a "
+                "small step", self._total - count, self._total, 100 * share,
+            )  # fmt: skip
+        return count
+
     def _choose_slots(self, evaluate: Evaluator | CudaEvaluator) -> int:
         plan, self_play = self._plan, self._plan.config.self_play
         most = max(1, self_play.games_per_generation // self._total)
@@ -246,14 +309,10 @@ class Workers:
             for i, evaluate in enumerate(evaluators)
         ]  # fmt: skip
 
-    def _parts_to_send(self) -> tuple[Any, Any]:
-        """The `make_net` and the `value_targets` that are not the game's own, which a process finds by itself."""
-        return self._plan.replaced("make_net"), self._plan.value_targets or self._plan.replaced("value_targets")
-
     def _start_process(self, number: int) -> ChildProcess:
         plan, config = self._plan, self._plan.config
         assert plan.loaded.load_again is not None
-        make_net, value_targets = self._parts_to_send()
+        make_net, value_targets = plan.parts_to_send()
         settings = WorkerSettings(
             load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(self._sizes),
             config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,

@@ -181,6 +181,10 @@ SHAPES = r"Gives must give policy logits of shape \[2, 9\] and values of shape \
         (lambda n: None, SHAPES + r".*it gives a NoneType$"),
         (lambda n: (torch.zeros(n, 9, dtype=torch.int64), torch.zeros(n)), "floating-point numbers; it gives int64"),
         (lambda n: (torch.full((n, 9), torch.nan), torch.zeros(n)), "start position with numbers that are not finite"),
+        (
+            lambda n: (torch.zeros(n, 9), torch.full((n,), 1e30)),
+            r"a value of 1e\+30: let it end in a tanh",
+        ),
         (lambda n: 1 / 0, r"Gives fails on observations of shape \[2, 2, 3, 3\].*ZeroDivisionError: division by zero"),
     ],
 )

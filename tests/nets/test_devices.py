@@ -36,7 +36,7 @@ def test_a_device_that_is_not_there_is_refused(choose, gpus: int):
     with pytest.raises(UnknownName, match="gpu.*allowed: auto, cpu, cuda"):
         choose("gpu")
     if gpus == 0:
-        with pytest.raises(InvalidSetting, match="--device cuda: torch finds no CUDA device here"):
+        with pytest.raises(InvalidSetting, match="device='cuda': torch finds no CUDA device here"):
             choose("cuda")
     else:
         assert choose("cuda") in ("cuda", ("cuda",))

@@ -14,10 +14,10 @@ from torch import nn
 
 import alphazero as az
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
+from alphazero.game import registry
 from alphazero.nets import inference_openvino
 from alphazero.nets.devices import INFERENCE_VARIABLE, want_inference, wanted_inference
-from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference
-from alphazero.nets.resnet import make_net
+from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference, parts_of, to_priors
 from alphazero.nets.torch_net import TorchNet
 from games.connect4.game import Connect4
 from tests.nets.batches import random_batch
@@ -106,6 +106,39 @@ def test_float32_is_float32_in_batches_of_any_size(shared, count):
     assert logits.dtype == values.dtype == np.float32 and values.shape == (count,)
 
 
+def test_a_batch_is_cut_into_parts_that_take_the_least_time(shared, monkeypatch):
+    """Two positions, as in a match of two games, once waited for eight."""
+    assert [parts_of(count) for count in (1, 2, 3, 5, 7, 28, 31, 32)] == [
+        (1,), (2,), (2, 1), (4, 1), (8,), (8, 8, 8, 4), (32,), (32,)
+    ]  # fmt: skip
+    assert parts_of(65) == (32, 32, 1)
+    assert sum(parts_of(1_000_000)) == 1_000_000
+    net, sizes = shared._openvino, []
+    compiled = net._compiled
+    monkeypatch.setattr(net, "_compiled", lambda size: (sizes.append(size), compiled(size))[1])
+    logits, values = net(np.zeros((71, *Connect4.observation_shape), np.float32))
+    assert sizes == [32, 32, 8]
+    assert len(logits) == len(values) == 71
+
+
+def test_priors_are_a_softmax_over_the_legal_actions():
+    """Against torch, in float64; a row without legal actions, huge logits, and numbers that are none."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 30, (200, 9)).astype(np.float32)
+    masks, values = rng.random((200, 9)) < 0.5, rng.normal(0, 1, 200).astype(np.float32)
+    masks[0], masks[1] = False, np.arange(9) == 4
+    expected = torch.softmax(torch.from_numpy(logits).double().masked_fill(~torch.from_numpy(masks), -1e9), dim=1)
+    cut = values.clip(-1, 1)
+    to_priors(logits, values, masks)
+    np.testing.assert_allclose(logits[1:], expected[1:].numpy() * masks[1:], atol=1e-6)
+    assert not logits[~masks].any() and logits[1, 4] == 1
+    np.testing.assert_array_equal(values, cut)
+    for wrong in (np.nan, np.inf):
+        broken, value = np.array([[0.0, wrong, 1.0]], np.float32), np.array([wrong], np.float32)
+        to_priors(broken, value, np.ones((1, 3), bool))
+        assert np.isnan(broken).any() and (np.isnan(value[0]) if np.isnan(wrong) else value[0] == 1)
+
+
 def test_the_same_batch_has_the_same_answers_in_every_thread(shared):
     batch = random_batch(Connect4(), 150, seed=1)
     first = shared.evaluate(batch.observations, batch.legal_masks)
@@ -127,21 +160,21 @@ def test_new_weights_answer_at_once(best):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "conversions"),
-    [({"blocks": 2, "channels": 16}, 0), ({"blocks": 1, "channels": 16, "bottleneck": 8}, 0), ({"lines": 16}, 3)],
+    ("name", "sizes"), [("connect4", {"lines": 16, "blocks": 1}), *((name, {"blocks": 1}) for name in registry.NAMES)]
 )
-def test_networks_are_converted_once_unless_they_compute_their_filters(monkeypatch, sizes, conversions):
-    modules = []
+def test_networks_are_converted_once(monkeypatch, name, sizes):
+    """Each conversion would leave two megabytes behind, in every generation of a run."""
+    loaded, modules = registry.load(name), []
     for seed in range(3):
         torch.manual_seed(seed)
-        net = make_net(Connect4(), sizes)
+        net = loaded.make_net(loaded.game, sizes)
         for parameter in net.module.parameters():
             nn.init.normal_(parameter, 0, 0.1)
         modules.append(net.frozen_float())
     inference = OpenVinoInference(modules[0], net._example, bf16=False)
     converted, convert = [], OpenVinoInference._convert
     monkeypatch.setattr(OpenVinoInference, "_convert", lambda self, x: converted.append(x) or convert(self, x))
-    observations = random_batch(Connect4(), 20).observations
+    observations = random_batch(loaded.game, 20).observations
     for module in modules:
         inference.set_weights(module)
         logits, values = inference(observations)
@@ -149,7 +182,27 @@ def test_networks_are_converted_once_unless_they_compute_their_filters(monkeypat
             expected, expected_values = module(torch.from_numpy(observations))
         np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
         np.testing.assert_allclose(values, expected_values.numpy(), atol=1e-4)
-    assert len(converted) == conversions
+    assert converted == []
+
+
+class Turned(nn.Module):
+    """A module that uses a weight in another form."""
+
+    def __init__(self):
+        super().__init__()
+        inputs = int(np.prod(Connect4().observation_shape))
+        self.policy, self.value = nn.Linear(inputs, 7), nn.Linear(inputs, 1)
+
+    def forward(self, observations):
+        x = observations.flatten(1)
+        return x @ (self.policy.weight.flip(0).T * 2) + self.policy.bias, torch.tanh(self.value(x)).squeeze(1)
+
+
+def test_a_module_whose_weights_have_no_place_stays_with_torch():
+    net = TorchNet(Connect4(), Turned())
+    with pytest.raises(CannotConvert, match=r"no place for new weights of Turned: it uses policy.weight in another"):
+        net.use_inference("openvino")
+    assert net.use_inference("auto") == "torch"
 
 
 class Stranger(nn.Module):
@@ -227,7 +280,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(tmp_path, asks_for_op
 def test_a_run_keeps_its_library(tmp_path, monkeypatch, asks_for_openvino):
     az.train("tictactoe", generations=1, folder=tmp_path / "run", **TINY)
     monkeypatch.setenv(INFERENCE_VARIABLE, "torch")
-    with pytest.raises(RunFolderError, match="was begun with --inference openvino: go on with the same, or with auto"):
+    with pytest.raises(RunFolderError, match="was begun with inference='openvino': go on with the same, or with auto"):
         az.train("tictactoe", generations=2, folder=tmp_path / "run", resume=True, **TINY)
     monkeypatch.setenv(INFERENCE_VARIABLE, "auto")
     az.train("tictactoe", generations=2, folder=tmp_path / "run", resume=True, **TINY)

@@ -132,7 +132,7 @@ class Careless(LinearNet):
         (Forgetful, r"Forgetful\.save must write .*generation_0000\.safetensors and its card .*save_checkpoint\(path"),
         (
             Careless,
-            r"Careless\.save must write the card that it gets, but drops game, gate_score, generation, net, prom",
+            r"Careless\.save must write the card that it gets, but drops game, gate_score, generation, made_by, net",
         ),
     ],
 )

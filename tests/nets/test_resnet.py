@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from alphazero.errors import InvalidSetting
+from alphazero.nets.any_module import count_flops
 from alphazero.nets.resnet import Lines, make_net
 from games.tictactoe.game import TicTacToe
 from tests.nets.batches import random_batch
@@ -24,6 +30,22 @@ def test_an_untrained_network_has_no_opinion():
 def test_wrong_sizes_are_refused(settings):
     with pytest.raises(InvalidSetting, match=next(iter(settings))):
         make_net(TicTacToe(), settings)
+
+
+def test_flops_are_those_of_torchs_own_counter():
+    """For any module; and without torch's compiler, whose import takes longer than the rest of a net's start."""
+    encoder = nn.TransformerEncoderLayer(42, 6, 64, batch_first=True)
+    module = nn.Sequential(nn.Conv2d(3, 5, 3, padding=1), nn.BatchNorm2d(5), nn.Flatten(2), encoder, nn.Flatten())
+    observations = torch.zeros(1, 3, 6, 7)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        module.train(False)(observations)
+    assert count_flops(module, observations) == counter.get_total_flops() > 10_000
+
+
+def test_a_net_starts_without_torchs_compiler():
+    load = "import sys, alphazero as az; az.load_net('club', az.load_game('connect4'))"
+    code = f"{load}; sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=300).returncode == 0
 
 
 def test_flops_are_counted_by_hand():

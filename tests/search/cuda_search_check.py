@@ -194,9 +194,9 @@ def analysis_differences(name: str) -> list[str]:
 def plain_python(kernels: Kernels) -> Iterator[Kernels]:
     """The game's kernels, and all loops over trees, run by Python."""
     plain_kernels = Kernels(kernels.game)
-    for kernel in (plain_kernels.find_movers, plain_kernels.describe, plain_kernels.advance):
-        kernel._run = kernel.plain
-    names = "move_roots", "open_roots", "prepare_roots", "select", "expand_and_backup", "read_roots"
+    for kernel in (plain_kernels.find_movers, plain_kernels.describe, cpu_kernels.simulation(plain_kernels)):
+        kernel._run = np.errstate(all="ignore")(plain(kernel.compiled))
+    names = "move_roots", "open_roots", "prepare_roots", "read_roots"
     compiled = {name: getattr(cpu_kernels, name) for name in names}
     try:
         for name, kernel in compiled.items():

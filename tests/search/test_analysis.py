@@ -193,3 +193,42 @@ def test_a_network_is_asked_about_several_positions_at_once():
     exact = Lopsided(CONNECT_4.game)
     search_position(position, exact, config=SearchConfig(num_simulations=400))
     assert max(exact.batches) == 1, "a config that is given is followed"
+
+
+# --- a look into the tree ---
+
+
+def test_the_nodes_of_a_tree_add_up():
+    analysis = open_contestant("mcts:300", CONNECT_4, seed=1, threads=1).analysis()
+    position = CONNECT_4.game.position("4 4 3")
+    lines = {line.action: line for line in analysis.run(position)}
+    root = analysis.node()
+    assert root.visits == analysis.simulations == 300 and not root.proven
+    assert [edge.visits for edge in root.edges] == sorted((edge.visits for edge in root.edges), reverse=True)
+    assert sum(edge.prior for edge in root.edges) == pytest.approx(1)
+    for edge in root.edges:
+        assert (edge.visits, edge.value) == (lines[edge.action].visits, lines[edge.action].value)
+        child = analysis.node([edge.action])
+        assert child.visits == edge.visits - 1  # one evaluated the child itself
+        assert child.value == pytest.approx(-edge.value, abs=1e-6)
+    weighed = sum(edge.visits * edge.value for edge in root.edges)
+    own = analysis.result().values[0] * 301 - weighed  # the root's own evaluation
+    assert root.value == pytest.approx(analysis.result().values[0], abs=1e-6) and abs(own) < 1.001
+
+
+def test_nodes_that_are_not_there_are_refused():
+    analysis = open_contestant("mcts:2", CONNECT_4, seed=1, threads=1).analysis()
+    analysis.run(CONNECT_4.game.start())
+    for path in ([99], [-1], [0, 0, 0, 0]):
+        with pytest.raises(KeyError):
+            analysis.node(path)
+
+
+def test_a_proven_node_says_so():
+    analysis = open_contestant("mcts:200", CONNECT_4, seed=1, threads=1).analysis()
+    analysis.run(CONNECT_4.game.position("1 2 1 2 1 2"))
+    root = analysis.node()
+    (win,) = [edge for edge in root.edges if edge.action == 0]
+    assert root.proven and root.value == 1.0 and win.proven and win.value == 1.0
+    end = analysis.node([0])
+    assert end.proven and end.value == -1.0 and end.edges == ()

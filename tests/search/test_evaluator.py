@@ -367,6 +367,18 @@ def test_an_answer_that_is_no_number_names_the_position(game, cache_size, where,
     assert any(game.render(image, game.mover(image, 0)) in str(caught.value) for image in found)
 
 
+@pytest.mark.parametrize(("value", "allowed"), [(1.0, True), (-1.0005, True), (1.1, False), (-1e30, False)])
+def test_a_value_that_is_none_is_blamed_on_the_network(value, allowed):
+    states = pool(CONNECT4, 30)
+    evaluator = Evaluator(KERNELS["connect4"], FakeNet(), 64)
+    evaluator.net.broken = "values", value
+    if allowed:
+        evaluator(states, masks_of(CONNECT4, states))
+        return
+    with pytest.raises(EvaluationError, match="the network's answer does not lie between -1 and 1, as a value must"):
+        evaluator(states, masks_of(CONNECT4, states))
+
+
 @every_game
 @pytest.mark.parametrize("failure", ["nan", "raises"])
 def test_a_failed_answer_is_not_remembered(game, failure):
@@ -433,9 +445,7 @@ def test_a_search_is_the_same_whatever_the_cache_has_room_for(cache_size, leaves
 @pytest.mark.parametrize("name", ["connect4", "othello", "gomoku15"])
 def test_a_cache_stays_within_its_memory(name: str):
     evaluator = Evaluator(Kernels(registry.load(name).game), None, 1 << 26)  # type: ignore[arg-type]
-    arrays = [value for value in vars(evaluator).values() if isinstance(value, np.ndarray)]
-    held = sum(array.nbytes for array in arrays if len(array) == len(evaluator._values))
-    assert MOST_BYTES / 4 < held <= MOST_BYTES
+    assert MOST_BYTES / 4 < sum(array.nbytes for array in evaluator.cache) <= MOST_BYTES
 
 
 def test_a_win_at_once_is_seen_without_the_net():

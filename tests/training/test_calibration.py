@@ -76,7 +76,7 @@ def test_no_memory_for_the_networks_answers_is_said_in_a_sentence(kernels, monke
     monkeypatch.setattr(device, "captured", captured)
     monkeypatch.setattr(calibration, "open_cuda", lambda: device)
     monkeypatch.setattr(calibration, "make_buffers", lambda *arguments: None)
-    with pytest.raises(DeviceMemoryError, match=r"1,024 positions at once: .*--net.channels.*--device cpu"):
+    with pytest.raises(DeviceMemoryError, match=r"1,024 positions at once: .*net.channels.*device='cpu'"):
         calibration.rate_on_device(kernels, None, 1024)
 
 

@@ -114,7 +114,7 @@ def test_the_window_lets_old_replay_files_go(tmp_path):
 
 def test_another_number_of_slots_is_refused_on_resume(undisturbed):
     config = replace(TINY, self_play=replace(TINY.self_play, num_slots=2))
-    with RunFolder.open(undisturbed) as folder, pytest.raises(RunFolderError, match="num-slots"):
+    with RunFolder.open(undisturbed) as folder, pytest.raises(RunFolderError, match="num_slots"):
         make_coach(folder, config).run()
 
 
@@ -282,7 +282,7 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
 
 
 def test_another_seed_or_thread_count_is_refused_on_resume(undisturbed):
-    with RunFolder.open(undisturbed) as folder, pytest.raises(RunFolderError, match="--seed 0"):
+    with RunFolder.open(undisturbed) as folder, pytest.raises(RunFolderError, match="seed=0"):
         make_coach(folder, seed=3).run()
 
 

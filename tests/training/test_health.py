@@ -19,12 +19,22 @@ from alphazero.commands.train import main
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import taking_flags
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
 from alphazero.storage.run_folder import RunFolder, read_metrics
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
-from alphazero.training.health import CHECKS, MAX_POSITIONS, TREND, Check, Watch, describe_samples, oscillation
+from alphazero.training.health import (
+    CHECKS,
+    MAX_POSITIONS,
+    TREND,
+    Check,
+    Watch,
+    count_positions,
+    describe_samples,
+    oscillation,
+)
 from alphazero.training.learner import LearnerConfig
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlayConfig
@@ -194,7 +204,7 @@ def test_of_many_samples_the_net_is_asked_about_some_from_first_to_last(count):
     assert observations[0, :, 1, 1].sum() == 1 and observations[-1, :, 0, 0].sum() == 1
     ((value, outcome, number),) = figures["value_calibration"]
     assert value == 0 and number == MAX_POSITIONS and outcome == pytest.approx(0.5, abs=0.002)
-    assert figures["distinct_positions"] == round(3 / count, 4)  # of all, not only of those
+    assert figures["distinct_positions"] == round(3 / 627, 4)  # of all that the game has: fewer
 
 
 # --- oscillation -----------------------------------------------------------------------------------------------------
@@ -261,7 +271,7 @@ def test_every_figure_is_checked_once():
 def test_a_figure_outside_its_range_is_told_with_advice(check, value, advice):
     said = check.warning({"generation": 100, check.figure: value})
     assert said.startswith(f"{check.figure.replace('_', ' ')} is {value:.3g}: ")
-    assert advice and said.endswith(advice)
+    assert advice and said.endswith(advice.replace("[", "").replace("]", ""))
 
 
 @pytest.mark.parametrize("check", each_check())
@@ -283,8 +293,18 @@ def test_a_figure_that_is_not_known_is_not_told(check):
 
 @pytest.mark.parametrize(("check", "value", "advice"), ways_out())
 def test_all_advice_names_flags_that_exist(check, value, advice, flags):
-    named = re.findall(r"--[\w.-]*\w", advice)
-    assert named and set(named) <= flags
+    with taking_flags():
+        named = re.findall(r"--[\w.-]*\w", check.warning({"generation": 100, check.figure: value}))
+    assert len(named) == advice.count("[") > 0 and set(named) <= flags
+
+
+@pytest.mark.parametrize(("check", "value", "advice"), ways_out())
+def test_in_python_advice_names_settings_of_a_configuration(check, value, advice):
+    named = re.findall(r"\w+\.\w+", check.warning({"generation": 100, check.figure: value}).partition(": ")[2])
+    assert len(named) == advice.count("[") > 0
+    for name in named:
+        part, _, field = name.partition(".")
+        assert field in asdict(getattr(RunConfig(), part))
 
 
 @pytest.mark.parametrize("check", each_check())
@@ -304,7 +324,7 @@ def test_warnings_are_given_once_and_again_only_after_recovery():
     for generation, reuse in enumerate([1, 20, 30, 1, 1, 20, 0.1], start=1):
         told.append(watch.new_warnings({"generation": generation, "sample_reuse": reuse}))
     assert [len(new) for new in told] == [0, 1, 0, 0, 0, 1, 0]
-    assert told[1] == ["sample reuse is 20: the network may learn these games by heart; lower --learner.sample-reuse"]
+    assert told[1] == ["sample reuse is 20: the network may learn these games by heart; lower learner.sample_reuse"]
 
 
 def test_two_figures_are_watched_independently():
@@ -403,3 +423,9 @@ def test_a_game_without_a_benchmark_has_no_figures_of_one(tmp_path):
     (line,) = [json.loads(text) for text in (path / "metrics.jsonl").read_text().splitlines()]
     assert not {"benchmark_oscillation", "benchmark_figures"} & line.keys()
     assert {check.figure for check in CHECKS} - line.keys() == {"benchmark_oscillation"}
+
+
+def test_the_positions_of_a_small_game_are_counted():
+    """Of 765 positions of tic-tac-toe, mirror images as one, 138 are over."""
+    assert count_positions(KERNELS) == 627
+    assert count_positions(Kernels(registry.load("connect4").game)) is None

@@ -107,7 +107,7 @@ def test_losses_on_a_gpu_are_read_now_and_then_and_all_counted(monkeypatch):
 
 def test_three_in_a_row_stop_the_run_with_a_diagnosis():
     net = RecordingTrainer(lambda step: float("inf") if step > 2 else 1.0)
-    with pytest.raises(TrainingError, match=r"generation 7.*--learner\.learning-rate"):
+    with pytest.raises(TrainingError, match=r"generation 7.*learner\.learning_rate"):
         Learner(net, LearnerConfig(batch_size=4), 0).learn(training_set(12), 8, 7, 0.0)
     assert len(net.rates) == 5
 
@@ -118,3 +118,12 @@ def test_three_in_a_row_stop_the_run_with_a_diagnosis():
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(InvalidSetting):
         LearnerConfig(**settings)
+
+
+def test_a_network_that_never_gave_a_finite_loss_is_blamed_itself():
+    learner = Learner(RecordingTrainer(lambda step: np.inf), LearnerConfig(batch_size=4), 0)
+    with pytest.raises(TrainingError, match="before anything was learned: the reason is in the network"):
+        learner.learn(training_set(40), 10, 1, 0.0)
+    learner = Learner(RecordingTrainer(lambda step: np.inf), LearnerConfig(batch_size=4), 0)
+    with pytest.raises(TrainingError, match="lower learner.learning_rate"):
+        learner.learn(training_set(40), 10, 2, 0.0)

@@ -7,9 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, StorageError, TrainingError
+from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels
-from alphazero.training.replay_buffer import ReplayBuffer, ReplayConfig, Samples, TrainingSet, merge_equal
+from alphazero.storage.arrays import write_npz
+from alphazero.training.replay_buffer import (
+    ReplayBuffer,
+    ReplayConfig,
+    Samples,
+    TrainingSet,
+    merge_equal,
+    read_samples,
+)
 from games.tictactoe.game import TicTacToe
 
 KERNELS = Kernels(TicTacToe())
@@ -50,6 +59,27 @@ def test_equal_positions_are_averaged_mirror_images_included():
     stone = int(np.log2(float(states[corner][1])))
     beside = {0: {1, 3}, 2: {1, 5}, 6: {3, 7}, 8: {5, 7}}[stone]
     assert set(np.flatnonzero(policies[corner])) <= beside
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_the_policy_is_turned_with_its_position(merge):
+    """Every action of some positions: what it leads to is an image of what the target's action leads to."""
+    game = TicTacToe()
+
+    def image(state: np.ndarray) -> tuple[int, ...]:
+        return tuple(int(word) for word in KERNELS.canonical(state[None])[0][0])
+
+    cases = [
+        (text, action) for text in ("c1", "b1 c2", "c3 b2", "c2 a3 b1") for action in game.position(text).legal_actions
+    ]
+    assert sum(image(game.position(text).state) != tuple(game.position(text).state.tolist()) for text, _ in cases) > 20
+    for text, action in cases:
+        buffer = ReplayBuffer(KERNELS, ReplayConfig(merge=merge))
+        buffer.add(1, samples([text], [action], [0], [0]))
+        training_set = buffer.training_set()
+        (turned,) = np.flatnonzero(training_set.policies[0])
+        reached = Position(game, training_set.states[0].copy(), len(text.split()) % 2, ()).play(int(turned))
+        assert image(reached.state) == image(game.position(text).play(action).state), (text, action)
 
 
 def test_positions_that_differ_are_kept_apart():
@@ -136,3 +166,33 @@ def test_a_symmetry_turns_observation_mask_and_policy_alike():
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(InvalidSetting):
         ReplayConfig(**settings)
+
+
+@pytest.mark.parametrize("name", ["policies", "outcomes", "values"])
+def test_samples_that_are_no_numbers_are_said_to_be_such(name):
+    """And not as a fault of the file that their figures would be written to."""
+    found = samples(["a1", "b2"], [0, 1], [1.0, -1.0], [0.5, 0.5])
+    found.check()
+    getattr(found, name)[1] = np.nan
+    with pytest.raises(TrainingError, match=f"self-play gave 1 of 2 samples with {name} that are no finite numbers"):
+        found.check()
+
+
+@pytest.mark.parametrize("change", ["more", "other game", "nan", "a policy of 2", "nothing", "as written"])
+def test_samples_in_a_file_must_be_those_of_the_game_and_as_many_as_the_manifest_says(change, tmp_path):
+    game, path = registry.load("tictactoe").game, tmp_path / "replay.npz"
+    found = samples(["a1", "b2"], [0, 1], [1.0, -1.0], [0.5, 0.5]).arrays()
+    if change == "other game":
+        found["policies"] = np.zeros((2, 7), np.float32)
+    elif change == "nan":
+        found["values"] = found["values"] * np.float32(np.nan)
+    elif change == "a policy of 2":
+        found["policies"] = found["policies"] + np.float32(2)
+    elif change == "nothing":
+        del found["states"]
+    write_npz(path, found)
+    if change == "as written":
+        assert len(read_samples(path, game, 2)) == 2
+        return
+    with pytest.raises(StorageError, match=r"replay.npz is damaged or no file of ours"):
+        read_samples(path, game, 1 if change == "more" else 2)

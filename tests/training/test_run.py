@@ -111,7 +111,7 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog):
     loaded = registry.load(SLOW)
     config = replace(loaded.presets()["quick"], minutes=0.1)
     run = train(loaded, config, tmp_path, game_name=SLOW, threads=1)
-    assert any("on top of --minutes, about 0:00:01 at most" in line for line in caplog.messages)
+    assert any("on top of minutes, about 0:00:01 at most" in line for line in caplog.messages)
     for row in run.metrics:
         assert 2 <= row["games"] < 32 and row["gate_games"] <= 4
     ends = [0.0, *(row["seconds"] for row in run.metrics)]

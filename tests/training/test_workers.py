@@ -67,6 +67,11 @@ def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch
 
 def expect_the_same(one: Coach, two: Coach) -> None:
     assert len(two.state.workers.learners) == 1
+    expect_equal(one, two)
+
+
+def expect_equal(one: Coach, two: Coach) -> None:
+    """The same games and the same weights, bit for bit."""
     for (number, here), (_, there) in zip(one.state.replay.generations, two.state.replay.generations, strict=True):
         for name, array in here.arrays().items():
             np.testing.assert_array_equal(there.arrays()[name], array, err_msg=f"{name} of generation {number}")

@@ -2,10 +2,12 @@
 
 from alphazero.training.selfplay.config import SelfPlayConfig
 from alphazero.training.selfplay.games import SelfPlay
+from alphazero.training.selfplay.shown_games import FinishedGame
 from alphazero.training.selfplay.value_targets import Recordings, ValueTargets, lambda_returns
 from alphazero.training.selfplay.worker import SelfPlayCounts, Worker, play_games
 
 __all__ = [
+    "FinishedGame",
     "Recordings",
     "SelfPlay",
     "SelfPlayConfig",

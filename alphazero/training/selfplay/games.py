@@ -14,15 +14,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from alphazero.errors import GameError
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
-from alphazero.training.replay_buffer import Samples
+from alphazero.storage.arrays import Array
+from alphazero.training.replay_buffer import ROUNDING, Samples
 from alphazero.training.selfplay.config import SelfPlayConfig
 from alphazero.training.selfplay.exploration import draw_actions, explore, find_explored, open_games
+from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
 from alphazero.training.selfplay.value_targets import ValueTargets, check_targets, lambda_returns, record
 from alphazero.training.selfplay.worker import LEAST_GAMES, SelfPlayCounts
 
@@ -58,22 +61,40 @@ class SelfPlay:
         self.past_policies = np.zeros((*history, game.num_actions), np.float32)
         self.past_values = np.zeros(history, np.float32)
         self.past_to_play = np.zeros(history, np.int8)
+        self._finished: list[tuple[FinishedGame, int]] = []
+        self.weights = 0
+        """The generation of the weights that play, for whoever asks which ones a game saw."""
+        self._first_weights = np.zeros(num_slots, np.int64)
+        self._ended: list[np.ndarray] = []
         self._searching, self._paused = np.zeros(num_slots, bool), np.zeros(num_slots, bool)
         self.num_games = self.num_positions = self.num_simulations = 0
         """Counts so far; other threads may read them to show progress."""
+        self._saved = [name for name in self.saved(game) if name != "next_game"]
 
-    STATE = (
-        "games", "plies", "first_plies", "states", "to_play",
-        "past_states", "past_policies", "past_values", "past_to_play",
-    )  # fmt: skip
+    @staticmethod
+    def saved(game: Game) -> dict[str, Array]:
+        """The arrays of `state`, of any number of slots, by their names."""
+        history = "slots", game.max_plies
+        return {
+            "games": Array(np.int64, ("slots",), 0),
+            "plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
+            "first_plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
+            "states": Array(np.uint64, ("slots", game.state_words)),
+            "to_play": Array(np.int8, ("slots",), 0, 1),
+            "past_states": Array(np.uint64, (*history, game.state_words)),
+            "past_policies": Array(np.float32, (*history, game.num_actions), 0.0, 1.0 + ROUNDING),
+            "past_values": Array(np.float32, history, -1.0 - ROUNDING, 1.0 + ROUNDING),
+            "past_to_play": Array(np.int8, history, 0, 1),
+            "next_game": Array(np.int64, (), 0),
+        }
 
     def state(self) -> dict[str, np.ndarray]:
         """The games that are going on, for `restore`."""
-        return {name: getattr(self, name) for name in self.STATE} | {"next_game": np.array(self.next_game)}
+        return {name: getattr(self, name) for name in self._saved} | {"next_game": np.array(self.next_game)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Goes on with the games of `state`."""
-        for name in self.STATE:
+        for name in self._saved:
             getattr(self, name)[...] = state[name]
         self.next_game = int(state["next_game"])
 
@@ -82,18 +103,36 @@ class SelfPlay:
         asked = (self._evaluator.num_requests, self._evaluator.num_evaluations) if self._evaluator else (0, 0)
         return SelfPlayCounts(self.num_games, self.num_positions, self.num_simulations, *asked)
 
-    def play(self, num_games: int, stop: threading.Event | None = None, seconds: float = math.inf) -> Samples:
+    def begin_at(self, first_game: int) -> None:
+        """Begins new games in all slots, numbered from `first_game` on."""
+        self.games = first_game + np.arange(self.num_slots) * self.stride
+        self.next_game = first_game + self.num_slots * self.stride
+        self._begin_games()
+
+    def _begin_games(self) -> None:
+        self.states, self.to_play, self.plies = self._new_games(self.games)
+        self.first_plies = self.plies.copy()
+        self._first_weights[:] = self.weights
+
+    def play(
+        self,
+        num_games: int,
+        stop: threading.Event | None = None,
+        seconds: float = math.inf,
+        search_anew: bool = True,
+    ) -> Samples:
         """Plays until `num_games` more games are over and returns their samples; `stop` ends it early.
 
         After `seconds` it plays on only with the games that are nearest to their ends, until LEAST_GAMES are over.
+        Without `search_anew` it goes on with the searches of the last call, whose weights play on.
         """
         nobody = np.empty(0, np.int64)
         finished = [self._samples(nobody, nobody, np.empty(0, np.float32))]
         begin, before, enough = time.monotonic(), self.num_games, self.num_games + num_games
-        hurried = False
+        hurried, self._finished, self._ended = False, [], []
         self._paused[:] = False
         # the weights may be new, so nothing of the trees before is kept
-        self._start(np.arange(self.num_slots))
+        self._start(np.arange(self.num_slots) if search_anew else np.flatnonzero(~self._searching))
         while self.num_games < enough and not (stop is not None and stop.is_set()):
             if not hurried and time.monotonic() - begin > seconds:
                 hurried, enough = True, min(enough, max(before + LEAST_GAMES, self.num_games))
@@ -110,6 +149,25 @@ class SelfPlay:
         """Leaves `count` games going, those with the most plies; the others rest from their next ply on."""
         self._paused[:] = True
         self._paused[np.argsort(-self.plies, kind="stable")[:count]] = False
+
+    def finished_games(self) -> list[tuple[FinishedGame, int]]:
+        """The first games that ended since `play` was last called, and the random plies that each began with."""
+        return self._finished
+
+    def ended_games(self) -> np.ndarray:
+        """`int64[n, 3]`: the games that ended in the last call of `play`, in the order of their samples.
+
+        Each with its number, its number of samples, and the generation of the first weights that played in it.
+        """
+        return np.concatenate([np.empty((0, 3), np.int64), *self._ended])
+
+    def _show(self, slots: np.ndarray, last_plies: np.ndarray, ends: np.ndarray) -> None:
+        """Keeps some of the games in `slots`, which ended in the states `ends` after `last_plies`."""
+        room = MOST_GAMES - len(self._finished)
+        for slot, last, end in zip(slots[:room], last_plies, ends, strict=False):
+            first = int(self.first_plies[slot])
+            states = np.vstack([self.past_states[slot, first : last + 1], end[None]])
+            self._finished.append((FinishedGame(int(self.games[slot]), states), first))
 
     cpu_seconds = 0.0
     """A thread's processor time counts as that of its process."""
@@ -168,10 +226,11 @@ class SelfPlay:
         # the result is for the player to move there; turn it to the one who made the last ply
         same = to_play[terminal] == self.to_play[fresh]
         samples = self._samples(fresh, plies[terminal], np.where(same, results[terminal], -results[terminal]))
+        self._show(fresh, plies[terminal], states[terminal])
         self.states[slots], self.to_play[slots], self.plies[slots] = states, to_play, plies + 1
         if len(fresh):
-            self.games[fresh] = self.next_game + self.stride * np.arange(len(fresh))
-            self.next_game += self.stride * len(fresh)
+            self.games[fresh] = self._take_numbers(len(fresh))
+            self._first_weights[fresh] = self.weights
             self.states[fresh], self.to_play[fresh], self.plies[fresh] = self._new_games(self.games[fresh])
             self.first_plies[fresh] = self.plies[fresh]
             self.num_games += len(fresh)
@@ -181,6 +240,12 @@ class SelfPlay:
         if going.any():
             self._start(slots[going], np.where(terminal, -1, actions)[going])
         return samples
+
+    def _take_numbers(self, count: int) -> np.ndarray:
+        """The numbers `int64[count]` of the next games to begin."""
+        numbers = self.next_game + self.stride * np.arange(count)
+        self.next_game += self.stride * count
+        return numbers
 
     def _samples(self, slots: np.ndarray, last_plies: np.ndarray, rewards: np.ndarray) -> Samples:
         """The samples of the games in `slots`, game after game, which ended with `rewards` for who played last.
@@ -196,4 +261,5 @@ class SelfPlay:
         games = record(self.past_to_play[past], done, all_rewards, self.past_values[past], explored)
         targets = check_targets(self.value_targets(games, self.config), games)
         kept = games.known & (plies >= self.first_plies[slots, None])
+        self._ended.append(np.stack([self.games[slots], kept.sum(axis=1), self._first_weights[slots]], axis=1))
         return Samples(self.past_states[past][kept], self.past_policies[past][kept], games.z[kept], targets[kept])

@@ -1,4 +1,4 @@
-"""The interface of whoever plays games of a run: a thread, a process, or one day another machine."""
+"""The interface of whoever plays games of a run: a thread, a process, or a cluster."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from alphazero.training.replay_buffer import Samples
+from alphazero.training.selfplay.shown_games import FinishedGame
 
 LEAST_GAMES = 2
 """Games that a worker finishes in each generation, however long they take."""
@@ -59,11 +60,17 @@ class Worker(Protocol):
         Ends early, between two plies, when `stop` is set. After `seconds` it returns as soon as LEAST_GAMES are over.
         """
 
+    def finished_games(self) -> list[tuple[FinishedGame, int]]:
+        """Some of the games that ended in the last call of `play`, and the random plies that each began with."""
+
     def state(self) -> dict[str, np.ndarray]:
         """The games in progress, for `restore`; `games int64[num_slots]` are their numbers."""
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Goes on with the games of `state`."""
+
+    def begin_at(self, first_game: int) -> None:
+        """Begins new games in place of those in progress, numbered from `first_game` on."""
 
     def forget(self) -> None:
         """Clears the cache of the network's answers: the weights may have changed."""

@@ -1,0 +1,40 @@
+"""Compiles all that a generation calls, before the clock of a run starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from alphazero.game.kernels import Kernels
+from alphazero.matches.openings import choose_openings
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.players.net_players import make_net_player
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import SearchConfig
+from alphazero.search.placement import runs_on_cuda
+from alphazero.training.health import count_positions
+from alphazero.training.selfplay.config import SelfPlayConfig
+from alphazero.training.selfplay.games import SelfPlay
+
+
+def compile_all(kernels: Kernels, config: SelfPlayConfig, search: SearchConfig, net: NeuralNet) -> None:
+    """Plays a game with few simulations and no network; asks the network, and chooses a move and an opening, once.
+
+    What a run computes does not depend on it. Rules that run as plain Python have nothing to compile, and a search on
+    the GPU has compiled its code when it was made.
+    """
+    if not kernels.game.compiled or runs_on_cuda(kernels, net):
+        return
+    quick = replace(search, num_simulations=2, leaves_per_step=1)
+    SelfPlay(kernels, config, quick, _equal_priors, 1, seed=0).play(1)
+    states, zero = kernels.start_states(1), np.zeros(1, np.int64)
+    masks, _, _ = kernels.describe_all(states)
+    Evaluator(kernels, net, cache_size=4, sees_wins=True)(states, masks)
+    make_net_player("", kernels, net, quick, seed=0, threads=1).select_actions(states, zero, zero)
+    choose_openings(kernels.game, 1, 0)
+    count_positions(kernels)
+
+
+def _equal_priors(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)

@@ -1,0 +1,106 @@
+"""A few games of each generation that people can step through: played by a worker, kept in the run folder.
+
+    shown_NNNN.json            at most MOST_GAMES games as records, sealed by their SHA-256
+
+They are for people: nothing else reads them, and a run goes on without them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from alphazero.errors import StorageError
+from alphazero.game import Game, Position
+from alphazero.game.functions import plain
+from alphazero.game.randomness import OPENING, make_key, uniform
+from alphazero.game.record import RESULTS, GameRecord, record_of, words_of
+from alphazero.storage.files import read_sealed_json, write_sealed_json
+
+MOST_GAMES = 4
+"""Games of a generation."""
+SEAL = "shown_sha256"
+FORMAT = 1
+_make_key, _uniform = plain(make_key), plain(uniform)
+"""A few draws are not worth compiling for."""
+_NAME = re.compile(r"shown_(\d{4,9})\.json", re.ASCII)
+
+
+@dataclass(frozen=True)
+class FinishedGame:
+    """A game of self-play as its worker saw it."""
+
+    number: int
+    """The game's number in the run, which keys its random opening."""
+    states: np.ndarray
+    """`uint64[n, K]`: the positions after the random opening, the last one terminal."""
+
+
+def actions_of(game: Game, finished: FinishedGame, seed: int, opening_plies: int) -> tuple[int, ...] | None:
+    """The actions from the start position to the end; None if the states do not follow from each other.
+
+    `seed` is the run's, and `opening_plies` is the number of random plies at the beginning.
+    """
+    position = game.start()
+    with np.errstate(over="ignore"):
+        key = _make_key(seed, finished.number, 0, OPENING)
+        marks = [_uniform(key, ply + 1) for ply in range(opening_plies)]
+    for mark in marks:  # as `rollouts` draws them
+        legal = position.legal_actions
+        position = position.play(legal[int(mark * len(legal))])
+    if not np.array_equal(position.state, finished.states[0]):
+        return None
+    for state in finished.states[1:]:
+        after = _successor(position, state)
+        if after is None:
+            return None
+        position = after
+    return position.actions
+
+
+def _successor(position: Position, state: np.ndarray) -> Position | None:
+    """The position with that state after one action."""
+    children = (position.play(action) for action in position.legal_actions)
+    return next((child for child in children if np.array_equal(child.state, state)), None)
+
+
+def records_of_games(
+    game: Game, name: str, finished: Sequence[tuple[FinishedGame, int]], seed: int, player: str
+) -> list[GameRecord]:
+    """The records of finished games, each with its number of opening plies; `player` played both sides."""
+    records = []
+    for one, opening_plies in finished:
+        actions = actions_of(game, one, seed, opening_plies)
+        if actions is None:
+            continue
+        words, end = words_of(game, actions), game.position(actions)
+        result = RESULTS[end.outcome] if end.terminal else "*"
+        opening, moves = tuple(words[:opening_plies]), tuple(words[opening_plies:])
+        records.append(GameRecord(name, one.number, (player, player), opening, moves, result, (0.0, 0.0), seed))
+    return records
+
+
+def write_shown(folder: Path, generation: int, records: Sequence[GameRecord]) -> None:
+    """Keeps the games of a generation."""
+    games = [{**asdict(record), "seconds": [0.0, 0.0]} for record in records]
+    value = {"format": FORMAT, "generation": generation, "games": games}
+    write_sealed_json(folder / f"shown_{generation:04d}.json", value, SEAL)
+
+
+def read_shown(folder: Path, generation: int) -> list[GameRecord]:
+    """The games of a generation; raises StorageError if there are none or a bit of them has changed."""
+    path = folder / f"shown_{generation:04d}.json"
+    value = read_sealed_json(path, SEAL)
+    if value.get("format") != FORMAT or not isinstance(value.get("games"), list):
+        raise StorageError(f"{path} does not hold games of this version")
+    return [record_of(game, str(path)) for game in value["games"]]
+
+
+def shown_generations(folder: Path) -> list[int]:
+    """The generations with games to step through, in ascending order."""
+    found = (_NAME.fullmatch(path.name) for path in folder.glob("shown_*.json"))
+    return sorted(int(match[1]) for match in found if match)

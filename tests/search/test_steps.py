@@ -1,0 +1,106 @@
+"""The steps of a search: each ends the simulations of the one before, which nobody can see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alphazero.game.adapters.alpha_zero_general import GeneralGame
+from alphazero.game.kernels import Kernels
+from alphazero.search import cpu_kernels
+from alphazero.search.mcts import Search
+from tests.game.general_games import TicTacToeGame
+from tests.search.reference_search import check_tree, planted, plies_of, random_positions, states_of
+from tests.search.searches import BASE, CONFIGS, CONNECT4, finish, make_search, row_bytes, run
+
+FIVE = np.arange(5)
+
+
+def started(config, evaluate=None):
+    positions = random_positions(CONNECT4, 5, seed=4)
+    search = make_search(CONNECT4, config, evaluate or planted(3), 5)
+    search.start(FIVE, states_of(positions), FIVE, plies_of(positions))
+    return positions, search
+
+
+def test_a_step_enters_compiled_code_once_and_asks_once(monkeypatch):
+    asked = []
+    _, search = started(replace(BASE, num_simulations=40), lambda *rows: (asked.append(1), planted(3)(*rows))[1])
+    entered = []
+    simulate = search._simulate
+    monkeypatch.setattr(search, "_simulate", lambda *arguments: (entered.append(1), simulate(*arguments))[1])
+    asked.clear()
+    while len(search.finished()) == 0:
+        search.step()
+    assert (len(asked), len(entered)) == (40, 41)  # one more at the end
+
+
+@pytest.mark.parametrize("name", ["noise", "eight-leaves", "gumbel-5"])
+def test_reading_between_steps_changes_nothing(name):
+    config = replace(CONFIGS[name], num_simulations=40)
+    positions, search = started(config)
+    before = np.zeros(5)
+    while len(search.finished()) < 5:
+        search.step()
+        counts = search.read(FIVE).visit_counts.sum(axis=1)
+        assert (counts > before).all(), "a simulation that has begun is not in the result"
+        assert (counts <= before + config.leaves_per_step).all()
+        before = counts
+        for b, position in enumerate(positions):
+            check_tree(search, b, position)
+    _, undisturbed = run(positions, config, planted(3))
+    read = search.read(FIVE)
+    assert [row_bytes(read, i) for i in range(5)] == [row_bytes(undisturbed, i) for i in range(5)]
+
+
+def test_a_search_that_is_read_early_is_a_shorter_search():
+    positions, search = started(replace(BASE, num_simulations=40))
+    for _ in range(17):
+        search.step()
+    _, short = run(positions, replace(BASE, num_simulations=17), planted(3))
+    read = search.read(FIVE)
+    assert [row_bytes(read, i) for i in range(5)] == [row_bytes(short, i) for i in range(5)]
+
+
+@pytest.mark.parametrize("name", ["plain", "eight-leaves"])
+def test_after_an_evaluation_that_failed_searches_begin_anew(name):
+    """Leaves without an answer would never be evaluated, and keep all walks that come by from ending."""
+    config = replace(CONFIGS[name], num_simulations=30, reuse_subtree=True)
+    works = True
+
+    def evaluate(states, legal_masks):
+        if not works:
+            raise RuntimeError("no answer")
+        return planted(3)(states, legal_masks)
+
+    positions, search = started(config, evaluate)
+    for _ in range(3):
+        search.step()
+    works = False
+    with pytest.raises(RuntimeError, match="no answer"):
+        search.step()
+    assert len(search.finished()) == 5
+    works = True
+    actions = np.array([position.legal_actions[0] for position in positions])
+    after = [position.play(int(action)) for position, action in zip(positions, actions, strict=True)]
+    search.start(FIVE, states_of(after), FIVE, plies_of(after), actions)
+    finish(search)
+    _, fresh = run(after, config, planted(3))
+    read = search.read(FIVE)
+    assert [row_bytes(read, i) for i in range(5)] == [row_bytes(fresh, i) for i in range(5)]
+
+
+def test_trees_are_compiled_where_the_rules_are_python():
+    kernels = Kernels(GeneralGame(TicTacToeGame(), "general"))
+    simulation = cpu_kernels.simulation(kernels)
+    assert not kernels.game.compiled
+    assert simulation.plain.__wrapped__.__globals__["turn"] is cpu_kernels.turn
+    assert Search(kernels, BASE, planted(0), 1)._simulate is simulation.plain
+
+
+def test_a_kernel_of_a_game_is_made_once():
+    kernels = Kernels(CONNECT4)
+    assert cpu_kernels.simulation(kernels) is cpu_kernels.simulation(kernels)
+    assert cpu_kernels.simulation(kernels) is not cpu_kernels.simulation(Kernels(CONNECT4))
