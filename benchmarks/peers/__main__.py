@@ -1,0 +1,195 @@
+"""Measures other people's search beside ours, alternating on one core: `python -m benchmarks.peers`.
+
+It makes an environment of its own in `build/peers`, with pgx, mctx and OpenSpiel from PyPI, and uses them by their
+public interfaces. Positions, sizes of the network and numbers of simulations are the same for all.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import venv
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.commands.shared import parse, run_command
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.settings import check_ranges
+from alphazero.storage.files import write_json
+
+logger = logging.getLogger(__name__)
+
+HERE = Path(__file__).parent
+PACKAGES = ("pgx==2.6.0", "mctx==0.0.71", "jax[cpu]==0.10.2", "open_spiel==2.0.2")
+GAMES = ("connect4", "othello")
+FIGURES = ("network", "search", "self-play")
+HEADINGS = ("network alone, evaluations/s", "free network, simulations/s", "self-play, positions/s")
+OPENING_PLIES = 6
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "JAX_PLATFORMS": "cpu",
+}
+
+
+@dataclass(frozen=True)
+class PeersBenchmark:
+    """Simulations and self-play positions per second of this framework, pgx with mctx, and OpenSpiel, on one core."""
+
+    games: tuple[str, ...] = GAMES
+    """Games: connect4, othello."""
+    net: str = "5x64"
+    """Blocks x channels of the network."""
+    batch: int = 256
+    """Positions that are searched at once, by those who can."""
+    simulations: int = 64
+    """Simulations per ply."""
+    rounds: int = 5
+    """Turns of each program; the figures are medians."""
+    seconds: float = 5.0
+    """Seconds of each figure in each turn, about."""
+    environment: Path = Path("build/peers")
+    """The peers' environment; it is made if it is not there."""
+    json: Path | None = None
+    """Write the figures into this file as well."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, batch=(1, 4096), simulations=(1, 4096), rounds=(1, 1000), seconds=(0.01, 600))
+        if unknown := set(self.games) - set(GAMES):
+            raise InvalidSetting(f"--games takes connect4 and othello, not {', '.join(sorted(unknown))}")
+
+
+class Worker:
+    """A program that measures its figures when asked."""
+
+    def __init__(self, command: list[str], task: dict[str, Any], folder: Path):
+        environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(folder)}
+        self._process = subprocess.Popen(
+            [*command, json.dumps(task)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+        self._answer()
+
+    def measure(self, figure: str, seconds: float) -> float:
+        """Units per second."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{figure} {seconds}\n")
+        self._process.stdin.flush()
+        return float(self._answer()["rate"])
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise InvalidSetting(f"a worker ended with exit status {self._process.wait()}; its error is above")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def end(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+
+def main(argv: list[str]) -> None:
+    options = parse(PeersBenchmark, argv)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # children inherit it
+    python = make_environment(options.environment)
+    figures = {}
+    for game in options.games:
+        figures[game] = measure(options, game, python)
+        print(table(game, options, figures[game]), flush=True)
+    if options.json:
+        write_json(options.json, figures)
+
+
+def make_environment(folder: Path) -> str:
+    """The Python of an environment with the peers' packages, which is made if it is not there."""
+    python = folder.resolve() / ("Scripts" if os.name == "nt" else "bin") / "python"
+    mark = folder / "packages.json"
+    if not mark.exists() or json.loads(mark.read_text()) != list(PACKAGES):
+        logger.info("installing %s in %s", ", ".join(PACKAGES), folder)
+        venv.create(folder, with_pip=True, clear=True)
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True, env=environment)
+        write_json(mark, list(PACKAGES))
+    return str(python)
+
+
+def measure(options: PeersBenchmark, game: str, python: str) -> dict[str, dict[str, float]]:
+    """Medians by program and figure."""
+    blocks, channels = map(int, options.net.split("x"))
+    task = {
+        "game": game, "blocks": blocks, "channels": channels, "batch": options.batch,
+        "simulations": options.simulations, "openings": openings(game, options.batch),
+    }  # fmt: skip
+    pgx_mctx, root = [python, str(HERE / "pgx_mctx.py")], HERE.parent.parent
+    programs: dict[str, tuple[list[str], dict[str, Any]]] = {
+        "this framework": ([sys.executable, "-m", "benchmarks.peers.ours"], {}),
+        "pgx + mctx, PUCT": (pgx_mctx, {"policy": "puct", "dtype": "float32"}),
+        "pgx + mctx, Gumbel": (pgx_mctx, {"policy": "gumbel", "dtype": "float32"}),
+        "pgx + mctx, Gumbel, bf16": (pgx_mctx, {"policy": "gumbel", "dtype": "bfloat16"}),
+        "OpenSpiel, PUCT": ([python, str(HERE / "openspiel_tree.py")], {}),
+    }
+    found: dict[str, dict[str, list[float]]] = {name: {figure: [] for figure in FIGURES} for name in programs}
+    with ExitStack() as stack:
+        workers = {}
+        for name, (command, more) in programs.items():
+            logger.info("%s: starting %s", game, name)
+            workers[name] = Worker(command, {**task, **more}, root)
+            stack.callback(workers[name].end)
+        for number in range(options.rounds):
+            logger.info("%s: round %d of %d", game, number + 1, options.rounds)
+            for figure in FIGURES:
+                for name, worker in workers.items():
+                    found[name][figure].append(worker.measure(figure, options.seconds))
+    return {
+        name: {figure: statistics.median(rates) for figure, rates in figures.items()} for name, figures in found.items()
+    }
+
+
+def openings(game: str, count: int) -> list[list[int]]:
+    """Lists of random actions, none of which ends the game. All programs number the actions alike."""
+    rng, start, drawn = np.random.default_rng(0), registry.load(game).game.start(), list[list[int]]()
+    while len(drawn) < count:
+        position, actions = start, list[int]()
+        while len(actions) < OPENING_PLIES and not position.terminal:
+            actions.append(int(rng.choice(position.legal_actions)))
+            position = position.play(actions[-1])
+        if not position.terminal:
+            drawn.append(actions)
+    return drawn
+
+
+def table(game: str, options: PeersBenchmark, figures: dict[str, dict[str, float]]) -> str:
+    """A table in Markdown, with ratios to ours in brackets."""
+    ours = figures["this framework"]
+    lines = [
+        f"{game}, {options.net} net, {options.simulations} simulations, {options.batch} positions at once, one core, "
+        f"medians of {options.rounds} alternating rounds",
+        "",
+        "| program | " + " | ".join(HEADINGS) + " |",
+        "|---|" + "---|" * len(FIGURES),
+    ]
+    for name, rates in figures.items():
+        cells = [
+            f"{rates[figure]:,.0f}" + (f" (1/{ours[figure] / rates[figure]:.1f})" if rates is not ours else "")
+            for figure in FIGURES
+        ]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

@@ -1,0 +1,71 @@
+"""The worker that measures this framework: `python -m benchmarks.peers.ours TASK`."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict
+
+import numpy as np
+import torch
+
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.nets.resnet import NetConfig
+from alphazero.search.evaluator import Evaluator
+from alphazero.search.mcts import Search, SearchConfig
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+from benchmarks.peers.turns import read_task, serve
+
+
+class AfterPly(threading.Event):
+    """Stops self-play as soon as it has played one ply: whole games take minutes, and the peers stop there, too."""
+
+    def __init__(self, worker: SelfPlay):
+        super().__init__()
+        self._worker, self._before = worker, worker.num_positions
+
+    def is_set(self) -> bool:
+        return self._worker.num_positions > self._before
+
+
+def main() -> None:
+    task = read_task()
+    loaded = registry.load(task["game"])
+    kernels, batch, simulations = Kernels(loaded.game), task["batch"], task["simulations"]
+    torch.manual_seed(0)
+    net = loaded.make_net(loaded.game, asdict(NetConfig(blocks=task["blocks"], channels=task["channels"])))
+    net.use_threads(1)
+    net.use_inference("auto")
+    states = np.array([loaded.game.position(opening).state for opening in task["openings"]])
+    states = states[np.arange(batch) % len(states)]
+    masks, _, _ = kernels.describe_all(states)
+    observations = kernels.observations(states)
+    ones, zeros = np.ones(masks.shape, np.float32), np.zeros(batch, np.float32)
+    numbers = np.arange(batch)
+
+    def free(leaves: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return ones[: len(leaves)], zeros[: len(leaves)]
+
+    config = SearchConfig(num_simulations=simulations)
+    search = Search(kernels, config, free, batch)
+    evaluator = Evaluator(kernels, net)
+    worker = SelfPlay(kernels, SelfPlayConfig(num_slots=batch), config, evaluator, batch, 0, 0, 1)
+
+    def play() -> int:
+        before = worker.num_positions
+        worker.play(batch, AfterPly(worker))
+        return worker.num_positions - before
+
+    def search_free() -> int:
+        search.run(states, numbers, numbers * 0)
+        return batch * simulations
+
+    def ask() -> int:
+        net.evaluate(observations, masks)
+        return batch
+
+    serve({"network": ask, "search": search_free, "self-play": play})
+
+
+if __name__ == "__main__":
+    main()
