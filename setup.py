@@ -4,6 +4,13 @@ import runpy
 
 from setuptools import find_packages, setup
 
+HAS_OPENVINO = (
+    "sys_platform == 'linux' and (platform_machine == 'x86_64' or platform_machine == 'aarch64')"
+    " or sys_platform == 'win32' and platform_machine == 'AMD64'"
+    " or sys_platform == 'darwin' and platform_machine == 'arm64'"
+)
+"""Where OpenVINO can be installed; elsewhere torch answers for networks."""
+
 setup(
     name="alphazero-framework",
     version=runpy.run_path("alphazero/_version.py")["__version__"],
@@ -16,7 +23,7 @@ setup(
     packages=[*find_packages(include=["alphazero", "alphazero.*", "games", "games.*"]), "alphazero.pretrained"],
     package_dir={"alphazero.pretrained": "pretrained"},
     package_data={
-        "alphazero": ["py.typed"],
+        "alphazero": ["py.typed", "wasm/page/*", "web/page/*"],
         "alphazero.pretrained": ["README.md", "*/*.json", "*/*.safetensors"],
         "games": ["*/data/*"],
     },
@@ -24,8 +31,11 @@ setup(
     install_requires=[
         "coloredlogs>=15",
         "filelock>=3.13",
+        "llvmlite>=0.44",
+        "msgspec>=0.19",
         "numba>=0.61",
         "numpy>=2.0",
+        f"openvino>=2025.4; {HAS_OPENVINO}",
         "safetensors>=0.4",
         "scipy>=1.13",
         "torch>=2.10",
@@ -35,25 +45,35 @@ setup(
     extras_require={
         "test": [
             "choix>=0.3.5",
+            "fastapi>=0.115",
+            "hypothesis>=6.130",
             "ipykernel>=6.29",
             "matplotlib>=3.9",
             "mypy>=1.15",
             "nbclient>=0.10",
             "nbformat>=5.10",
+            "onnx>=1.17",
+            "onnxruntime>=1.20",
+            "onnxscript>=0.3",
             "open_spiel>=1.6",
-            "openvino>=2025.4",
+            "playwright>=1.49",
             "pytest>=8",
             "pytest-xdist>=3.6",
+            "ray>=2.52",
             "ruff>=0.12",
             "setuptools>=77",
+            "uvicorn>=0.34",
             "wandb>=0.19",
+            "websockets>=14",
         ],
         "docs": ["griffelib>=2.0", "mkdocs-jupyter>=0.25", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.29"],
         "plot": ["matplotlib>=3.9"],
-        "fast": ["openvino>=2025.4"],
+        "onnx": ["onnx>=1.17", "onnxruntime>=1.20", "onnxscript>=0.3"],
+        "web": ["fastapi>=0.115", "uvicorn>=0.34", "websockets>=14"],
         "openspiel": ["open_spiel>=1.6"],
         "cuda": ["numba-cuda[cu13]>=0.30"],
         "tensorboard": ["tensorboard>=2.18"],
         "wandb": ["wandb>=0.19"],
+        "ray": ["ray>=2.52"],
     },
 )

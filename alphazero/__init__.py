@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from alphazero.library.games import check_game, load_game
     from alphazero.library.matches import Match, match
     from alphazero.library.nets import Evaluation, evaluate, load_net
+    from alphazero.library.page import play_web
     from alphazero.library.runs import load_run, train
     from alphazero.nets.neural_net import Batch, NeuralNet, Trainer
     from alphazero.nets.resnet import NetConfig
@@ -65,6 +66,7 @@ _HOMES = {
     "load_net": "library.nets",
     "load_run": "library.runs",
     "match": "library.matches",
+    "play_web": "library.page",
     "save_checkpoint": "storage.checkpoint",
     "train": "library.runs",
 }
@@ -98,6 +100,7 @@ __all__ = [
     "load_net",
     "load_run",
     "match",
+    "play_web",
     "save_checkpoint",
     "search",
     "train",

@@ -23,20 +23,66 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST, LONGEST_PATH = 80, 200
+"""Characters of somebody else's text, and of a path, that a sentence repeats."""
+
+
+def shorten(text: object, most: int = LONGEST) -> str:
+    """A text that was typed or read, for a sentence: on one line, without control characters.
+
+    It has about `most` characters at most; `...` stands for the middle of a longer one.
+    """
+    text, end = str(text), most // 3
+    if len(text) > most:
+        text = f"{text[: most - end - 3]}...{text[-end:]}"
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def shorten_path(path: object) -> str:
+    """The path of a file or folder, for a sentence."""
+    return shorten(path, LONGEST_PATH)
+
+
+def quote(value: object, most: int = LONGEST) -> str:
+    """A value that was typed or read, for a sentence, as Python writes it: a text has quotation marks."""
+    return shorten(repr(value), most)
+
+
+def listed(words: Iterable[object], most: int = 40) -> str:
+    """The words with commas; of more than `most`, the first ones and the last, and how many there are."""
+    texts = [str(word) for word in words]
+    if len(texts) > most:
+        texts = [*texts[: most - 2], "...", f"{texts[-1]} ({len(texts)} in all)"]
+    return ", ".join(texts)
+
+
+def printable(text: str) -> str:
+    """The text with escapes such as `\\x1b` for all that a terminal would obey: control characters, line breaks, marks
+    that turn the direction of writing, halves of characters.
+
+    Texts out of files are shown through it.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
 
 class InputError(Exception):
     """Something the user gave is wrong; `str(error)` is the sentence to print."""
 
 
 class UnknownName(InputError):
-    """A name that does not exist; the message lists the allowed ones and the closest match."""
+    """A name that does not exist; the message lists the allowed ones and the closest match.
 
-    def __init__(self, kind: str, name: str, allowed: Iterable[str], hint: str = ""):
+    `meant` is compared in place of the name, where people have another word for the same.
+    """
+
+    def __init__(self, kind: str, name: str, allowed: Iterable[str], hint: str = "", meant: str = ""):
         allowed = sorted(set(allowed))
-        closest = difflib.get_close_matches(name, allowed, n=1)
-        guess = f"; did you mean {closest[0]!r}?" if closest else ""
+        by_small_letters = {word.lower(): word for word in allowed}
+        # the comparison takes time by the length of the name, which may be anything
+        closest = difflib.get_close_matches((meant or name)[:LONGEST].lower(), by_small_letters, n=1)
+        guess = f"; did you mean {by_small_letters[closest[0]]!r}?" if closest else ""
         also = f", {hint}" if hint else ""
-        super().__init__(f"unknown {kind} {name!r}{guess} (allowed: {', '.join(allowed)}{also})")
+        super().__init__(f"unknown {kind} {quote(name)}{guess} (allowed: {listed(allowed)}{also})")
 
 
 class InvalidSetting(InputError):

@@ -2,8 +2,7 @@
 
 import sys
 
-from alphazero.commands.gtp import main
-from alphazero.commands.shared import run_command
+from alphazero.commands.program import main
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    sys.exit(main(script="gtp"))

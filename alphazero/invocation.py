@@ -1,9 +1,11 @@
-"""Command lines for messages: `python main.py ...` or `alphazero train ...`, whichever the user typed."""
+"""Command lines and settings for messages, as the user gives them: on a command line or from Python."""
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,9 +22,43 @@ MODULES = {
 """The commands that have a module of their own."""
 
 
+PARAMETERS = {"run": "folder"}
+"""Flags whose parameter in Python has another name."""
+_takes_flags = False
+
+
+@contextlib.contextmanager
+def taking_flags() -> Iterator[None]:
+    """Inside, a command runs: messages name settings by their flags."""
+    global _takes_flags
+    before, _takes_flags = _takes_flags, True
+    try:
+        yield
+    finally:
+        _takes_flags = before
+
+
+def option(name: str, value: object = None) -> str:
+    """A setting for a message: `--self-play.num-slots` if a command runs, `self_play.num_slots` in Python.
+
+    With a value, `--device cpu` or `device='cpu'`; a flag that takes none has the value True.
+    """
+    if not _takes_flags:
+        name = PARAMETERS.get(name, name)
+        return name if value is None else f"{name}={value!r}"
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value is None or value is True else f"{flag} {value}"
+
+
 def command_line(command: str, *arguments: object) -> str:
     """The line that runs one of our commands, quoted for a shell."""
     return shlex.join([*_program(command), *map(str, arguments)])
+
+
+def module_line() -> str | None:
+    """`python -m games.connect4.benchmark` if Python was started so, for usage lines; else None."""
+    started = getattr(sys.modules["__main__"], "__spec__", None)
+    return None if started is None else f"python -m {started.name.removesuffix('.__main__')}"
 
 
 def _program(command: str) -> list[str]:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError, InvalidSetting, quote
 from alphazero.storage.files import atomic_write
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def has_matplotlib() -> bool:
 def check_picture_file(option: str, path: Path) -> None:
     """Raises InputError if no picture can be written to `path`; called before the work on the picture begins."""
     if path.suffix not in ENDINGS:
-        raise InvalidSetting(f"{option} takes a file that ends in {', '.join(ENDINGS)}, not {str(path)!r:.200}")
+        raise InvalidSetting(f"{option} takes a file that ends in {', '.join(ENDINGS)}, not {quote(str(path), 200)}")
     new_figure()
 
 

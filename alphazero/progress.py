@@ -13,6 +13,9 @@ from types import TracebackType
 
 from tqdm import tqdm
 
+from alphazero import interruption
+from alphazero.errors import printable
+
 _SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -29,6 +32,13 @@ def showing(wanted: bool | None) -> Iterator[None]:
         _shown.reset(token)
 
 
+def say(sentence: str) -> None:
+    """Shows a line on stderr where a `Progress` would be shown."""
+    on_terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if _shown.get() or (_shown.get() is None and on_terminal):
+        print(sentence, file=sys.stderr, flush=True)
+
+
 class Progress:
     """A bar with a note and the time left on a terminal or in a notebook; elsewhere a plain line every ten seconds.
 
@@ -36,12 +46,12 @@ class Progress:
     """
 
     def __init__(self, title: str):
-        self._title, self._begin = title, time.monotonic()
+        self._title, self._begin = printable(title), time.monotonic()
         self._on_terminal = _shown.get() is not False and (sys.stderr.isatty() or "ipykernel" in sys.modules)
         self._next_line = self._begin + _SECONDS_BETWEEN_LINES if _shown.get() else math.inf
         layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
         self._bar = tqdm(
-            total=1.0, desc=title, bar_format=layout, smoothing=0, leave=False, disable=not self._on_terminal
+            total=1.0, desc=self._title, bar_format=layout, smoothing=0, leave=False, disable=not self._on_terminal
         )
 
     def __enter__(self) -> Progress:
@@ -53,7 +63,9 @@ class Progress:
         self._bar.close()
 
     def show(self, fraction: float, note: str) -> None:
-        """`fraction` in [0, 1] of the work is done."""
+        """`fraction` in [0, 1] of the work is done; ends the work if the process was asked to end."""
+        interruption.check()
+        note = printable(note)
         if self._on_terminal:
             self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(fraction - self._bar.n)

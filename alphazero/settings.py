@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, quote
+from alphazero.invocation import option
 from alphazero.storage.files import to_json
 
 Config = TypeVar("Config")
@@ -24,20 +26,30 @@ Cards and run folders written before hold them; they are dropped where they have
 def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -> None:
     """Raises InvalidSetting if a field of `settings` is outside its limits `(lowest, highest)`, both allowed.
 
-    `what` opens the sentence, as in "self-play setting"; without it a field is named as its flag, `--random-plies`.
-    Every element of a tuple is checked; None is not. `math.inf` is no limit.
+    `what` opens the sentence, as in "self-play setting"; without it a field is named as the user gives it
+    (`invocation.option`). A field of whole numbers takes no others. Every element of a tuple is checked; None is not.
     """
+    whole = {field.name for field in fields(settings) if re.search(r"\bint\b", str(field.type))}
     for name, (lowest, highest) in limits.items():
         given = getattr(settings, name)
         for value in given if isinstance(given, tuple) else () if given is None else (given,):
-            number = isinstance(value, Real)
-            if not number or not lowest <= value <= highest:  # also where it is nan
-                known = highest < math.inf
-                allowed = (
-                    f"lie between {_show(lowest)} and {_show(highest)}" if known else f"be {_show(lowest)} or more"
-                )
-                field = f"{what} {name}" if what else f"--{name.replace('_', '-')}"
-                raise InvalidSetting(f"{field} must {allowed}, not {value!r:.80}")
+            check_range(f"{what} {name}" if what else option(name), value, lowest, highest, whole=name in whole)
+
+
+def check_range(name: str, value: Any, lowest: float, highest: float = math.inf, *, whole: bool = True) -> None:
+    """Raises InvalidSetting if `value` is no number from `lowest` to `highest`, or no whole one where that is wanted.
+
+    `name` opens the sentence. `math.inf` is no limit.
+    """
+    allowed = f"be {_show(lowest)} or more"
+    if highest < math.inf:
+        allowed = f"lie between {_show(lowest)} and {_show(highest)}"
+    number = isinstance(value, Real)
+    if number and lowest <= value <= highest:  # nan is not
+        if not whole or isinstance(value, Integral):
+            return
+        allowed = "be a whole number"
+    raise InvalidSetting(f"{name} must {allowed}, not {quote(value)}")
 
 
 def _show(limit: float) -> str:
@@ -50,7 +62,7 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
     A field of any type gets the type that it has in `like`, or else in the defaults. With `like`, values by name that
     are not all of that type stay a plain dict.
     """
-    if not isinstance(values, dict):
+    if not isinstance(values, Mapping):
         raise InvalidSetting(f"{where} must hold settings by name")
     values = without_retired(config_class, values)
     types = get_type_hints(config_class)
@@ -69,10 +81,10 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
         elif get_origin(types[name]) is tuple:
             kind = get_args(types[name])[0]
             if not isinstance(value, list | tuple) or not all(_is_a(kind, item) for item in value):
-                raise InvalidSetting(f"{where}: {name} must be a list of {kind.__name__}, not {value!r:.80}")
+                raise InvalidSetting(f"{where}: {name} must be a list of {kind.__name__}, not {quote(value)}")
             value = tuple(value)
         elif not _is_a(types[name], value):
-            raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {value!r:.80}")
+            raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {quote(value)}")
         chosen[name] = value
     return config_class(**chosen)
 

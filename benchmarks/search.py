@@ -13,9 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
+from alphazero.nets.devices import want_inference, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.evaluator import Evaluator
@@ -36,6 +37,8 @@ from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
 
 PARTS = 8
 """Parts in which self-play is measured; the network alone is measured between them."""
+FREE_SEARCHES = 60
+"""Searches of all positions in each measurement with a network that costs nothing."""
 FIRST_SEARCH = """
 import sys, numpy as np
 from alphazero.game import registry
@@ -56,7 +59,9 @@ class SearchBenchmark:
     game: str = "connect4"
     """Game to search."""
     net: str = "5x64"
-    """Blocks x channels of the network."""
+    """Blocks x channels of the network; "free" measures only the search with a network that costs nothing."""
+    inference: str = field(default_factory=wanted_inference)
+    """The library that answers for the network: auto (the faster of those installed), torch or openvino."""
     batch: int = 256
     """Trees on each thread, and positions in each network call."""
     simulations: int = 64
@@ -71,8 +76,9 @@ class SearchBenchmark:
     """Write the figures into this file as well."""
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"\d{1,3}x\d{1,4}", self.net):
-            raise InvalidSetting(f"--net takes blocks x channels, such as 5x64, not {self.net!r}")
+        if not re.fullmatch(r"\d{1,3}x\d{1,4}|free", self.net):
+            raise InvalidSetting(f"--net takes blocks x channels, such as 5x64, or free, not {self.net!r}")
+        want_inference(self.inference)
         check_ranges(
             self, batch=(1, math.inf), simulations=(1, math.inf), threads=(1, math.inf), repeats=(1, math.inf),
             games=(0, math.inf),
@@ -81,7 +87,7 @@ class SearchBenchmark:
 
 def main(argv: list[str]) -> None:
     options = parse(SearchBenchmark, argv)
-    figures = measure(options)
+    figures = measure_free(options) if options.net == "free" else measure(options)
     width = max(map(len, figures))
     for name, value in figures.items():
         print(f"{name:{width}}  {value:>14,.2f}" if isinstance(value, float) else f"{name:{width}}  {value:>14}")
@@ -96,31 +102,18 @@ def measure(options: SearchBenchmark) -> dict[str, Any]:
     blocks, channels = map(int, options.net.split("x"))
     torch.manual_seed(0)
     net = loaded.make_net(game, asdict(NetConfig(blocks=blocks, channels=channels)))
+    library = net.use_inference(options.inference)
     states = random_states(kernels, options.batch)
     masks, _, _ = kernels.describe_all(states)
     observations = kernels.observations(states)
     count = options.batch * options.threads
     config = SearchConfig(num_simulations=options.simulations)
-    numbers = np.arange(options.batch)
-
-    def free(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return ones[: len(states)], zeros[: len(states)]
-
-    ones, zeros = np.ones(masks.shape, np.float32), np.zeros(options.batch, np.float32)
-
-    def searcher(evaluate: Evaluate) -> Callable[[], None]:
-        search = Search(kernels, config, evaluate, options.batch)
-        return lambda: (search.run(states, numbers, numbers * 0), None)[1]
-
-    uncached = [searcher(Evaluator(kernels, net, 0)) for _ in range(options.threads)]
-    free_searches = [searcher(free) for _ in range(options.threads)]
+    uncached = [searcher(options, kernels, Evaluator(kernels, net, 0)) for _ in range(options.threads)]
+    free_searches = [searcher(options, kernels, free_answers(masks)) for _ in range(options.threads)]
     with ThreadPoolExecutor(options.threads, initializer=net.use_threads, initargs=(1,)) as pool:
 
         def rate(actions: list[Callable[[], Any]], units: int) -> float:
-            begin = time.perf_counter()
-            for future in [pool.submit(action) for action in actions]:
-                future.result()
-            return units / (time.perf_counter() - begin)
+            return units / seconds_of(pool, actions)
 
         raw = [lambda: [net.evaluate(observations, masks) for _ in range(8)]] * options.threads
         rates: dict[str, list[float]] = {"raw": [], "uncached": [], "free": []}
@@ -139,7 +132,7 @@ def measure(options: SearchBenchmark) -> dict[str, Any]:
     middle = {name: statistics.median(values) for name, values in rates.items()}
     return {
         "game": options.game, "net": options.net, "batch": options.batch, "simulations": options.simulations,
-        "threads": options.threads,
+        "threads": options.threads, "inference": library,
         "raw_evaluations_per_s": middle["raw"],
         "simulations_per_s_uncached": middle["uncached"],
         "uncached_over_raw": statistics.median(
@@ -153,6 +146,55 @@ def measure(options: SearchBenchmark) -> dict[str, Any]:
         "first_search_s": first_search_seconds(options),
         "peak_memory_mb": peak_memory_mb(),
     }  # fmt: skip
+
+
+def measure_free(options: SearchBenchmark) -> dict[str, Any]:
+    """The search with a network that costs nothing: on one thread, on all, and how they share Python's lock."""
+    kernels = Kernels(registry.load(options.game).game)
+    masks, _, _ = kernels.describe_all(random_states(kernels, options.batch))
+    searches = [searcher(options, kernels, free_answers(masks)) for _ in range(options.threads)]
+    each = FREE_SEARCHES * options.batch * options.simulations
+    rates = []
+    with ThreadPoolExecutor(options.threads) as pool:
+        actions = [lambda search=search: [search() for _ in range(FREE_SEARCHES)] for search in searches]
+        seconds_of(pool, actions)  # compiles and warms up
+        for _ in range(options.repeats):
+            one, all_together = seconds_of(pool, actions[:1]), seconds_of(pool, actions)
+            rates.append((each / one, len(actions) * each / all_together))
+    alone, together = (statistics.median(values) for values in zip(*rates, strict=True))
+    return {
+        "game": options.game, "batch": options.batch, "simulations": options.simulations, "threads": options.threads,
+        "simulations_per_s_free_alone": alone,
+        "simulations_per_s_free": together,
+        "free_speedup": statistics.median(b / a for a, b in rates),
+        "most_simulations_per_s_free_alone": max(a for a, _ in rates),
+        "most_simulations_per_s_free": max(b for _, b in rates),
+    }  # fmt: skip
+
+
+def free_answers(legal_masks: np.ndarray) -> Evaluate:
+    """An `evaluate` that costs nothing, for up to as many positions as `legal_masks bool[n, A]` has."""
+    ones, zeros = np.ones(legal_masks.shape, np.float32), np.zeros(len(legal_masks), np.float32)
+    return lambda states, legal_masks: (ones[: len(states)], zeros[: len(states)])
+
+
+def searcher(options: SearchBenchmark, kernels: Kernels, evaluate: Evaluate) -> Callable[[], None]:
+    """A function that searches the same positions at each call."""
+    search = Search(kernels, SearchConfig(num_simulations=options.simulations), evaluate, options.batch)
+    states, numbers = random_states(kernels, options.batch), np.arange(options.batch)
+
+    def run() -> None:
+        search.run(states, numbers, numbers * 0)
+
+    return run
+
+
+def seconds_of(pool: ThreadPoolExecutor, actions: Sequence[Callable[[], Any]]) -> float:
+    """Seconds until all actions, each on a thread of its own, are over."""
+    begin = time.perf_counter()
+    for future in [pool.submit(action) for action in actions]:
+        future.result()
+    return time.perf_counter() - begin
 
 
 def peak_memory_mb() -> float:

@@ -31,6 +31,18 @@ HEAD = "", "| setting | default; presets | meaning |", "|---|---|---|"
 ROOT = Path(__file__).resolve().parents[1]
 
 
+PLAYABLE = "connect4", "othello", "hex"
+"""The games of the page "Play now"; each file has the net `best`."""
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Writes the files that play.md links to."""
+    from alphazero.commands.publish import main
+
+    for name in PLAYABLE:
+        main(["best", str(Path(config["site_dir"]) / "play" / f"{name}.html"), "--game", name])
+
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Replaces the comments of a page by the parts that they ask for."""
     return re.sub(r"^<!-- (\w+)(?:: (.+?))? -->$", _part, markdown, flags=re.MULTILINE)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 import pytest
 
 from alphazero.errors import InvalidSetting
+from alphazero.invocation import option, taking_flags
 from alphazero.search.mcts import SearchConfig
 from alphazero.settings import check_ranges, config_from_dict
 from alphazero.training.config import RunConfig
@@ -23,15 +24,19 @@ class Settings:
 @pytest.mark.parametrize(
     ("settings", "what", "sentence"),
     [
-        (Settings(random_plies=-1), "", "--random-plies must lie between 0 and 65,536, not -1"),
+        (Settings(random_plies=-1), "", "random_plies must lie between 0 and 65,536, not -1"),
         (
             Settings(random_plies=-1),
             "self-play setting",
             "self-play setting random_plies must lie between 0 and 65,536",
         ),
         (Settings(rate=1e-9), "learner setting", "learner setting rate must be 1e-08 or more, not 1e-09"),
-        (Settings(rate=math.nan), "", "--rate must be 1e-08 or more, not nan"),
-        (Settings(counts=(1, 0)), "", "--counts must be 1 or more, not 0"),
+        (Settings(rate=math.nan), "", "rate must be 1e-08 or more, not nan"),
+        (Settings(counts=(1, 0)), "", "counts must be 1 or more, not 0"),
+        (Settings(random_plies=2.5), "", "random_plies must be a whole number, not 2.5"),
+        (Settings(counts=(1, 2.5)), "", "counts must be a whole number, not 2.5"),
+        (Settings(random_plies="3"), "", "random_plies must lie between 0 and 65,536, not '3'"),
+        (Settings(rate="x" * 500), "", "rate must be 1e-08 or more, not 'xxx.*\\.\\.\\..*xxx'$"),
     ],
 )
 def test_a_value_outside_its_limits_is_refused(settings, what, sentence):
@@ -55,3 +60,15 @@ def test_a_retired_setting_that_did_nothing_is_dropped_at_any_depth():
 def test_a_retired_setting_that_did_something_is_refused():
     with pytest.raises(InvalidSetting, match=r"does not know: root_temperature"):
         config_from_dict(SearchConfig, {"root_temperature": 1.2}, "a card")
+
+
+def test_settings_are_named_as_the_user_gives_them():
+    def named() -> list[str]:
+        return [option("self_play.num_slots"), option("device", "cpu"), option("threads", 2), option("resume", True)]
+
+    assert named() == ["self_play.num_slots", "device='cpu'", "threads=2", "resume=True"]
+    with taking_flags():
+        assert named() == ["--self-play.num-slots", "--device cpu", "--threads 2", "--resume"]
+        with pytest.raises(InvalidSetting, match="^--random-plies must lie between 0 and 9, not 10"):
+            check_ranges(Settings(random_plies=10), random_plies=(0, 9))
+    assert named()[0] == "self_play.num_slots"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from alphazero.game import registry
-from tests.program import BENCHMARKS, FRAMEWORK, PROGRAM, begins_with, imported, name_of, parse
+from tests.program import BENCHMARKS, FRAMEWORK, PROGRAM, ROOT, begins_with, imported, name_of, parse
 
 LIBRARY = [path for path in FRAMEWORK if "commands" not in path.parts]
 each_file = pytest.mark.parametrize("path", PROGRAM, ids=name_of)
@@ -43,6 +43,11 @@ def test_no_file_and_no_function_is_too_long(path: Path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
     long = {f"{name_of(path)}:{name}" for name, lines in functions(parse(path)) if lines > MOST_LINES_OF_A_FUNCTION}
     assert long <= KERNELS
+
+
+def test_no_file_of_tests_is_too_long():
+    tests = ROOT.joinpath("tests").rglob("*.py")
+    assert [name_of(path) for path in tests if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES] == []
 
 
 def test_the_exceptions_are_needed():

@@ -9,13 +9,15 @@ from typing import Annotated, TypeVar
 
 import tyro
 
-from alphazero.errors import InvalidSetting
+from alphazero.commands.shared import spare_files
+from alphazero.errors import InvalidSetting, quote
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
 from alphazero.matches.judge import Judge, Judgement, open_players
 from alphazero.pages import check_picture_file
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
-from alphazero.settings import check_ranges
+from alphazero.settings import check_range, check_ranges
 from alphazero.storage.files import check_output_file
 
 Item = TypeVar("Item")
@@ -33,6 +35,8 @@ class JudgeConfig:
     """Write the figures into this file as well."""
     plot: Path | None = None
     """Draw the accuracy by ply into this file (.png, .svg or .pdf)."""
+    overwrite: bool = False
+    """Replace files that exist already; without it, they are left as they are."""
     seed: int = 0
     """Breaks ties between equally good moves."""
     threads: int = field(default_factory=count_cores)
@@ -47,15 +51,16 @@ class JudgeConfig:
             check_picture_file("--plot", self.plot)
 
     def players(self, loaded: LoadedGame) -> list[Player]:
-        """The contestant with each number of simulations that it takes; raises InputError."""
+        """The contestant with each number of simulations that it takes; raises InputError, also for files there are."""
+        spare_files(self.overwrite, self.json, self.plot)
         try:
             numbers = [int(word) for word in self.simulations.split(",")]
         except ValueError:
             raise InvalidSetting(
-                f"--simulations takes whole numbers as in 0,100,800, not {self.simulations!r}"
+                f"--simulations takes whole numbers as in 0,100,800, not {quote(self.simulations)}"
             ) from None
-        if not all(0 <= number <= 1_000_000 for number in numbers):
-            raise InvalidSetting(f"--simulations must lie between 0 and 1,000,000, not {self.simulations}")
+        for number in numbers:
+            check_range(option("simulations"), number, 0, 1_000_000)
         return open_players(self.contestant, loaded, numbers, seed=self.seed, threads=self.threads)
 
 

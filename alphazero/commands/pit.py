@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from alphazero.commands.shared import parse
+from alphazero.cluster.connection import Cluster
+from alphazero.commands.serve import ServeConfig, serve
+from alphazero.commands.shared import parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
 from alphazero.commands.watch import list_games, play_alone, play_with_human, step_through
 from alphazero.errors import InvalidSetting, UnknownName
@@ -17,10 +19,10 @@ from alphazero.game import registry
 from alphazero.game.record import read_records, write_records
 from alphazero.invocation import command_line
 from alphazero.matches.openings import KINDS as OPENINGS
-from alphazero.matches.openings import find_filter, plies_of
+from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.sprt import Sprt
-from alphazero.nets.devices import DEVICES, want_inference, wanted_inference
+from alphazero.nets.devices import check_device, want_inference, wanted_inference
 from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.human import HumanPlayer
 from alphazero.progress import count_cores
@@ -65,12 +67,17 @@ class PitConfig:
     The match ends once it is clear whether A is at least ELO1 points stronger or at most ELO0 points."""
 
     openings: Annotated[str, _option("KIND", "random")] = "random"
-    """Openings: random (a few random plies), balanced (random plies to a known draw, in games with a solver),
-    or none (every game begins at the start)."""
+    """Openings: random (a few random plies), balanced (random plies to an even position, in games with
+    a solver or a shipped net), or none (every game begins at the start)."""
     save_games: Annotated[Path | None, _option("FILE", "none")] = None
     """Write all games into this file, one line of JSON each, with the moves in the game's notation."""
+    overwrite: bool = False
+    """Replace files that exist already; without it, they are left as they are."""
     replay: Annotated[Path | None, _option("FILE", "none")] = None
     """List the games in a file of --save-games, or step through one of them: --replay FILE NUMBER."""
+
+    web: bool = False
+    """Play in the browser: A or B is human. `alphazero serve` has further options."""
 
     tournament: Annotated[Path | None, _option("FILE.toml", "none")] = None
     """Play the tournament that this file describes: its contestants and settings."""
@@ -86,16 +93,29 @@ class PitConfig:
     """Rate all generations of this run, on one core.
     They play random, greedy, mcts:100, mcts:400 and the contestants given."""
 
+    cluster: Annotated[str, _option("ADDRESS", "none")] = ""
+    """Tournament: play the games on a Ray cluster: auto (the one of this machine, or a new one on its cores), local
+    (always a new one) or HOST:PORT of the cluster's head. The games are the same as without."""
+    cluster_workers: Annotated[int | None, _option("INT", "all cores")] = None
+    """Tournament: workers on the cluster at most."""
+
     def __post_init__(self) -> None:
         self.test()
-        for kind, given, known in (("device", self.device, DEVICES), ("kind of openings", self.openings, OPENINGS)):
-            if given not in known:
-                raise UnknownName(kind, given, known)
+        check_device(self.device)
+        if self.openings not in OPENINGS:
+            raise UnknownName("kind of openings", self.openings, OPENINGS)
         want_inference(self.inference)
         check_ranges(self, games=(1, 1_000_000), simulations=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 4096))
+        self.find_cluster()
         for option, path in (("--json", self.json), ("--save-games", self.save_games)):
             if path is not None:
                 check_output_file(option, path)
+
+    def find_cluster(self) -> Cluster | None:
+        """The cluster that plays, not connected yet."""
+        if self.cluster_workers is not None and not self.cluster:
+            raise InvalidSetting("--cluster-workers needs --cluster, as in --cluster auto")
+        return Cluster(self.cluster, self.cluster_workers, self.threads) if self.cluster else None
 
     @property
     def is_tournament(self) -> bool:
@@ -113,14 +133,17 @@ class PitConfig:
                 )
         elif self.is_tournament:
             self._check_tournament()
+        elif self.web and "human" not in self.contestants:
+            raise InvalidSetting("--web is for games with a human: name human as a contestant, or use alphazero serve")
         elif len(self.contestants) != 2:
             raise InvalidSetting(
                 f"pit takes two contestants, as in {command_line('pit', 'random', 'greedy')}, "
                 f"not {len(self.contestants)}; three or more play a tournament; --help says more"
             )
-        elif self.gauntlet or self.adaptive or self.anchor or self.folder:
+        elif self.gauntlet or self.adaptive or self.anchor or self.folder or self.cluster:
             raise InvalidSetting(
-                "--gauntlet, --adaptive, --anchor and --folder are for tournaments: name three contestants or more"
+                "--gauntlet, --adaptive, --anchor, --folder and --cluster are for tournaments: name three contestants "
+                "or more"
             )
 
     def _check_tournament(self) -> None:
@@ -153,7 +176,10 @@ def main(argv: list[str]) -> None:
         climb(config, config.ladder)
     elif config.is_tournament:
         compete(config)
+    elif config.web:
+        serve(ServeConfig(config.contestants, config.game, device=config.device, inference=config.inference))
     else:
+        spare_files(config.overwrite, config.save_games, config.json)
         play(config, (config.contestants[0], config.contestants[1]))
 
 
@@ -172,18 +198,16 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
         raise InvalidSetting("--sprt needs hundreds of games: leave it out in a match with a human")
     if config.openings != "random" and not alone:
         raise InvalidSetting("games with a human begin at the start: leave --openings out")
-    test, are_balanced = config.test(), find_filter(config.openings, loaded)
+    test, balance = config.test(), balance_of(config.openings, loaded)
     if alone:
         opening_plies = plies_of(config.openings)
-        result = play_alone(
-            loaded.game, first, second, config.num_games(), config.seed, test, are_balanced, opening_plies
-        )
+        result = play_alone(loaded.game, first, second, config.num_games(), config.seed, test, balance, opening_plies)
     else:
         result = play_with_human(loaded.game, first, second, config.games or 2, config.seed)
     if not result.num_games:
         return
     openings = config.openings if alone else "none"
-    print(describe(loaded.game.name, contestants, result, test, openings))
+    say(describe(loaded.game, contestants, result, test, openings))
     if config.save_games is not None:
         write_records(config.save_games, records_of(result, loaded.game, game_name, contestants, config.seed))
     if config.json is not None:

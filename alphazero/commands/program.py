@@ -6,24 +6,31 @@ The list of commands is here, so that `alphazero --help` imports none of them.
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
+from alphazero import interruption
 from alphazero._version import __version__
 from alphazero.errors import UnknownName
 
 COMMANDS = {
     "train": "Train a network by self-play.",
     "pit": "Play contestants against each other, or a tournament of many.",
+    "serve": "Open a page in the browser: play, analyse, watch runs and tournaments.",
     "check": "Check that a game keeps all laws.",
     "new": "Write a small working game to begin with, and its test.",
     "publish": "Measure the net of a run and write it, with its card, for others.",
+    "export": "Write a net as an ONNX file, for programs that know nothing of this framework.",
     "report": "Write the figures, pictures and warnings of a run as one HTML page.",
     "gtp": "Play by the Go Text Protocol, for programs that show or judge games.",
     "solve": "Show the exact result of every move in a position.",
     "benchmark": "Score a contestant on positions of known worth.",
+    "doctor": "Examine the installation, or a run folder, and say what is wrong.",
 }
-"""The module of a command in this folder has its name and a function `main(argv)`."""
+"""The module of a command has its name and a function `main(argv)`."""
+ABOUT_RULES = "check", "new", "solve", "benchmark"
+"""The commands whose modules are in the folder `rules`; the others are in this one."""
 OTHERS = {"version": "Show the version.", "help": "Show this list, or the options of a command, as in help train."}
 
 HELP = """\
@@ -38,9 +45,19 @@ alphazero COMMAND --help shows the options of a command. Two commands to begin w
   alphazero pit best human --game connect4"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command that `argv` (default: the command line) names, and returns the exit code."""
-    command, *rest = (sys.argv[1:] if argv is None else argv) or ["help"]
+def main(argv: Sequence[str] | None = None, script: str = "") -> int:
+    """Runs the command that `argv` names, and returns the exit code.
+
+    Without `argv` the process is ours, from here to its end: the words are those of the command line, behind the name
+    of the command that a `script` stands for.
+    """
+    if argv is None:
+        interruption.install()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # names of files can hold what no text can
+        argv = [*script.split(), *sys.argv[1:]]
+    command, *rest = argv or ["help"]
     if command in ("help", "--help", "-h"):
         if not rest:
             lines = "\n".join(f"  {name:<11}{summary}" for name, summary in (COMMANDS | OTHERS).items())
@@ -56,4 +73,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     from alphazero.commands.shared import run_command
 
     # imported in there, since an import of torch takes seconds in which the user may press Ctrl-C
-    return run_command(lambda argv: importlib.import_module(f"alphazero.commands.{command}").main(argv), rest)
+    folder = "alphazero.commands" + ".rules" * (command in ABOUT_RULES)
+    return run_command(lambda argv: importlib.import_module(f"{folder}.{command}").main(argv), rest)

@@ -1,8 +1,10 @@
-"""Measures a net of a run and writes it, with its card, for others to use:
+"""Measures a net of a run and writes it, with its card, for others to use; or writes a page that plays by a net:
 
     alphazero publish runs/connect4-1 pretrained/connect4/best.safetensors
+    alphazero publish runs/connect4-1 connect4.html
 
-The card tells how the net was made, on which machine, from how many games, and how strong it is.
+The card tells how the net was made, on which machine, from how many games, and how strong it is. The page is one file
+that plays and analyses in any browser, without a server and without Python.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import platform
 import shlex
 from collections.abc import Mapping
@@ -19,21 +22,23 @@ from typing import Annotated, Any
 
 import torch
 import tyro
+from msgspec import Struct
 
-from alphazero.commands.shared import parse
-from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
+from alphazero.commands.shared import parse, spare_files
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, quote
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.arena import MatchResult, play_match
 from alphazero.matches.intervals import elo_difference
-from alphazero.players.contestants import open_contestant, open_opponents
+from alphazero.players.contestants import find_checkpoint, load_game, load_net, open_contestant, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
 from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
-from alphazero.storage.files import check_output_file
-from alphazero.storage.run_folder import read_config, read_metrics, resolve_checkpoint
+from alphazero.storage.files import atomic_write, check_output_file
+from alphazero.storage.run_folder import METRICS, read_metrics, read_settings, resolve_checkpoint
+from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
 from alphazero.training.run import example_config
@@ -42,16 +47,29 @@ from alphazero.training.run_state import ORIGINS
 logger = logging.getLogger(__name__)
 
 
+class PublishedFigures(Struct):
+    """The figures of a generation that go on a card."""
+
+    games: Count
+    positions: Count
+    simulations_per_s: Figure
+    self_play_seconds: Seconds
+    cpu_seconds: Seconds
+    seconds: Seconds
+
+
 @dataclass(frozen=True)
 class PublishConfig:
-    """Measures a net of a run and writes it, with its card, for others to use."""
+    """Measures a net of a run and writes it, with its card, for others; or writes a page that plays by a net."""
 
     net: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NET")]
-    """The net: a run folder (its best net), or folder:GENERATION."""
+    """The net: a run folder (its best net), or folder:GENERATION; for a page also a checkpoint or a shipped net."""
     output: Annotated[Path, tyro.conf.Positional]
-    """The file to write, as in pretrained/connect4/best.safetensors. The card is written beside it."""
+    """The file to write: `.safetensors`, with the card beside it, or `.html`, a page that plays in any browser."""
     game: str = ""
     """The game, if it is not a shipped one: a Python file or a module."""
+    overwrite: bool = False
+    """Replace files that exist already; without it, they are left as they are."""
     description: str = ""
     """A sentence about the net, for the card."""
     simulations: tuple[int, ...] = (0, 100, 800)
@@ -68,8 +86,11 @@ class PublishConfig:
     """Random seed. The same seed plays the same games."""
 
     def __post_init__(self) -> None:
-        if self.output.suffix != ".safetensors":
-            raise InvalidSetting(f"the net must go into a .safetensors file, not {str(self.output)!r:.200}")
+        if self.output.suffix not in (".safetensors", ".html"):
+            raise InvalidSetting(
+                "the net must go into a .safetensors file, or a page into a .html file, not "
+                f"{quote(str(self.output), 200)}"
+            )
         check_output_file("OUTPUT", self.output)
         check_ranges(
             self, games=(2, math.inf), threads=(1, math.inf), match_simulations=(0, math.inf), simulations=(0, math.inf)
@@ -78,10 +99,15 @@ class PublishConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(PublishConfig, argv, command="publish")
+    if config.output.suffix == ".html":
+        spare_files(config.overwrite, config.output)
+        publish_page(config)
+        return
+    spare_files(config.overwrite, config.output, config.output.with_suffix(".json"))
     path = resolve_checkpoint(config.net)
     saved, lines = _read_run(path.parent)
     tensors, card = load_checkpoint(path)
-    lines = [line for line in lines if line["generation"] <= card["generation"]]
+    lines = [line for line in lines if line["generation"] <= card.get("generation", 0)]
     if not lines:
         raise CheckpointError(f"{config.net} has learned nothing yet; publish a later generation")
     loaded = registry.load(config.game) if config.game else registry.load_named(saved["game"], str(path.parent))
@@ -106,14 +132,33 @@ def main(argv: list[str]) -> None:
     print(f"{config.output} and its card are written")
 
 
+def publish_page(config: PublishConfig) -> None:
+    """Writes the page; raises InputError for a game or a network that a browser cannot run."""
+    from alphazero.web.one_file import make_file  # it takes its time, and needs what a page of the server needs
+
+    if config.game or not Path(config.net.partition(":")[0]).is_dir():
+        _, loaded = load_game(config.game, [config.net])
+    else:
+        folder = resolve_checkpoint(config.net).parent
+        loaded = registry.load_named(_read_run(folder)[0]["game"], str(folder))
+    card = read_card(find_checkpoint(config.net, loaded))
+    if config.description:
+        card["description"] = config.description
+    title = Path(config.net).name if config.net not in loaded.nets else config.net
+    logger.info("the rules, the search and the network are being compiled for the browser; this takes a minute")
+    text = make_file(loaded, load_net(config.net, loaded, "cpu"), title, card).encode()
+    atomic_write(config.output, text)
+    print(f"{config.output} is written ({len(text) / 1e6:.1f} MB); open it in any browser, or send it to anybody")
+
+
 def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The contents of a run's `config.json` and `metrics.jsonl`."""
-    if not (folder / "config.json").is_file():
+    if not os.path.isfile(folder / "config.json"):
         raise RunFolderError(f"{folder} is not a run folder: only a net of a run can be published")
-    saved = read_config(folder)
-    if not {"game", "settings", "threads", "seed"} <= saved.keys():
-        raise RunFolderError(f"{folder / 'config.json'} is not the settings of a run of this version")
-    return saved, read_metrics(folder)
+    lines = read_metrics(folder)
+    for line in lines:
+        check(PublishedFigures, line, f"{folder / METRICS}, generation {line['generation']}", RunFolderError)
+    return read_settings(folder), lines
 
 
 def command_of(loaded: LoadedGame, saved: Mapping[str, Any]) -> str:

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting, RunFolderError
+from alphazero.commands.shared import parse, spare_files
+from alphazero.errors import InvalidSetting, RunFolderError, quote, shorten_path
 from alphazero.storage.files import atomic_write, check_output_file
 from alphazero.training.report import make_report
 
@@ -22,16 +22,19 @@ class ReportConfig:
     run: Annotated[Path, tyro.conf.Positional]
     """The run folder, as in runs/connect4-1."""
     output: Path | None = None
-    """The file to write; by default report.html in the run folder."""
+    """The file to write; by default report.html in the run folder, which is replaced."""
+    overwrite: bool = False
+    """Replace files that exist already; without it, they are left as they are."""
 
 
 def main(argv: list[str]) -> None:
     config = parse(ReportConfig, argv, command="report")
     output = config.output or config.run / "report.html"
     if not os.path.isfile(config.run / "config.json"):  # also where a name is too long
-        raise RunFolderError(f"{config.run} is not a run folder; give one, as in runs/connect4-1")
+        raise RunFolderError(f"{shorten_path(config.run)} is not a run folder; give one, as in runs/connect4-1")
     if output.suffix not in (".html", ".htm"):
-        raise InvalidSetting(f"--output takes a file that ends in .html, not {str(output)!r:.200}")
+        raise InvalidSetting(f"--output takes a file that ends in .html, not {quote(str(output), 200)}")
     check_output_file("--output", output)
+    spare_files(config.overwrite, config.output)
     atomic_write(output, make_report(config.run).encode(errors="replace"))  # JSON can hold what UTF-8 cannot
     print(f"{output} is written. Open it in a browser.")

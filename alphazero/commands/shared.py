@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import difflib
 import io
-import os
+import logging
 import re
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import coloredlogs
 import tyro
 
-from alphazero.errors import InputError, Terminated
-from alphazero.invocation import command_line
+from alphazero import interruption
+from alphazero.errors import InputError, InvalidSetting, Terminated, printable, quote, shorten
+from alphazero.invocation import command_line, module_line, taking_flags
+from alphazero.storage.files import may_write
 
 Config = TypeVar("Config")
 
@@ -33,57 +33,58 @@ _SAYINGS = (
 )
 
 
-_PATIENCE = 3.0
-"""Seconds that threads have to end after SIGTERM."""
-
-
 def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = None) -> int:
     """Runs `main(argv)` (default: the command line) and returns the exit code.
 
-    0: done; 2: a mistake of the user, told in one line on stderr; 130: interrupted. A bug of ours shows its traceback.
-    SIGTERM raises Terminated (exit code 143), so that child processes and temporary folders go as after Ctrl-C.
+    0: done; 2: a mistake of the user, told in one line on stderr; 130 and 143: ended by Ctrl-C or SIGTERM, told in one
+    sentence. A bug of ours shows its traceback.
     """
     coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
-    try:
-        with _ending_in_order():
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_make_printable)
+    with interruption.handled(), taking_flags():
+        try:
             main(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
-    except InputError as error:
-        print("error: " + " ".join(str(error).split()), file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the program that reads our output has ended, as `head` does
-        return 1
-    return 0
+            sys.stdout.flush()
+        except (KeyboardInterrupt, Terminated):
+            pass
+        except BrokenPipeError:  # the program that reads our output has ended, as `head` does
+            return 1
+        except Exception as error:
+            # an interrupted import may raise anything, and so may a program that Ctrl-C has reached as well
+            if not interruption.asked():
+                if not isinstance(error, InputError):
+                    raise
+                print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)
+                return 2
+        else:
+            if not interruption.asked():
+                return 0
+        interruption.say()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        return interruption.exit_code()
 
 
-@contextlib.contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Turns SIGTERM into an exception, so that child processes are ended and temporary folders removed.
+def say(text: str) -> None:
+    """Prints lines that may hold texts out of files."""
+    print("\n".join(map(printable, text.split("\n"))))
 
-    The interpreter would then wait for threads in compiled code; after _PATIENCE seconds the process ends without them.
-    """
-    code = 0
 
-    def leave(number: int, frame: FrameType | None) -> None:
-        nonlocal code
-        code = 128 + number
-        raise Terminated(code)
+def _make_printable(record: logging.LogRecord) -> bool:
+    """A filter that lets everything pass, as text that is safe to show."""
+    record.msg, record.args = "\n".join(map(printable, record.getMessage().split("\n"))), ()
+    return True
 
-    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        if code:
-            leaving = threading.Timer(_PATIENCE, os._exit, (code,))
-            leaving.daemon = True
-            leaving.start()
+
+def spare_files(overwrite: bool, *files: Path | None) -> None:
+    """Raises InvalidSetting if a file to write exists, unless it may be replaced, as `may_write` says."""
+    for path in files:
+        if path is not None and not may_write(path, overwrite):
+            other = ", or replace it by --overwrite" if path.is_file() else ""
+            raise InvalidSetting(
+                f"{quote(str(path), 200)} exists already, and is left as it is: name another file{other}"
+            )
 
 
 def parse(
@@ -94,8 +95,8 @@ def parse(
     `default` holds the settings that the command line does not name. `command`, as `train`, is named in the usage line.
     """
     defaults: dict[str, Any] = {} if default is None else {"default": default}
-    if command is not None:
-        defaults["prog"] = command_line(command)
+    if program := module_line() if command is None else command_line(command):
+        defaults["prog"] = program
     unknown: list[str] = []
     said = io.StringIO()
     try:
@@ -114,7 +115,7 @@ def parse(
         if word in unknown or (word.startswith("--") and flag not in flags):
             closest = difflib.get_close_matches(flag, flags, n=1)
             hint = f"did you mean {closest[0]}?" if closest else "see --help"
-            raise InputError(f"unknown {'option' if word.startswith('-') else 'argument'} {word!r}; {hint}")
+            raise InputError(f"unknown {'option' if word.startswith('-') else 'argument'} {quote(word)}; {hint}")
     raise InputError(f"{_sentence(said.getvalue())} (see --help)")
 
 
@@ -133,5 +134,5 @@ def _sentence(message: str) -> str:
     text = text.replace("{None}|", "").replace(" (required)", "")
     for pattern, saying in _SAYINGS:
         if match := re.fullmatch(pattern, text):
-            return match.expand(saying)
-    return text
+            return re.sub(r"\\(\d)", lambda part, found=match: shorten(found[int(part[1])], 200), saying)  # type: ignore[misc]
+    return shorten(text, 400)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alphazero.commands.shared import say, spare_files
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
+from alphazero.interruption import saying
 from alphazero.invocation import command_line
 from alphazero.players.contestants import load_game
 from alphazero.storage.files import write_json
@@ -33,6 +34,7 @@ FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
 
 def compete(config: PitConfig) -> None:
     """Plays a tournament of the contestants on the command line or in a file."""
+    spare_files(config.overwrite, config.json)
     config, name = _with_file(config)
     game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
     tournament = make_tournament(
@@ -46,6 +48,7 @@ def compete(config: PitConfig) -> None:
 
 def climb(config: PitConfig, run: Path) -> None:
     """Rates all generations of a run."""
+    spare_files(config.overwrite, config.json)
     ladder = Ladder(run, config.contestants)
     game_name, loaded = load_game(config.game, tuple(ladder.texts.values()), DEFAULT_GAME)
     tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
@@ -60,11 +63,8 @@ def play_and_rate(
 ) -> Standings:
     """Plays the games that are missing; after an interruption, says how to go on."""
     check_anchor(tournament, config.anchor)
-    try:
-        records = play_tournament(folder, tournament, loaded, threads, config.device)
-    except KeyboardInterrupt:
-        print(f"\nThe games so far are in {folder}; the same command goes on from there.", file=sys.stderr)
-        raise
+    with saying(lambda: f"\nstopped; the games so far are in {folder}, and the same command goes on from there"):
+        records = play_tournament(folder, tournament, loaded, threads, config.device, config.find_cluster())
     return Standings(tournament, records, loaded.game, config.anchor)
 
 
@@ -72,7 +72,7 @@ def report(
     folder: Path, standings: Standings, result: dict[str, Any], shown: Sequence[str] | None, config: PitConfig
 ) -> None:
     """Prints the table and what to do next, and writes `--json`."""
-    print(as_text(standings, shown))
+    say(as_text(standings, shown))
     print(
         f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
         f"{command_line('pit', '--replay', folder / GAMES, 0)}\n"

@@ -5,22 +5,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import os
 import re
 import shlex
-import signal
-import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import tyro
 
-from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting, UnknownName
+from alphazero import interruption
+from alphazero.cluster.connection import Cluster
+from alphazero.commands.shared import parse, say
+from alphazero.errors import InvalidSetting, UnknownName, shorten_path
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
@@ -29,7 +26,6 @@ from alphazero.progress import count_cores
 from alphazero.settings import check_ranges, config_from_dict
 from alphazero.storage.run_folder import choose_folder
 from alphazero.training import run as training
-from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
 from alphazero.training.run import TrainedRun
@@ -62,6 +58,13 @@ class Options:
     """Make the run repeatable, bit for bit, also across --resume; self-play then waits for learning."""
     wandb: str = ""
     """Project of Weights & Biases that also receives the figures; WANDB_MODE=offline needs no account."""
+    cluster: str = ""
+    """A Ray cluster that plays the games: auto (the one of this machine, or a new one on its cores), local (always a
+    new one) or HOST:PORT of the cluster's head. Empty: threads on this machine."""
+    cluster_workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: all cores)")] = (
+        None
+    )
+    """Workers on the cluster at most; without it one for each core, or for each GPU of a machine that has some."""
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
@@ -74,6 +77,18 @@ class Options:
             )
         if self.deterministic and len(devices) > 1:
             raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")
+        if self.cluster_workers is not None and not self.cluster:
+            raise InvalidSetting("--cluster-workers needs --cluster, as in --cluster auto")
+        self.find_cluster()
+
+    def find_cluster(self) -> Cluster | None:
+        """The cluster that plays, not connected yet."""
+        return Cluster(self.cluster, self.cluster_workers, self.threads) if self.cluster else None
+
+    def devices(self) -> tuple[str, ...]:
+        """The devices of this machine; beside a cluster, `auto` is one of them."""
+        chosen = choose_devices(self.device)
+        return chosen[:1] if self.cluster and self.device == "auto" else chosen
 
 
 def main(argv: list[str]) -> None:
@@ -115,25 +130,25 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
     """Trains to the end, or to an interruption, and says how strong the net is and what to do next."""
     for line in describe_plan(options, loaded.game.name, folder):
         logger.info("%s", line)
-    received: list[int] = []
-    with contextlib.ExitStack() as stack:
+    flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
+    flags += ["--cluster", options.cluster] * bool(options.cluster)
+    command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
 
-        def begin(coach: Coach) -> None:
-            stack.enter_context(_stopping_in_order(coach.stop, received))
+    def stopped() -> str:
+        generation = TrainedRun(loaded, folder).generation
+        saved = f"everything up to generation {generation} is saved" if generation else "no generation is over yet"
+        return f"\nstopped; {saved}. Go on with:\n  {command}"
 
+    with interruption.saying(stopped), contextlib.ExitStack() as stack:
         run = training.train(
             loaded, options.config, folder, game_name=options.game, seed=options.seed, threads=options.threads,
-            devices=choose_devices(options.device), deterministic=options.deterministic, resume=options.resume,
-            wandb=options.wandb, on_start=begin,
+            devices=options.devices(), deterministic=options.deterministic, resume=options.resume,
+            wandb=options.wandb, cluster=options.find_cluster(),
+            on_start=lambda coach: stack.enter_context(interruption.setting(coach.stop)),
         )  # fmt: skip
-    flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
-    command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
-    if run.stopped:
-        saved = (
-            f"everything up to generation {run.generation} is saved" if run.generation else "no generation is over yet"
-        )
-        print(f"\nstopped; {saved}. Go on with:\n  {command}", file=sys.stderr)
-        raise SystemExit(128 + (received or [signal.SIGINT])[0])
+        if run.stopped:
+            interruption.say()
+            raise SystemExit(interruption.exit_code())
     _conclude(run, options, command)
 
 
@@ -147,28 +162,10 @@ def describe_plan(options: Options, game_name: str, folder: Path) -> list[str]:
     if config.minutes:
         end += f" or {config.minutes:g} {'minute' if config.minutes == 1 else 'minutes'}, whichever comes first"
     return [
-        f"training a network for {game_name} with {settings} and {threads}, in {folder}",
+        f"training a network for {game_name} with {settings} and {threads}, in {shorten_path(folder)}",
         f"each generation plays games by self-play, learns from them{gate}; the run ends {end}",
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]
-
-
-@contextlib.contextmanager
-def _stopping_in_order(stop: threading.Event, received: list[int]) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) sets `stop`, a second one leaves at once; `received` gets their numbers."""
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if received:
-            os._exit(128 + number)
-        received.append(number)
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _conclude(run: TrainedRun, options: Options, command: str) -> None:
@@ -178,10 +175,10 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
     best = f"The best net is that of generation {run.best_generation}"
     if run.best_generation == 0:
         best = f"No candidate has passed the gate: the best net is still {config.initial_net or 'the untrained one'}"
-    print(f"\n{best}. With {simulations} simulations it scores")
+    say(f"\n{best}. With {simulations} simulations it scores")
     for match in evaluation["matches"]:
         low, high = match["score_interval"]
-        print(
+        say(
             f"  {match['score']:6.1%} against {match['opponent']:<12} (95% interval {low:.1%} to {high:.1%}; "
             f"{match['wins']} wins, {match['draws']} draws, {match['losses']} losses in {match['games']} games)"
         )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from alphazero.errors import printable
 from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
-from alphazero.game.spec import AreBalanced
 from alphazero.matches.arena import MatchResult, play_and_show, play_match
+from alphazero.matches.balance import Balance
 from alphazero.matches.sprt import Sprt
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import Player
@@ -22,12 +23,12 @@ def play_alone(
     num_games: int,
     seed: int,
     test: Sprt | None = None,
-    are_balanced: AreBalanced | None = None,
+    balance: Balance | None = None,
     opening_plies: int | None = None,
 ) -> MatchResult:
     """Plays a match with a progress bar; a match with a `test` ends at its verdict."""
     decided = (lambda result: test.verdict(result.pairs) is not None) if test else None
-    return play_and_show(kernels_of(game), first, second, num_games, seed, opening_plies, decided, are_balanced)
+    return play_and_show(kernels_of(game), first, second, num_games, seed, opening_plies, decided, balance)
 
 
 def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:
@@ -56,7 +57,7 @@ def list_games(records: Sequence[GameRecord]) -> None:
     print(f"{len(records)} games; step through one by adding its number")
     for i, record in enumerate(records):
         moves = " ".join((*record.opening, *record.moves))
-        print(f"{i:>5}  {record.result:<7}  {' - '.join(record.contestants)}  {moves:.80}")
+        print(f"{i:>5}  {record.result:<7}  {printable(' - '.join(record.contestants))}  {printable(moves):.80}")
 
 
 def step_through(record: GameRecord, game: Game) -> None:
@@ -66,8 +67,8 @@ def step_through(record: GameRecord, game: Game) -> None:
     while shown < len(positions):
         who = "" if shown == 0 else "opening: " if shown <= len(record.opening) else ""
         if shown > len(record.opening):
-            who = f"{record.contestants[positions[shown - 1].to_play]} plays "
-        print(f"\n{shown} of {len(positions) - 1}  {who}{words[shown]}\n\n{positions[shown]}")
+            who = f"{printable(record.contestants[positions[shown - 1].to_play])} plays "
+        print(f"\n{shown} of {len(positions) - 1}  {who}{printable(words[shown])}\n\n{positions[shown]}")
         try:
             answer = input("\nEnter: next, b: back, q: quit  ").strip().lower() if asks else ""
         except EOFError:
@@ -75,4 +76,5 @@ def step_through(record: GameRecord, game: Game) -> None:
         if answer.startswith("q"):
             return
         shown = max(0, shown - 1) if answer.startswith("b") else shown + 1
-    print(f"\n{' - '.join(record.contestants)}: {record.result}" + (record.forfeit and f" ({record.forfeit})"))
+    ended = f"{' - '.join(record.contestants)}: {record.result}" + (record.forfeit and f" ({record.forfeit})")
+    print(f"\n{printable(ended)}")

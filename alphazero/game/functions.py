@@ -14,8 +14,9 @@ from __future__ import annotations
 import enum
 import hashlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,19 +39,19 @@ def with_callees(
     return rebuilt(kernel, lambda part: part if part.__code__ is kernel.__code__ else compiled(part), made)
 
 
-def for_processor(function: types.FunctionType) -> Callable[..., Any]:
-    """The function compiled for kernels to call.
+def for_processor(function: types.FunctionType, counted: bool) -> Callable[..., Any]:
+    """The function compiled for kernels to call; with `counted` it counts references to arrays, and may make new ones.
 
     Code that is loaded from disk is linked by name, so the name must say all that went into the code: else two games
     made by one factory, compiled by two programs, would call each other's rules.
     """
-    function.__qualname__ = f"{function.__name__}_{fingerprint(function)}"
-    return njit(nogil=True)(function)
+    function.__qualname__ = f"{function.__name__}_{'counted' if counted else 'bare'}_{fingerprint(function)}"
+    return njit(nogil=True, _nrt=counted)(function)
 
 
-def plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The plain Python version of a compiled function, with everything it calls made plain too."""
-    return rebuilt(function, lambda source: source, {})
+def plain(function: Callable[..., Any], kept: Mapping[Callable[..., Any], Any] = MappingProxyType({})) -> Any:
+    """The plain Python version of a compiled function, with everything it calls made plain too, but for `kept`."""
+    return rebuilt(function, lambda source: source, dict(kept))
 
 
 def rebuilt(value: Any, compiled: Callable[[types.FunctionType], Any], made: dict[Callable[..., Any], Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from alphazero.errors import GameError, IllegalAction
+from alphazero.errors import GameError, IllegalAction, listed, quote, shorten
 from alphazero.game.board import (
     Board,
     Clicks,
@@ -236,10 +236,8 @@ class Position:
         if self.terminal:
             raise IllegalAction("the game is over: no action can be played")
         if not 0 <= action < self.game.num_actions or not self.legal_mask[action]:
-            raise IllegalAction(
-                f"{self.format(action) if 0 <= action < self.game.num_actions else action} is not legal here "
-                f"(legal: {', '.join(self.format(legal) for legal in self.legal_actions)})"
-            )
+            name = self.format(action) if 0 <= action < self.game.num_actions else shorten(action)
+            raise IllegalAction(f"{name} is not legal here (legal: {listed(map(self.format, self.legal_actions))})")
         state = self.state.copy()
         with np.errstate(over="ignore"):
             self.game.plain_rules.step(state, action)
@@ -252,8 +250,8 @@ class Position:
         except (ValueError, IndexError):
             action = -1
         if action not in self.legal_actions:
-            legal = ", ".join(self.format(allowed) for allowed in self.legal_actions) or "none, the game is over"
-            raise IllegalAction(f"{text.strip()!r} is not a legal action here (legal: {legal})")
+            legal = listed(map(self.format, self.legal_actions)) or "none, the game is over"
+            raise IllegalAction(f"{quote(text.strip())} is not a legal action here (legal: {legal})")
         return action
 
     def format(self, action: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from alphazero.errors import IllegalAction
+from alphazero.errors import IllegalAction, quote
 from alphazero.game import Game, Position
 
 COLOURS = ("black", "white")
@@ -43,7 +43,7 @@ class GtpWords:
         for action in position.legal_actions:
             if self.vertex(position, action).lower() == vertex.lower():
                 return action
-        raise IllegalAction(f"{vertex!r:.80} is not a legal move here")
+        raise IllegalAction(f"{quote(vertex)} is not a legal move here")
 
 
 def default_words(game: Game) -> GtpWords:

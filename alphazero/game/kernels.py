@@ -3,6 +3,7 @@
 The templates below call the rules by their names (`step`, `legal`, ...). `Kernels.bind` gives them the functions of
 one game and compiles the result, kept on disk under the fingerprint of all that went into it. A kernel is serial and
 lets go of Python's lock, so that threads run many of them side by side, each on its own positions.
+References to arrays are not counted, unless the rules make arrays: counting takes longer than most rules.
 Where numba cannot compile a game's rules, the same templates run them as plain Python.
 """
 
@@ -10,16 +11,18 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, rule_functions, with_callees
 from alphazero.game.game import Game
-from alphazero.storage.kernel_cache import cached
+from alphazero.storage.kernel_cache import cached, is_on_disk
 
 logger = logging.getLogger(__name__)
+TERMINAL_STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 # Names that the templates use and `Kernels.bind` replaces by one game's own.
 init: Any
@@ -81,14 +84,16 @@ def _advance(states, to_play, parents, actions, children, terminal, values, leaf
         if parent < 0:
             continue
         state = states[child]
-        state[:] = states[parent]
+        for word in range(states.shape[1]):  # copying a slice might need new memory, which some targets do not have
+            state[word] = states[parent, word]
         step(state, actions[i])
         to_play[child] = mover(state, 1 - to_play[parent])
         terminal[i] = is_terminal(state)
         if terminal[i]:
             values[i] = terminal_value(state)
         else:
-            leaf_states[count] = state
+            for word in range(states.shape[1]):
+                leaf_states[count, word] = state[word]
             legal(state, leaf_masks[count])
             count += 1
     return count
@@ -142,16 +147,11 @@ def _to_canonical(state, image, canonical):
     return chosen
 
 
-def _keep(state, image, canonical):
-    """Does the work of `_to_canonical` in a game without mirror images."""
-    for word in range(len(state)):
-        canonical[word] = state[word]
-    return 0
+def _canonicalize(states, symmetries, image, canonical):
+    """Turns every state into the smallest of its mirror images; `symmetries int64[n]` says by which symmetry.
 
-
-def _canonicalize(states, symmetries):
-    """Turns every state into the smallest of its mirror images; `symmetries int64[n]` says by which symmetry."""
-    image, canonical = np.empty(states.shape[1], states.dtype), np.empty(states.shape[1], states.dtype)
+    `image`, `canonical uint64[K]` are scratch space.
+    """
     for i in range(len(states)):
         symmetries[i] = to_canonical(states[i], image, canonical)
         for word in range(len(image)):
@@ -195,24 +195,45 @@ class Kernels:
     def __init__(self, game: Game):
         self.game = game
         rules = {name: rule for name, rule in rule_functions(game.rules).items() if rule is not None}
-        self.scope: dict[str, Any] = {"heuristic": _no_heuristic, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules}
+        self.scope: dict[str, Any] = {
+            "heuristic": _no_heuristic, "transform": _no_transform, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules,
+        }  # fmt: skip
         self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
-        self._made: dict[Callable[..., Any], Any] = {}
-        """The compiled functions that the kernels call, by source."""
+        self._made: dict[bool, dict[Callable[..., Any], Any]] = {False: {}, True: {}}
+        """The compiled functions that the kernels call, by source; without and with counts of references."""
+        self._bound: dict[tuple[Callable[..., Any], ...], Kernel] = {}
 
     def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
-        """The template with this game's rules; `helpers` are templates that it calls, by name less the underscore."""
+        """The template with this game's rules, made at the first call.
+
+        `helpers` are what it calls: templates, by name less the underscore, and kernels that know no game. The same
+        template gives the same kernel: numba never forgets what it has compiled.
+        """
+        parts = template, *helpers
+        if parts not in self._bound:
+            self._bound[parts] = self._bind(template, helpers)
+        return self._bound[parts]
+
+    def _bind(self, template: Callable[..., Any], helpers: Sequence[Any]) -> Kernel:
         scope = dict(self.scope)
+        kept = {helper.py_func: helper for helper in helpers if hasattr(helper, "py_func")}
         for helper in helpers:
-            function = bound(helper, scope)
-            scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = function
+            if not hasattr(helper, "py_func"):
+                function = bound(helper, scope)
+                scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = function
         function = bound(template, scope)
         if not self.game.compiled:
-            return Kernel(self.game.name, function)
-        made = with_callees(function, for_processor, self._made)
+            return Kernel(self.game.name, lambda counted: function, kept)
         # numba keeps compiled code under the function's name: make it say all that went into it
-        made.__qualname__ = f"{self.game.name}{template.__name__}_{fingerprint(function)}"
-        return Kernel(self.game.name, cached(made, nogil=True))
+        name = f"{self.game.name}{template.__name__}_{{}}_{fingerprint(function)}"
+
+        def compiled(counted: bool) -> Any:
+            self._made[counted].update(kept)
+            made = with_callees(function, functools.partial(for_processor, counted=counted), self._made[counted])
+            made.__qualname__ = name.format("counted" if counted else "bare")
+            return cached(made, nogil=True, _nrt=counted)
+
+        return Kernel(self.game.name, compiled, kept)
 
     @functools.cached_property
     def init_states(self) -> Kernel:
@@ -257,7 +278,7 @@ class Kernels:
         """
         states, symmetries = states.copy(), np.zeros(len(states), np.int64)
         if self.canonicalize is not None:
-            self.canonicalize(states, symmetries)
+            self.canonicalize(states, symmetries, *np.empty((2, states.shape[1]), states.dtype))
         return states, symmetries
 
     def start_states(self, count: int) -> np.ndarray:
@@ -291,12 +312,17 @@ kernels_of = functools.lru_cache(maxsize=16)(Kernels)
 
 
 class Kernel:
-    """One template bound to one game: compiled, or plain Python from the first call that numba cannot compile."""
+    """One template bound to one game: compiled, or plain Python from the first call that numba cannot compile.
 
-    def __init__(self, game_name: str, function: Callable[..., Any]):
-        self._game_name = game_name
+    `make(counted)` gives the function that numba compiles. With `counted` it counts the references to its arrays, which
+    rules that make new arrays need, and which makes others several times slower; so it is the second choice.
+    `kept` are the kernels in it that know no game, by source: they stay compiled.
+    """
+
+    def __init__(self, game_name: str, make: Callable[[bool], Any], kept: dict[Callable[..., Any], Any]):
+        self._game_name, self._make, self._kept = game_name, make, kept
         self._run: Callable[..., Any] | None = None
-        self.compiled = function
+        self.compiled = make(False)
 
     def __call__(self, *arguments: Any) -> Any:
         if self._run is None:
@@ -305,17 +331,21 @@ class Kernel:
 
     def _compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Compiles before anything runs, so that an error of numba is never taken for one of the rules."""
-        dispatcher: Any = self.compiled
-        if not hasattr(dispatcher, "compile"):  # a Python game, or numba is switched off (NUMBA_DISABLE_JIT)
+        if not hasattr(self.compiled, "compile"):  # a Python game, or numba is switched off (NUMBA_DISABLE_JIT)
             return self.plain
-        try:
-            dispatcher.compile(tuple(dispatcher.typeof_pyval(argument) for argument in arguments))
-        except OSError:  # the disk's fault, not the rules'
-            raise
-        except Exception as error:  # not all that numba raises is a NumbaError
-            _say_slow(self._game_name, error)
-            return self.plain
-        return self.compiled
+        types = tuple(self.compiled.typeof_pyval(argument) for argument in arguments)
+        # first what was compiled before, so that the other is not tried in vain at every start
+        for choice in sorted((self.compiled, self._make(True)), key=is_on_disk, reverse=True):
+            try:
+                choice.compile(types)
+                self.compiled = choice
+                return self.compiled
+            except OSError:  # the disk's fault, not the rules'
+                raise
+            except Exception as error:  # not all that numba raises is a NumbaError
+                reason = error
+        _say_slow(self._game_name, reason)
+        return self.plain
 
     def entry_point(self, *arguments: Any) -> Callable[..., Any]:
         """See `entry_point`; plain Python where numba cannot compile the rules."""
@@ -331,7 +361,7 @@ class Kernel:
     @functools.cached_property
     def plain(self) -> Callable[..., Any]:
         """The same kernel run by Python: slow, and the yardstick of the compiled one."""
-        return np.errstate(over="ignore")(plain(self.compiled))
+        return np.errstate(over="ignore")(plain(self.compiled, self._kept))
 
 
 _said: set[str] = set()
@@ -340,13 +370,16 @@ _said: set[str] = set()
 def _say_slow(game_name: str, error: Exception) -> None:
     if game_name not in _said:
         _said.add(game_name)
-        # numba puts a line about itself before the reason for each function on the way
-        reason = " ".join(line for line in str(error).split("\n") if not line.startswith("Failed in "))
         logger.warning(
-            "numba cannot compile the rules of %s; they run as plain Python, slower: %s",
-            game_name,
-            " ".join(reason.split())[:300],
+            "numba cannot compile the rules of %s; they run as plain Python, slower: %s", game_name, reason_of(error)
         )
+
+
+def reason_of(error: Exception) -> str:
+    """One line that says why numba cannot compile a function."""
+    # numba puts a line about itself before the reason for each function on the way, some in bold
+    lines = TERMINAL_STYLES.sub("", str(error)).split("\n")
+    return " ".join(" ".join(line for line in lines if not line.startswith("Failed in ")).split())[:300]
 
 
 def _ask_rules(state, alternating):
@@ -359,3 +392,7 @@ def _alternate(state, alternating):
 
 def _no_heuristic(state):
     return 0.0
+
+
+def _no_transform(state, symmetry):
+    """Is never called: a game without `transform` has one symmetry, which changes nothing."""

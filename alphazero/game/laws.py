@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import GameError, LawBroken
+from alphazero.errors import GameError, LawBroken, quote
 from alphazero.game.game import Game
 
 STUCK = 20.0
@@ -52,14 +52,15 @@ class Laws:
         if threading.current_thread() is not threading.main_thread():  # only the main thread can be interrupted
             yield
             return
-        # a program in the background may ignore interrupts
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        # a program in the background may ignore interrupts; to those who wait for signals, this one would be Ctrl-C
+        before, listener = signal.signal(signal.SIGINT, signal.default_int_handler), signal.set_wakeup_fd(-1)
         threading.Thread(target=watch, daemon=True).start()
         try:
             yield
         finally:
             done.set()
             signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(listener, warn_on_full_buffer=False)
 
     def fail(self, law: str, state: np.ndarray | None = None, player: int = 0, note: str = "") -> LawBroken:
         """The error that says which law is broken, and where."""
@@ -109,7 +110,7 @@ class Laws:
         self.busy += time.perf_counter() - begin
         if name in WRITERS and value is not None:
             law = f"`{name}` must write into the array that it is given and return nothing"
-            raise self.fail(law, before, player, f"it returned {value!r:.60}")
+            raise self.fail(law, before, player, f"it returned {quote(value, 60)}")
         if name not in ("step", "init", "transform") and not np.array_equal(before, state):
             raise self.fail(f"`{name}` must leave the state alone, but changed it", before, player)
         return value
@@ -142,7 +143,7 @@ class Laws:
             return alternating
         player = self.ask("to_play", state, alternating)
         if player not in (0, 1):
-            raise self.fail(f"`to_play` must give 0 or 1, not {player!r}", state, alternating)
+            raise self.fail(f"`to_play` must give 0 or 1, not {quote(player)}", state, alternating)
         return int(player)
 
     def legal(self, state: np.ndarray, player: int) -> np.ndarray:
@@ -171,7 +172,7 @@ class Laws:
         value = self.ask("terminal_value", state, player)
         if value not in (-1, 0, 1):
             raise self.fail(
-                f"`terminal_value` must give -1, 0 or 1 for the player to move, not {value!r}", state, player
+                f"`terminal_value` must give -1, 0 or 1 for the player to move, not {quote(value)}", state, player
             )
         return float(value)
 
@@ -218,8 +219,8 @@ class Laws:
                 raise self.fail(f"{law} {type(error).__name__}: {error}", state, player) from error
             if read != action or text in texts:
                 other = texts.get(text, read)
-                law = f"`format_action` and `parse_action` must understand each other; {text!r} is {action} and {other}"
-                raise self.fail(law, state, player)
+                law = "`format_action` and `parse_action` must understand each other"
+                raise self.fail(f"{law}; {quote(text)} is {action} and {other}", state, player)
             texts[text] = action
 
 

@@ -102,6 +102,8 @@ class PythonGame(Game, Generic[Object]):
         """The actions that led to a state."""
         mask = (1 << self._bits) - 1
         words = [int(word) for word in state]
+        if words[0] > self.max_plies:
+            raise GameError(f"{self.name}: no game leads to a state of {words[0]:,} plies")
         places = (divmod(ply, self._per_word) for ply in range(words[0]))
         return [words[1 + word] >> self._bits * place & mask for word, place in places]
 

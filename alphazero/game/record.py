@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from alphazero.errors import InputError, StorageError
+from msgspec import Meta
+
+from alphazero.errors import shorten
 from alphazero.game import Game, Position
-from alphazero.storage.files import append, atomic_write, parse_json, read_bytes, to_json
+from alphazero.storage.files import append, atomic_write, parse_json, read_lines, to_json
+from alphazero.storage.schema import Count, Seconds, Text, Texts, check
 
-MAX_BYTES = 1 << 30
+Result = Literal["1-0", "0-1", "1/2-1/2", "*"]
+RESULTS: dict[int, Result] = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
+"""By outcome for the first player."""
 
 
 @dataclass(frozen=True)
@@ -26,24 +31,31 @@ class GameRecord:
     True
     """
 
-    game: str
+    game: Text
     """The name by which the game is loaded."""
-    number: int
+    number: Count
     """The game's number in the match, from 0; games 2i and 2i + 1 begin with the same opening."""
-    contestants: tuple[str, str]
+    contestants: Annotated[tuple[Text, Text], Meta(description="the names of two players")]
     """The first player's and the second player's, with their settings."""
-    opening: tuple[str, ...]
+    opening: Texts
     """The moves before the contestants took over."""
-    moves: tuple[str, ...]
+    moves: Texts
     """The moves that the contestants chose."""
-    result: str
+    result: Annotated[Result, Meta(description="1-0, 0-1, 1/2-1/2 or *")]
     """`1-0`, `0-1` or `1/2-1/2`, seen by the first player; `*` for a game that goes on."""
-    seconds: tuple[float, float]
+    seconds: Annotated[tuple[Seconds, Seconds], Meta(description="two numbers of seconds")]
     """Time that each player took, its share of the time for all games that were searched at once."""
-    seed: int
+    seed: Annotated[int, Meta(description="a whole number")]
     """The seed of the match."""
-    forfeit: str = ""
+    forfeit: Text = ""
     """The player who gave the game up before its end, and the reason; "" if nobody did."""
+
+    def __repr__(self) -> str:
+        first, second = map(shorten, self.contestants)
+        plies = len(self.opening) + len(self.moves)
+        return (
+            f"<GameRecord {shorten(self.game)} game {self.number}: {first} - {second} {self.result} in {plies} plies>"
+        )
 
     def positions(self, game: Game) -> list[Position]:
         """All positions from the start to the end; raises IllegalAction."""
@@ -72,31 +84,29 @@ def append_records(path: Path, records: Sequence[GameRecord]) -> None:
     append(path, _lines(records))
 
 
+def line_of(record: GameRecord) -> str:
+    """The game as a line of JSON, as `write_records` writes it."""
+    return to_json({**asdict(record), "seconds": [round(s, 6) for s in record.seconds]}, None).decode().strip()
+
+
 def _lines(records: Sequence[GameRecord]) -> bytes:
-    lines = [to_json({**asdict(record), "seconds": [round(s, 6) for s in record.seconds]}, None) for record in records]
-    return b"".join(line.strip() + b"\n" for line in lines)
+    return "".join(f"{line_of(record)}\n" for record in records).encode()
 
 
-def read_records(path: Path) -> list[GameRecord]:
-    """The games that `write_records` wrote; raises InputError that names the wrong line."""
-    try:
-        lines = read_bytes(path, MAX_BYTES).splitlines()
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror}") from error
-    return [_record(parse_json(line, f"{path}, line {i}"), f"{path}, line {i}") for i, line in enumerate(lines, 1)]
+def read_records(path: Path, whole: bool = True) -> list[GameRecord]:
+    """The games that `write_records` wrote; raises StorageError that names the wrong line.
+
+    Without `whole`, a last line without its end is left out: somebody may be writing it.
+    """
+    lines = enumerate(read_lines(path, whole), 1)
+    return [parse_record(line, f"{path}, line {number}") for number, line in lines]
 
 
-def _record(value: Any, where: str) -> GameRecord:
-    kinds = {
-        "game": str, "number": int, "contestants": list, "opening": list, "moves": list, "result": str,
-        "seconds": list, "seed": int, "forfeit": str,
-    }  # fmt: skip
-    if isinstance(value, dict):
-        value = {"forfeit": "", **value}  # older files do not have it
-    if not isinstance(value, dict) or {name: type(part) for name, part in value.items()} != kinds:
-        raise InputError(f"{where} is not a game written by --save-games: it must hold {', '.join(kinds)}")
-    words = [*value["contestants"], *value["opening"], *value["moves"]]
-    if not all(isinstance(word, str) for word in words) or len(value["contestants"]) != 2 or len(value["seconds"]) != 2:
-        raise InputError(f"{where} is not a game written by --save-games: contestants and moves must be words")
-    parts: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
-    return GameRecord(**parts)
+def parse_record(line: bytes, where: str) -> GameRecord:
+    """The game in a line; raises StorageError that names `where` it was found."""
+    return record_of(parse_json(line, where), where)
+
+
+def record_of(value: Any, where: str) -> GameRecord:
+    """The game in a line's JSON value; raises StorageError that names `where` it was found."""
+    return check(GameRecord, value, where, advice="; --save-games writes such lines")

@@ -27,11 +27,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from alphazero.errors import GameError, UnknownName
+from alphazero.errors import GameError, UnknownName, quote, shorten_path
 from alphazero.game.adapters import alpha_zero_general, openspiel
 from alphazero.game.game import Game
 from alphazero.game.spec import PARTS, GameSpec, LoadedGame, load_parts, resolve
 from alphazero.game.user_code import ALONE, can_be_found, import_file, naming
+from alphazero.invocation import option
 
 FOLDER = Path(__file__).resolve().parents[2] / "games"
 """The games that come with the framework, a package each; a new folder there is found without being installed."""
@@ -90,7 +91,9 @@ def _declared(package: ModuleType, path: Path, others: Mapping[str, ModuleType])
     if not isinstance(spec, GameSpec) or not spec.games:
         raise GameError(f'{path} must declare its games, as SPEC = GameSpec(games={{"my_game": ".game:MyGame"}})')
     if twice := sorted(set(spec.games) & set(others)):
-        raise GameError(f"{path} declares {twice[0]!r}, which {others[twice[0]].__file__} declares, too: rename one")
+        raise GameError(
+            f"{path} declares {quote(twice[0])}, which {others[twice[0]].__file__} declares, too: rename one"
+        )
     return dict.fromkeys(spec.games, package)
 
 
@@ -112,7 +115,8 @@ def load_named(name: str, where: str) -> LoadedGame:
     if name in NAMES or name.startswith(openspiel.PREFIX) or name in _entry_points():
         return load(name)
     raise GameError(
-        f"{where} is of the game {name!r:.200}, which is none of the shipped ones: say where it is by --game"
+        f"{where} is of the game {quote(name, 200)}, which is none of the shipped ones: say where it is by "
+        f"{option('game')}"
     )
 
 
@@ -174,7 +178,7 @@ def _find(name: str) -> LoadedGame:
     if name in entries:
         return _load_installed(entries[name])
     if "." in module_name and can_be_found(module_name.split(".")[0]):
-        with naming(f"the game module {module_name!r}", GameError):
+        with naming(f"the game module {quote(module_name)}", GameError):
             module = importlib.import_module(module_name)
         return _load_module(module, class_name, module_name)
     if name in _FAULTS:
@@ -186,7 +190,7 @@ def _find(name: str) -> LoadedGame:
 
 def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:
     """The game of an installed package, whose entry point leads to a class, a module or a SPEC."""
-    what = f"the installed game {entry.name!r}"
+    what = f"the installed game {quote(entry.name)}"
     with naming(what, GameError):
         target = entry.load()
     if isinstance(target, type) and _is_game(target):
@@ -198,8 +202,8 @@ def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:
     if target is module:
         return _load_module(module, "", entry.name)
     raise GameError(
-        f"the entry point {entry.name!r} must lead to a Game class, its module, or a SPEC with that name among its "
-        f"games: {entry.value}"
+        f"the entry point {quote(entry.name)} must lead to a Game class, its module, or a SPEC with that name among "
+        f"its games: {entry.value}"
     )
 
 
@@ -213,9 +217,9 @@ def _is_game(cls: type) -> bool:
 def _load_declared(name: str, holder: ModuleType, spec: GameSpec) -> LoadedGame:
     """One of the games of the spec that a module holds."""
     cls = resolve(spec.games[name], f"games[{name!r}]", holder)
-    what = f"the game {name!r} of {holder.__file__}"
+    what = f"the game {quote(name)} of {holder.__file__}"
     if not isinstance(cls, type) or not _is_game(cls):
-        raise GameError(f"{what} must be a Game class, not {cls!r:.80}")
+        raise GameError(f"{what} must be a Game class, not {quote(cls)}")
     loaded = _load_class(cls, [], what, (spec, holder))
     if loaded.name != name:
         raise GameError(f'{what} must be called so by its class, too: name = "{name}", not "{loaded.name}"')
@@ -231,11 +235,11 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     }
     class_name, arguments = _split_arguments(class_name)
     if class_name and class_name not in found:
-        raise UnknownName(f"game class in {given}", class_name, found)
+        raise UnknownName(f"game class in {shorten_path(given)}", class_name, found)
     if not class_name and len(found) != 1:
         choose = f"add :NAME to choose one of {', '.join(sorted(found))}"
         raise GameError(
-            f"{given} must hold one Game class, not {len(found)}: "
+            f"{shorten_path(given)} must hold one Game class, not {len(found)}: "
             + (choose if found else "define one there, as `class MyGame(Game)`")
         )
     cls = found[class_name] if class_name else next(iter(found.values()))
@@ -258,7 +262,7 @@ def _as_game(made: Any, title: str) -> Game:
             raise GameError(f'{title} must have a `name`, the word for it on the command line, as name = "my_game"')
         return made
     if not alpha_zero_general.fits(type(made)):
-        raise GameError(f"a game is a name, a Game class or an object of one, not {made!r:.80}")
+        raise GameError(f"a game is a name, a Game class or an object of one, not {quote(made)}")
     return alpha_zero_general.GeneralGame(made, title)
 
 
@@ -303,4 +307,4 @@ def _split_arguments(text: str) -> tuple[str, list[Any]]:
                 return name, [ast.literal_eval(argument) for argument in arguments]
     except (ValueError, SyntaxError):
         pass
-    raise GameError(f"{text!r}: the arguments in brackets must be plain values, as in {name}(6)")
+    raise GameError(f"{quote(text)}: the arguments in brackets must be plain values, as in {name}(6)")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alphazero.errors import GameError
+from alphazero.errors import GameError, quote
 from alphazero.game.game import Game, Position
 from alphazero.game.gtp_words import GtpWords, default_words
 from alphazero.game.user_code import naming
@@ -35,10 +35,38 @@ AreBalanced = Callable[[np.ndarray], np.ndarray]
 """`bool[n]` of `states uint64[n, K]`, none of them terminal: the fair openings, since neither player wins there if both
 are perfect. In a game without draws, the positions that are as near to it as the game sees fit."""
 
+
+@dataclass(frozen=True)
+class CompiledTruth:
+    """Exact results as functions that numba compiles, for pages without Python. All of them take one position."""
+
+    is_known: Callable[..., Any]
+    """`(state uint64[K]) -> bool`: the scores are found within a second or so."""
+    score_of: Callable[..., Any]
+    """`(state, action, memory) -> int`: the score of a legal action for who plays it; above 0 it wins, below 0 it
+    loses. `state` stays as it is."""
+    distance_of: Callable[..., Any]
+    """`(state, score) -> int`: the number in the words for a score that is not 0."""
+    make_memory: Callable[[Callable[..., np.ndarray]], Any]
+    """`(zeros) -> named tuple of arrays`: the solver's memory, made by `zeros(shape, dtype)`."""
+    how: str
+    """The words for a score are "wins {how} 3 {unit}s", "loses ..." and "draw", as the Truth's."""
+    unit: str
+
+
 Part = str | Callable[..., Any]
 """A function, or where to import it from: `.net:make_net` beside the SPEC, or `my_package.net:make_net`."""
 
-PARTS = ("presets", "make_net", "make_benchmark", "make_truth", "make_balance", "value_targets", "gtp_words")
+PARTS = (
+    "presets",
+    "make_net",
+    "make_benchmark",
+    "make_truth",
+    "make_compiled_truth",
+    "make_balance",
+    "value_targets",
+    "gtp_words",
+)
 """The parts that are one function each."""
 
 
@@ -59,6 +87,8 @@ class GameSpec:
     """The game's own players: name -> `(kernels, argument, settings, *, seed, threads) -> Player`."""
     make_truth: Part | None = None
     """`(game) -> Truth`: exact results for people, in games that have a solver."""
+    make_compiled_truth: Part | None = None
+    """`(game) -> CompiledTruth`: the same for pages without a server, which a solver of compiled functions can give."""
     make_balance: Part | None = None
     """`(game) -> AreBalanced`: balanced openings, in games that know exact values of early positions at once."""
     value_targets: Part | None = None
@@ -74,12 +104,12 @@ class GameSpec:
         for name in ("games", "contestants"):
             parts = getattr(self, name)
             if not isinstance(parts, Mapping) or not all(isinstance(key, str) for key in parts):
-                raise GameError(f"`{name}` of a game's SPEC must map names to functions or classes, not {parts!r:.80}")
+                raise GameError(f"`{name}` of a game's SPEC must map names to functions or classes, not {quote(parts)}")
         for words, part in named_parts(self).items():
             if not callable(part) and not (isinstance(part, str) and re.fullmatch(r"\.*[\w.]+:\w+", part)):
                 raise GameError(
                     f'`{words}` of a game\'s SPEC must be a function, a class, or text such as ".net:make_net" for '
-                    f"the place of one, not {part!r:.80}"
+                    f"the place of one, not {quote(part)}"
                 )
 
 
@@ -99,6 +129,7 @@ class LoadedGame:
     nets: Mapping[str, Path] = field(default_factory=dict)
     """Checkpoints that are shipped with the framework by name, as `best`."""
     make_truth: Callable[[Game], Truth] | None = None
+    make_compiled_truth: Callable[[Game], CompiledTruth] | None = None
     make_balance: Callable[[Game], AreBalanced] | None = None
     value_targets: ValueTargets | None = None
     gtp_words: Callable[[Game], GtpWords] = default_words
@@ -153,7 +184,7 @@ def resolve(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
         module = importlib.import_module(module_name, holder.__package__)
         found = getattr(module, attribute, None)
         if not callable(found):
-            raise GameError(f"{module.__file__} has no function or class {attribute!r}")
+            raise GameError(f"{module.__file__} has no function or class {quote(attribute)}")
     return found
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from alphazero.errors import InputError, Terminated
+from alphazero.errors import InputError, Terminated, quote
 
 LEVELS = 3
 """A file's imports are looked for in its own folder and in the folders above it, so many in all."""
@@ -51,9 +51,9 @@ def import_file(path: Path, kind: str, hint: str, error: type[InputError]) -> Mo
     with contextlib.suppress(OSError):  # as of a name that is too long
         exists = path.is_file()
     if not exists:
-        raise error(f"there is no {kind} file {str(path)!r}: {hint}")
+        raise error(f"there is no {kind} file {quote(str(path), 200)}: {hint}")
     in_package = (path.parent / "__init__.py").exists()
-    with naming(f"the {kind} file {str(path)!r}", error):
+    with naming(f"the {kind} file {quote(str(path), 200)}", error):
         while True:
             try:
                 return _import_from_package(path.resolve(), error) if in_package else _import_alone(path)
@@ -91,7 +91,7 @@ def _import_from_package(path: Path, error: type[InputError]) -> ModuleType:
     importlib.invalidate_caches()
     module = importlib.import_module(name)
     if Path(str(module.__file__)).resolve() != path:
-        raise error(f"{name!r} is {module.__file__}; give the folder of {path} another name")
+        raise error(f"{quote(name)} is {module.__file__}; give the folder of {path} another name")
     return module
 
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting, LawBroken
+from alphazero.errors import LawBroken
 from alphazero.game.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.game.laws import Laws
+from alphazero.settings import check_range
 
 SLOW = 300.0
 """Plies a second by plain Python below which a game is called slow: then even a small search takes seconds."""
@@ -66,8 +67,7 @@ class Findings:
 
 def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     """Plays `num_games` random games; raises LawBroken, which names the law and shows the position."""
-    if num_games < 1:
-        raise InvalidSetting(f"a check plays at least 1 game, not {num_games}")
+    check_range("the number of games", num_games, 1)
     rng = np.random.default_rng(seed)
     findings = Findings()
     check = _Check(game)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InputError
 from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.matches.arena import MatchResult, play_and_show
 from alphazero.matches.intervals import elo_difference
-from alphazero.matches.openings import find_filter, plies_of
+from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import describe, records_of
+from alphazero.nets.devices import check_device
 from alphazero.players.contestants import Contestant, make_player
+from alphazero.players.human import HumanLeft
 from alphazero.players.player import Player
 from alphazero.progress import count_cores, showing
+from alphazero.settings import check_range
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Match:
         return records_of(self.result, self.game, self.game.name, self.contestants, self.seed)
 
     def __str__(self) -> str:
-        return describe(self.game.name, self.contestants, self.result, openings=self.openings)
+        return describe(self.game, self.contestants, self.result, openings=self.openings)
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -108,9 +111,9 @@ def match(
     A contestant is a text as on the command line (`"random"`, `"mcts:400"`, `"best"`, a run folder), a net, a Player,
     or a function from a Position to one of its legal actions. `simulations` per ply are for contestants that search and
     do not say how many; with 0, nets play by their policies alone. `openings`: `random` begins each pair of games with
-    a few random plies, so that no two pairs are alike; `balanced` takes openings that are a draw, in games that can
-    tell; `none` begins at the start position. `threads`: None takes every core. `progress`: None shows a bar on a
-    terminal and in a notebook. The same seed gives the same match.
+    a few random plies, so that no two pairs are alike; `balanced` takes even ones, in games that have a solver or a
+    shipped net; `none` begins at the start position. `threads`: None takes every core. `progress`: None shows a bar
+    on a terminal and in a notebook. The same seed gives the same match.
 
     >>> import alphazero as az
     >>> def last(position):
@@ -121,16 +124,19 @@ def match(
     """
     loaded = registry.of(game)
     threads = count_cores() if threads is None else threads
-    if threads < 1:
-        raise InvalidSetting(f"a match takes at least 1 thread, not {threads}")
+    check_range("threads", threads, 1, 4096)
+    check_range("simulations", simulations, 0, 1_000_000)
+    check_range("seed", seed, 0, (1 << 63) - 1)
+    check_device(device)
 
     def open_player(contestant: Contestant) -> Player:
         return make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
 
     players = open_player(first), open_player(second)
-    are_balanced = find_filter(openings, loaded)
-    with showing(progress):
-        result = play_and_show(
-            kernels_of(loaded.game), *players, games, seed, plies_of(openings), are_balanced=are_balanced
-        )
+    balance = balance_of(openings, loaded)
+    try:
+        with showing(progress):
+            result = play_and_show(kernels_of(loaded.game), *players, games, seed, plies_of(openings), balance=balance)
+    except HumanLeft as left:
+        raise InputError(str(left)) from left
     return Match((players[0].name, players[1].name), result, loaded.game, openings, seed)

@@ -13,7 +13,7 @@ from alphazero.errors import IllegalAction, NetError
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
-from alphazero.nets.neural_net import NeuralNet
+from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players import contestants
 from alphazero.search.analysis import on_one_thread
 from alphazero.search.evaluator import Evaluator
@@ -50,6 +50,11 @@ class NetMaker:
     """A `make_net` that calls a user's function; another process can have it if it can import the function."""
 
     make: MakeNet
+
+    @property
+    def __name__(self) -> str:
+        """The function's name, for messages and cards."""
+        return str(getattr(self.make, "__qualname__", repr(self.make)))
 
     def __call__(self, game: Game, settings: Mapping[str, Any]) -> NeuralNet:
         made = self.make(game)
@@ -95,7 +100,7 @@ def evaluate(position: Position, net: NeuralNet) -> Evaluation:
         raise IllegalAction("the game is over at this position, so a net has no opinion of it: take back a move")
     if not isinstance(net, NeuralNet):
         raise NetError(f"az.evaluate takes a NeuralNet, as az.load_net returns it, not a {type(net).__name__}")
-    contestants.check_net(net, position.game)
+    check_net(net, position.game)
     ask = Evaluator(kernels_of(position.game), net, cache_size=0)
     with on_one_thread(net):
         policies, values = ask(position.state[None].copy(), position.legal_mask[None].copy())

@@ -8,13 +8,14 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.cluster.connection import Cluster
+from alphazero.errors import InvalidSetting, UnknownName, quote
 from alphazero.game import Game, registry
 from alphazero.library.nets import MakeNet, with_net
 from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
 from alphazero.settings import config_from_dict
-from alphazero.storage.checkpoint import read_card
+from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.run_folder import choose_folder, resolve_checkpoint
 from alphazero.training import run
 from alphazero.training.config import RunConfig
@@ -34,6 +35,8 @@ def train(
     threads: int | None = None,
     device: str = "auto",
     deterministic: bool = False,
+    cluster: str = "",
+    cluster_workers: int | None = None,
     stop: threading.Event | None = None,
     progress: bool | None = None,
     **settings: Any,
@@ -47,7 +50,8 @@ def train(
     `net`: sizes of the game's own network as `{"blocks": 4}`, or a function from the game to a NeuralNet or to any
     torch module that returns a policy and a value. `value_targets`: a function that gives the network's value targets
     in place of the lambda-return. `threads`: None takes every core. `device`: `auto` (every GPU), `cpu`, `cuda`.
-    `deterministic`: the same seed gives the same run.
+    `deterministic`: the same seed gives the same run. `cluster`: a Ray cluster that plays the games, `auto`, `local` or
+    HOST:PORT of its head, with at most `cluster_workers` workers.
 
     KeyboardInterrupt (Ctrl-C, or the stop button of a notebook) and `stop`, set from any thread, end the training
     early: all finished generations are saved, and the run is returned with `stopped` set. `progress`: None shows bars
@@ -67,7 +71,8 @@ def train(
     if callable(net):
         loaded = with_net(loaded, net)
     elif net is not None and sizes is None:
-        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {net!r:.80}")
+        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
+    found, devices = _find_cluster(cluster, cluster_workers, threads), choose_devices(device)
     game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
     folder = choose_folder(loaded.game.name, resume) if folder is None else Path(folder)
     if resume:
@@ -81,13 +86,19 @@ def train(
         if preset not in presets:
             raise UnknownName("preset", preset, presets)
         config = presets[preset]
-    config = override(config, settings | ({} if sizes is None else {"net": sizes}), "az.train")
+    config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
     with showing(progress):
         return run.train(
             loaded, config, folder, game_name=game_name, seed=seed, threads=threads,
-            devices=choose_devices(device), deterministic=deterministic, resume=resume, value_targets=value_targets,
-            stop=stop,
+            devices=devices[:1] if cluster and device == "auto" else devices, deterministic=deterministic,
+            resume=resume, value_targets=value_targets, cluster=found, stop=stop,
         )  # fmt: skip
+
+
+def _find_cluster(address: str, workers: int | None, threads: int | None) -> Cluster | None:
+    if workers is not None and not address:
+        raise InvalidSetting('cluster_workers needs a cluster, as in cluster="auto"')
+    return Cluster(address, workers, threads) if address else None
 
 
 def load_run(folder: str | Path, game: Game | type[Game] | str | None = None, net: MakeNet | None = None) -> TrainedRun:
@@ -101,7 +112,7 @@ def load_run(folder: str | Path, game: Game | type[Game] | str | None = None, ne
     [1]
     """
     if game is None:
-        loaded = registry.load_named(read_card(resolve_checkpoint(str(folder)))["game"], str(folder))
+        loaded = registry.load_named(read_net_card(resolve_checkpoint(str(folder)))["game"], str(folder))
     else:
         loaded = registry.of(game)
     return TrainedRun(loaded if net is None else with_net(loaded, net), Path(folder))

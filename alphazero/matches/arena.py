@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import IllegalAction, InvalidSetting
-from alphazero.game import Position
+from alphazero.errors import IllegalAction, InvalidSetting, listed
+from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import AreBalanced
+from alphazero.matches.balance import Balance
 from alphazero.matches.intervals import score_interval
 from alphazero.matches.openings import choose_openings, draw_openings
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
+from alphazero.settings import check_range
 
 logger = logging.getLogger(__name__)
 
@@ -128,26 +129,20 @@ def play_match(
     on_progress: Callable[[MatchResult], None] | None = None,
     decided: Callable[[MatchResult], bool] | None = None,
     numbers: Sequence[int] | None = None,
-    are_balanced: AreBalanced | None = None,
+    balance: Balance | None = None,
+    openings: Sequence[Position] | None = None,
 ) -> MatchResult:
     """Plays `num_games` games; the same seed and players give the same match.
 
     `opening_plies`: random plies before the players take over; None asks `choose_openings`. `on_progress` is
     called with the result so far after every ply. `decided(result so far)` ends the match when it answers true: the
     games in progress are dropped. A score from such a match is unbiased only if `decided` looks at what is certain.
-    `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `are_balanced`:
-    what openings have to be, as `find_filter` says.
+    `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `balance`:
+    what openings have to be, as `balance_of` says. `openings`: those of `openings_of`, if they are known.
     """
-    if num_games < 1:
-        raise InvalidSetting(f"a match takes at least 1 game, not {num_games}")
-    num_pairs = (num_games + 1) // 2
-    if opening_plies is None:
-        openings = choose_openings(kernels.game, num_pairs, seed, are_balanced)
-    else:
-        openings = draw_openings(kernels.game, num_pairs, opening_plies, seed, are_balanced)
-    if not openings:
-        what = "ends the game" if are_balanced is None else "is over or not balanced"
-        raise InvalidSetting(f"every opening of {opening_plies} plies {what}: choose fewer opening plies")
+    check_range("the number of games", num_games, 1)
+    if openings is None:
+        openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
     match = _Match(kernels, (first, second), range(num_games) if numbers is None else numbers, openings)
     while match.seat_waiting_games():
         match.play_one_ply()
@@ -157,6 +152,20 @@ def play_match(
         if decided and result and result.num_games and decided(result):
             break
     return match.result()
+
+
+def openings_of(
+    game: Game, num_games: int, seed: int, opening_plies: int | None = None, balance: Balance | None = None
+) -> list[Position]:
+    """The openings of a match, one for each pair of games or fewer if the game has no more; as for `play_match`."""
+    num_pairs = (num_games + 1) // 2
+    if opening_plies is None:
+        return choose_openings(game, num_pairs, seed, balance)
+    openings = draw_openings(game, num_pairs, opening_plies, seed, balance)
+    if not openings:
+        what = "ends the game" if balance is None else "is over or not balanced"
+        raise InvalidSetting(f"every opening of {opening_plies} plies {what}: choose fewer opening plies")
+    return openings
 
 
 def get_ready(kernels: Kernels, player: Player) -> None:
@@ -173,7 +182,7 @@ def play_and_show(
     seed: int,
     opening_plies: int | None = None,
     decided: Callable[[MatchResult], bool] | None = None,
-    are_balanced: AreBalanced | None = None,
+    balance: Balance | None = None,
 ) -> MatchResult:
     """As `play_match`, with a progress bar, after both players have compiled what they need."""
 
@@ -185,12 +194,10 @@ def play_and_show(
 
     for player in (first, second):
         get_ready(kernels, player)
-    if are_balanced is not None:
-        logger.info("choosing balanced openings (a minute if there are thousands of games)")
+    if balance is not None:
+        logger.info("choosing openings: random plies to %s (minutes if there are thousands of games)", balance.words)
     with Progress(f"{first.name} - {second.name}") as progress:
-        return play_match(
-            kernels, first, second, num_games, seed, opening_plies, show, decided, are_balanced=are_balanced
-        )
+        return play_match(kernels, first, second, num_games, seed, opening_plies, show, decided, balance=balance)
 
 
 def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bool]:
@@ -211,7 +218,7 @@ class _Match:
     """The games in progress, one per row, and the results of the finished ones."""
 
     def __init__(
-        self, kernels: Kernels, players: tuple[Player, Player], numbers: Sequence[int], openings: list[Position]
+        self, kernels: Kernels, players: tuple[Player, Player], numbers: Sequence[int], openings: Sequence[Position]
     ):
         self._kernels, self._players, self._openings = kernels, players, openings
         self._waiting: Iterator[int] = iter(numbers)
@@ -282,7 +289,9 @@ class _Match:
         if not allowed.all():
             wrong = int(np.flatnonzero(~allowed)[0])
             history = self._actions[rows[wrong]]
-            raise IllegalAction(f"{player.name} chose {actions[wrong]} after {history}, which is not a legal action")
+            raise IllegalAction(
+                f"{player.name} chose {actions[wrong]} after {listed(history)}, which is not a legal action"
+            )
         return actions
 
     def _ask_follower(self, player: FollowingPlayer, index: int, row: int) -> int | None:

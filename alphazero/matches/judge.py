@@ -108,9 +108,7 @@ def signs_right(values: np.ndarray | None, scores: np.ndarray) -> np.ndarray | N
 def canonical_keys(kernels: Kernels, states: np.ndarray) -> list[tuple[int, ...]]:
     """For each position a key that it shares with its mirror images, in a game that has a `transform`."""
     assert kernels.canonicalize is not None
-    keys = states.copy()
-    kernels.canonicalize(keys, np.zeros(len(keys), np.int64))
-    return [tuple(key) for key in keys.tolist()]
+    return [tuple(key) for key in kernels.canonical(states)[0].tolist()]
 
 
 # --- the players ---

@@ -1,9 +1,8 @@
 """Openings of a match: mostly random plies, each opening played twice with the players swapped.
 
 - `random`: any position that is not over.
-- `balanced`: only positions that the game's own knowledge calls balanced: neither player wins if both are perfect.
-  Random plies mostly lead to positions that one of them wins by force, and two games from there say little of who is
-  stronger.
+- `balanced`: only positions that are balanced by the game's solver, or by its shipped net. Random plies mostly lead to
+  positions that one player wins by force, and two games from there say little of who is stronger.
 - `none`: the start position. Players without randomness then play the same two games again and again.
 """
 
@@ -15,24 +14,22 @@ from itertools import islice
 import numpy as np
 
 from alphazero.errors import InvalidSetting, UnknownName
-from alphazero.game import Game, Position
+from alphazero.game import Game, Position, registry
 from alphazero.game.randomness import OPENING, make_key, uniform
-from alphazero.game.spec import AreBalanced, LoadedGame
+from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
+from alphazero.matches.balance import Balance, describe_balance, find_balance
 
 KINDS = ("random", "balanced", "none")
 AT_ONCE = 64
 """Positions that one call checks for balance."""
 
 
-def find_filter(kind: str, loaded: LoadedGame) -> AreBalanced | None:
-    """The filter for openings of this kind, None if any will do; raises InputError where the game has none."""
+def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
+    """The condition for openings of this kind, None if there is none; raises InputError if nothing tells it."""
     if kind not in KINDS:
         raise UnknownName("kind of openings", kind, KINDS)
-    if kind != "balanced":
-        return None
-    if loaded.make_balance is None:
-        raise InvalidSetting(f"nothing tells which openings of {loaded.game.name} are balanced: let them be random")
-    return loaded.make_balance(loaded.game)
+    return find_balance(loaded) if kind == "balanced" else None
 
 
 def plies_of(kind: str) -> int | None:
@@ -40,25 +37,27 @@ def plies_of(kind: str) -> int | None:
     return 0 if kind == "none" else None
 
 
-def describe_openings(kind: str, plies: int) -> str:
+def describe_openings(kind: str, plies: int, game: Game) -> str:
     """A sentence that says how the games of a match began; `plies` as in `MatchResult.opening_plies`."""
     if plies == 0:
         return "Every game begins at the start position, so players without randomness repeat their games."
-    what = f"{plies} random {'ply' if plies == 1 else 'plies'}" + " to a balanced position" * (kind == "balanced")
-    return (
-        f"Each pair of games begins with the same {what}, and the players swap sides; --openings none turns that off."
-    )
+    what = f"{plies} random {'ply' if plies == 1 else 'plies'}"
+    if kind == "balanced":
+        what += f" to {describe_balance(registry.of(game))}"
+    off = f"{option('openings', 'none')} turns that off"
+    return f"Each pair of games begins with the same {what}, and the players swap sides; {off}."
 
 
-def choose_openings(game: Game, num_pairs: int, seed: int, are_balanced: AreBalanced | None = None) -> list[Position]:
-    """Openings of the fewest plies, at least 2, that give every pair of games its own.
+def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | None = None) -> list[Position]:
+    """Openings of the fewest plies, at least 2 or those that the balance needs, that give every pair of games its own.
 
     Players without randomness repeat a game whose opening repeats. In a game too small for that, the most that there
     are of one length; raises InvalidSetting if none is balanced.
     """
     most = list[Position]()
-    for plies in (*range(2, game.max_plies), 1, 0):
-        found = draw_openings(game, num_pairs, plies, seed, are_balanced)
+    least = 2 if balance is None else balance.least_plies
+    for plies in (*range(least, game.max_plies), *range(least - 1, -1, -1)):
+        found = draw_openings(game, num_pairs, plies, seed, balance)
         if len(found) > len(most):
             most = found
         if len(found) == num_pairs:
@@ -69,14 +68,14 @@ def choose_openings(game: Game, num_pairs: int, seed: int, are_balanced: AreBala
 
 
 def draw_openings(
-    game: Game, num_openings: int, plies: int, seed: int, are_balanced: AreBalanced | None = None
+    game: Game, num_openings: int, plies: int, seed: int, balance: Balance | None = None
 ) -> list[Position]:
     """Positions after random legal plies, none of them terminal, all different; fewer if the game has no more."""
     drawn, openings = _draw_all(game, plies, seed), list[Position]()
-    if are_balanced is None:
+    if balance is None:
         return list(islice(drawn, num_openings))
     while len(openings) < num_openings and (piece := list(islice(drawn, AT_ONCE))):
-        fits = are_balanced(np.array([position.state for position in piece]))
+        fits = balance.are_balanced(np.array([position.state for position in piece]))
         openings += [position for position, fit in zip(piece, fits, strict=True) if fit]
     return openings[:num_openings]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from alphazero.game import Game
-from alphazero.game.record import GameRecord, words_of
+from alphazero.game.record import RESULTS, GameRecord, words_of
+from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult
 from alphazero.matches.intervals import elo_difference, superiority
 from alphazero.matches.openings import describe_openings
@@ -22,7 +23,6 @@ def records_of(
     ):
         words = words_of(game, actions)
         swapped = number % 2 == 1
-        for_first_player = -outcome if swapped else outcome
         found.append(
             GameRecord(
                 game=loaded_as,
@@ -30,7 +30,7 @@ def records_of(
                 contestants=contestants[::-1] if swapped else contestants,
                 opening=tuple(words[: result.opening_plies]),
                 moves=tuple(words[result.opening_plies :]),
-                result={1: "1-0", 0: "1/2-1/2", -1: "0-1"}[for_first_player],
+                result=RESULTS[-outcome if swapped else outcome],
                 seconds=seconds[::-1] if swapped else seconds,
                 seed=seed,
                 forfeit=forfeit,
@@ -40,7 +40,7 @@ def records_of(
 
 
 def describe(
-    game_name: str,
+    game: Game,
     contestants: tuple[str, str],
     result: MatchResult,
     test: Sprt | None = None,
@@ -52,7 +52,7 @@ def describe(
     ms_first, ms_second = result.ms_per_move
     num_forfeits = sum(map(bool, result.forfeits))
     return (
-        f"{game_name}: {contestants[0]} against {contestants[1]}, {result.num_games} games\n"
+        f"{game.name}: {contestants[0]} against {contestants[1]}, {result.num_games} games\n"
         f"wins            {result.wins}\n"
         f"draws           {result.draws}\n"
         f"losses          {result.losses}\n"
@@ -63,7 +63,7 @@ def describe(
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
         + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
         + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")
-        + f"\n{describe_openings(openings, result.opening_plies)}"
+        + f"\n{describe_openings(openings, result.opening_plies, game)}"
     )
 
 
@@ -73,7 +73,7 @@ def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
     verdict = {
         "H1": f"H1 accepted: {name} is stronger by {test.elo1:g} points or more",
         "H0": f"H0 accepted: {name} is stronger by {test.elo0:g} points at most",
-        None: "not decided: give it more --games",
+        None: f"not decided: give it more {option('games')}",
     }[test.verdict(result.pairs)]
     return f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, {sum(result.pairs)} pairs)"
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, quote
+from alphazero.settings import check_ranges
 
 PAIR_SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 """The scores that a pair can have, in points per game."""
@@ -35,7 +36,8 @@ class Sprt:
     """Probability that H0 is accepted although the difference is `elo1`."""
 
     def __post_init__(self) -> None:
-        if not -2000 <= self.elo0 < self.elo1 <= 2000:
+        check_ranges(self, "the SPRT's", elo0=(-2000, 2000), elo1=(-2000, 2000))
+        if self.elo0 >= self.elo1:
             raise InvalidSetting(
                 f"an SPRT takes two Elo differences, the smaller first, as 0,20, not {self.elo0:g},{self.elo1:g}"
             )
@@ -46,7 +48,7 @@ class Sprt:
         try:
             elo0, elo1 = (float(word) for word in text.split(","))
         except ValueError:
-            raise InvalidSetting(f"--sprt takes two Elo differences, as in --sprt 0,20, not {text!r:.80}") from None
+            raise InvalidSetting(f"--sprt takes two Elo differences, as in --sprt 0,20, not {quote(text)}") from None
         return cls(elo0, elo1)
 
     @property

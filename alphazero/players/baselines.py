@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import Stopped
 from alphazero.game.kernels import Kernels
 from alphazero.players.player import Chooser, Player
+from alphazero.settings import check_range
 
 # Names that `Kernels.bind` replaces by one game's own.
 legal: Any
@@ -38,15 +39,21 @@ class MinimaxPlayer(Player):
     """Alpha-beta to `depth` plies; wins as soon and loses as late as it can see, equal actions at random."""
 
     def __init__(self, kernels: Kernels, depth: int, seed: int, threads: int = 1):
-        if not 1 <= depth <= kernels.game.max_plies:
-            raise InvalidSetting(f"the depth of minimax must lie between 1 and {kernels.game.max_plies}, not {depth}")
+        check_range("the depth of minimax", depth, 1, kernels.game.max_plies)
         self.name = f"minimax:{depth}"
-        self._values, self._chooser = action_values(kernels, depth), Chooser(kernels, seed)
+        self._stop = np.zeros(1, bool)
+        self._values, self._chooser = action_values(kernels, depth, self._stop), Chooser(kernels, seed)
         self._pool = ThreadPoolExecutor(threads)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         pieces = [states[start : start + 16] for start in range(0, len(states), 16)]
-        return self._chooser.best(np.concatenate(list(self._pool.map(self._values, pieces))), games, plies)
+        values = np.concatenate(list(self._pool.map(self._values, pieces)))
+        if self._stop[0]:
+            raise Stopped
+        return self._chooser.best(values, games, plies)
+
+    def interrupt(self) -> None:
+        self._stop[0] = True
 
 
 class GreedyPlayer(MinimaxPlayer):
@@ -57,14 +64,15 @@ class GreedyPlayer(MinimaxPlayer):
         self.name = "greedy"
 
 
-def _search_alpha_beta(state, player, depth, alpha, beta, legal_mask_stack):
+def _search_alpha_beta(state, player, depth, alpha, beta, legal_mask_stack, stop):
     """Exact result at `depth` plies for `player`, who moves at `state`; wins sooner and losses later count more.
 
     Values are in (-1, 1) at the horizon and +-(2 + depth left) at the end of a game, so that they never mix.
+    They mean nothing once another thread has set `stop bool[1]`.
     """
     if is_terminal(state):
         return terminal_value(state) * (2.0 + depth)
-    if depth == 0:
+    if depth == 0 or stop[0]:
         return heuristic(state)
     mask = legal_mask_stack[depth]
     legal(state, mask)
@@ -75,9 +83,9 @@ def _search_alpha_beta(state, player, depth, alpha, beta, legal_mask_stack):
             step(child, action)
             child_player = mover(child, 1 - player)
             if child_player == player:
-                value = search_alpha_beta(child, child_player, depth - 1, alpha, beta, legal_mask_stack)
+                value = search_alpha_beta(child, child_player, depth - 1, alpha, beta, legal_mask_stack, stop)
             else:
-                value = -search_alpha_beta(child, child_player, depth - 1, -beta, -alpha, legal_mask_stack)
+                value = -search_alpha_beta(child, child_player, depth - 1, -beta, -alpha, legal_mask_stack, stop)
             best = max(best, value)
             alpha = max(alpha, value)
             if alpha >= beta:
@@ -85,7 +93,7 @@ def _search_alpha_beta(state, player, depth, alpha, beta, legal_mask_stack):
     return best
 
 
-def _action_values(states, depth, legal_mask_stack, values):
+def _action_values(states, depth, legal_mask_stack, stop, values):
     """Minimax values `float64[n, A]` of every legal action at `depth` plies; `legal_mask_stack bool[depth + 1, A]`."""
     for i in range(len(states)):
         player = mover(states[i], 0)
@@ -97,17 +105,21 @@ def _action_values(states, depth, legal_mask_stack, values):
                 child = states[i].copy()
                 step(child, action)
                 child_player = mover(child, 1 - player)
-                value = search_alpha_beta(child, child_player, depth - 1, -1e9, 1e9, legal_mask_stack)
+                value = search_alpha_beta(child, child_player, depth - 1, -1e9, 1e9, legal_mask_stack, stop)
                 values[i, action] = value if child_player == player else -value
 
 
-def action_values(kernels: Kernels, depth: int):
-    """A function from `uint64[n, K]` to the minimax values `float64[n, A]` of the actions, -1e9 where illegal."""
+def action_values(kernels: Kernels, depth: int, stop: np.ndarray | None = None):
+    """A function from `uint64[n, K]` to the minimax values `float64[n, A]` of the actions, -1e9 where illegal.
+
+    `stop bool[1]`: another thread may set it, and the values are worth nothing then.
+    """
+    stopping = np.zeros(1, bool) if stop is None else stop
     kernel = kernels.bind(_action_values, _search_alpha_beta)
 
     def evaluate(states: np.ndarray) -> np.ndarray:
         values = np.empty((len(states), kernels.game.num_actions))
-        kernel(states, depth, np.empty((depth + 1, kernels.game.num_actions), bool), values)
+        kernel(states, depth, np.empty((depth + 1, kernels.game.num_actions), bool), stopping, values)
         return values
 
     return evaluate

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.errors import InvalidSetting, UnknownName, quote
+from alphazero.settings import check_range
 
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 _TRUTHS = {"true": True, "false": False}
@@ -34,9 +35,9 @@ def split_text(text: str) -> ContestantText:
     for item in filter(None, settings_text.split(",")):
         name, equals, value = item.partition("=")
         if not equals:
-            raise InvalidSetting(f"{text!r}: {item!r} is not of the form setting=value")
+            raise InvalidSetting(f"{quote(text)}: {quote(item)} is not of the form setting=value")
         if name in settings:
-            raise InvalidSetting(f"{text!r} gives {name} twice")
+            raise InvalidSetting(f"{quote(text)} gives {name} twice")
         settings[name] = value
     name, _, argument = head.partition(":")
     return ContestantText(text, head, name, argument, settings)
@@ -49,12 +50,12 @@ def is_path(parts: ContestantText) -> bool:
 
 def refuse_settings(parts: ContestantText) -> None:
     if parts.settings:
-        raise InvalidSetting(f"{parts.name} takes no settings, so {parts.whole!r} means nothing")
+        raise InvalidSetting(f"{parts.name} takes no settings, so {quote(parts.whole)} means nothing")
 
 
 def refuse_argument(parts: ContestantText) -> None:
     if parts.argument or parts.head != parts.name:
-        raise InvalidSetting(f"{parts.name} takes no argument, so {parts.head!r} means nothing")
+        raise InvalidSetting(f"{parts.name} takes no argument, so {quote(parts.head)} means nothing")
 
 
 def number_setting(parts: ContestantText, name: str, default: float, low: float, high: float) -> float:
@@ -63,8 +64,7 @@ def number_setting(parts: ContestantText, name: str, default: float, low: float,
         if given != name:
             raise UnknownName("setting", given, [name])
     value = float(_parse_setting(name, parts.settings.get(name, str(default)), float))
-    if not low <= value <= high:
-        raise InvalidSetting(f"the {name} of {parts.name} must lie between {low:g} and {high:g}, not {value:g}")
+    check_range(f"the {name} of {parts.name}", value, low, high, whole=False)
     return value
 
 
@@ -72,7 +72,7 @@ def whole_argument(parts: ContestantText, what: str, example: str) -> int:
     try:
         return _parse_whole(parts.argument)
     except ValueError:
-        given = f"not {parts.argument!r}" if parts.argument else "which is missing"
+        given = f"not {quote(parts.argument)}" if parts.argument else "which is missing"
         raise InvalidSetting(f"{parts.name} takes {what} as a whole number, {given}: write {example}") from None
 
 
@@ -92,7 +92,7 @@ def _parse_setting(name: str, text: str, kind: type) -> int | float | bool:
             return _TRUTHS[text.lower()]
         return _parse_whole(text) if kind is int else float(text)
     except (KeyError, ValueError):
-        raise InvalidSetting(f"setting {name} takes {_TYPES[kind]}, not {text!r}") from None
+        raise InvalidSetting(f"setting {name} takes {_TYPES[kind]}, not {quote(text)}") from None
 
 
 def _parse_whole(text: str) -> int:

@@ -32,12 +32,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from alphazero.errors import CheckpointError, InvalidSetting, NetError, UnknownName
-from alphazero.game import Game, Position, registry
+from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
+from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
 from alphazero.nets.devices import choose_device, wanted_inference
-from alphazero.nets.neural_net import NeuralNet
+from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.contestant_text import (
     ContestantText,
@@ -56,7 +57,8 @@ from alphazero.players.net_players import SearchPlayer, make_net_player
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
-from alphazero.settings import config_from_dict
+from alphazero.settings import check_range, config_from_dict
+from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import resolve_checkpoint
 
@@ -102,7 +104,7 @@ def make_player(
         check_net(contestant, loaded.game)
         config = None
         if simulations != 0:
-            learned = _search_of(contestant, "this net")
+            learned = search_of(contestant, "this net")
             config = _widened(learned if simulations is None else replace(learned, num_simulations=simulations))
         return make_net_player("net", kernels_of(loaded.game), contestant, config, seed=seed, threads=threads)
     if callable(contestant) and not hasattr(contestant, "forward"):
@@ -111,12 +113,6 @@ def make_player(
         "a contestant is a text, a Player, a NeuralNet, or a function from a position to an action, not a "
         f"{type(contestant).__name__}"
     )
-
-
-def check_net(net: NeuralNet, game: Game) -> None:
-    """Raises NetError if the card of the net says that it is for another game."""
-    if (trained := net.card.get("game", game.name)) != game.name:
-        raise NetError(f"this is a net for {trained}, not for {game.name}")
 
 
 def open_contestant(
@@ -200,7 +196,7 @@ def load_game(game: str | None, contestants: Sequence[str], default: str | None 
             return named, registry.load_named(named, contestant)
     if default is not None:
         return default, registry.load(default)
-    raise InvalidSetting(f"{', '.join(contestants):.200} names no game: say which one by --game")
+    raise InvalidSetting(f"{', '.join(contestants):.200} names no game: say which one by {option('game')}")
 
 
 def weights_of(text: str, loaded: LoadedGame) -> str | None:
@@ -209,6 +205,15 @@ def weights_of(text: str, loaded: LoadedGame) -> str | None:
     if parts.name in NAMES or not is_path(parts):
         return None
     return sha256_of(_find_checkpoint(parts.head)[0])
+
+
+def checkpoint_of(text: str, loaded: LoadedGame) -> tuple[Path, str] | None:
+    """The checkpoint that `text` names, and its settings as text, from the `@` on; None if it names no checkpoint."""
+    parts = _find_shipped(split_text(text), loaded)
+    if parts.name in (*NAMES, *loaded.contestants) or not is_path(parts):
+        return None
+    settings = ",".join(f"{name}={value}" for name, value in parts.settings.items())
+    return _find_checkpoint(parts.head)[0], f"@{settings}" if settings else ""
 
 
 def _find_shipped(parts: ContestantText, loaded: LoadedGame) -> ContestantText:
@@ -254,10 +259,10 @@ def _open_mcts(parts: ContestantText, kernels: Kernels, seed: int, threads: int,
     if parts.argument or (simulations is None and not parts.settings.keys() & _SIMULATIONS):
         simulations = whole_argument(parts, "its simulations per ply", "mcts:400")
         if parts.settings.keys() & _SIMULATIONS:
-            raise InvalidSetting(f"{parts.whole!r} gives its simulations twice")
+            raise InvalidSetting(f"{quote(parts.whole)} gives its simulations twice")
     config, temperature = _search_settings(parts, simulations)
     if config is None:
-        raise InvalidSetting(f"mcts needs at least 1 simulation per ply, so {parts.whole!r} cannot play")
+        raise InvalidSetting(f"mcts needs at least 1 simulation per ply, so {quote(parts.whole)} cannot play")
     return SearchPlayer("", kernels, [playouts(kernels, seed)] * threads, config, seed, temperature)
 
 
@@ -272,13 +277,13 @@ def _open_net(
 ) -> Player:
 
     net = load_net(parts.head, loaded, device)
-    config, temperature = _search_settings(parts, simulations, _search_of(net, parts.head))
+    config, temperature = _search_settings(parts, simulations, search_of(net, parts.head))
     if config is not None and "gumbel_actions" not in parts.settings:
         config = _widened(config)
     return make_net_player("", kernels, net, config, seed=seed, threads=threads, temperature=temperature)
 
 
-def _search_of(net: NeuralNet, where: str) -> SearchConfig:
+def search_of(net: NeuralNet, where: str) -> SearchConfig:
     """The search of the net's training, without its noise; PLAY if the card names none."""
     try:
         learned = config_from_dict(SearchConfig, net.card.get("search", {}), "search")
@@ -296,13 +301,8 @@ def _widened(config: SearchConfig) -> SearchConfig:
 
 def _find_checkpoint(text: str) -> tuple[Path, dict[str, Any]]:
     """The checkpoint that `text` names, and its card."""
-    from alphazero.storage.checkpoint import read_card
-
     path = resolve_checkpoint(text)
-    card = read_card(path)
-    if not isinstance(card.get("game"), str) or not isinstance(card.get("net"), dict):
-        raise CheckpointError(f"the card of {path} does not say which game and net it is for; use another checkpoint")
-    return path, card
+    return path, read_net_card(path)
 
 
 def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
@@ -312,7 +312,12 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
     """
     path, card = _find_checkpoint(str(find_checkpoint(text, loaded)))
     if card["game"] != loaded.game.name:
-        raise CheckpointError(f"{path} is a net for {card['game']}, not for {loaded.game.name}")
+        raise CheckpointError(f"{path} is a net for {card['game']:.80}, not for {loaded.game.name}")
+    if "made_by" in card and has_own_net(loaded):
+        raise CheckpointError(
+            f"{path} is a net made by the function {shorten(card['made_by'])}, which no text can name: open it in "
+            "Python by az.load_run(folder, net=...) or az.load_net(name, game, net=...), and let that net play"
+        )
     check_announced(path, card["net"], loaded)
     net = loaded.make_net(loaded.game, card["net"])
     net.load(path)
@@ -322,13 +327,18 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
     return net
 
 
+def has_own_net(loaded: LoadedGame) -> bool:
+    """The game makes its networks itself: no function of the user took that part."""
+    own = loaded.game.loaded
+    return own is None or loaded.make_net is own.make_net
+
+
 def check_announced(path: Path, sizes: Mapping[str, Any], loaded: LoadedGame) -> None:
     """Raises CheckpointError if the game's network of these sizes could not come from the file, before it is made."""
     from alphazero.nets.resnet import least_weights
 
-    own = loaded.game.loaded
-    if own is not None and loaded.make_net is not own.make_net:
-        return  # somebody's own network, to which the sizes mean what they like
+    if not has_own_net(loaded):
+        return  # somebody's network, to which the sizes mean what they like
     if BYTES_PER_WEIGHT * least_weights(sizes) > path.stat().st_size:
         raise CheckpointError(f"{path} is too small for the network that its card announces: use another checkpoint")
 
@@ -341,15 +351,13 @@ def _search_settings(
     of_temperature = get_type_hints(Temperature)
     values = parse_settings(parts, types | of_temperature | {"simulations": int})
     if values.keys() >= _SIMULATIONS:
-        raise InvalidSetting(f"{parts.whole!r} gives its simulations twice")
+        raise InvalidSetting(f"{quote(parts.whole)} gives its simulations twice")
     temperature = Temperature(**{name: values.pop(name) for name in of_temperature if name in values})
     if simulations is not None:
         values.setdefault("num_simulations", simulations)
     if "simulations" in values:
         values["num_simulations"] = values.pop("simulations")
-    num_simulations = values.get("num_simulations")
-    if num_simulations == 0:
+    check_range("simulations", values.get("num_simulations", base.num_simulations), 0, 1_000_000)
+    if values.get("num_simulations") == 0:
         return None, temperature
-    if num_simulations is not None and num_simulations < 0:
-        raise InvalidSetting(f"simulations must not be negative: {num_simulations}")
     return replace(base, **values), temperature

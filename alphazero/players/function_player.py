@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, UnknownName
+from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, UnknownName, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.user_code import can_be_found, import_file, naming
@@ -43,7 +43,7 @@ class FunctionPlayer(FollowingPlayer):
             action = operator.index(answer)
         except TypeError:
             raise EvaluationError(
-                f"{self.name} must return an action, one of position.legal_actions, and returned {answer!r:.80}"
+                f"{self.name} must return an action, one of position.legal_actions, and returned {quote(answer)}"
             ) from None
         if action not in position.legal_actions:
             raise IllegalAction(
@@ -97,13 +97,13 @@ def find_function(where: str) -> Callable[..., Any]:
     """
     module_name, _, name = where.rpartition(":")
     if not module_name or not name:
-        raise InvalidSetting(f"python takes a module and a function in it, not {where!r:.200}: {EXAMPLE}")
+        raise InvalidSetting(f"python takes a module and a function in it, not {quote(where, 200)}: {EXAMPLE}")
     if module_name.endswith(".py"):
         module = import_file(Path(module_name), "Python", EXAMPLE, InvalidSetting)
     else:
         if not can_be_found(module_name.partition(".")[0]):
-            raise InvalidSetting(f"there is no module {module_name!r:.200}: {EXAMPLE}")
-        with naming(f"the module {module_name!r}", InvalidSetting):
+            raise InvalidSetting(f"there is no module {quote(module_name, 200)}: {EXAMPLE}")
+        with naming(f"the module {quote(module_name)}", InvalidSetting):
             module = importlib.import_module(module_name)
     callables = {key: value for key, value in vars(module).items() if callable(value) and not key.startswith("__")}
     if name not in callables:

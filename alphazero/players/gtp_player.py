@@ -19,7 +19,7 @@ import weakref
 from collections import deque
 from typing import IO
 
-from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.errors import IllegalAction, InvalidSetting, quote
 from alphazero.game import Game, Position
 from alphazero.game.gtp_words import COLOURS, GtpWords
 from alphazero.players.child_program import end_program, start_program
@@ -77,7 +77,7 @@ class Engine:
             pass  # it has ended; its last words tell why
         sign, text = self._answer(command)
         if sign == "?":
-            raise Refusal(f"refused {command!r}: {text or 'it gave no reason'}")
+            raise Refusal(f"refused {quote(command)}: {text or 'it gave no reason'}")
         return text
 
     def _answer(self, command: str) -> tuple[str, str]:
@@ -95,10 +95,10 @@ class Engine:
                 lines.append(line)
             if lines and lines[0][0] not in "=?":
                 raise EngineFault(
-                    f"answered {lines[0]!r:.80} to {command!r}, which is not GTP: it must begin with = or ?"
+                    f"answered {quote(lines[0])} to {quote(command)}, which is not GTP: it must begin with = or ?"
                 )
             if len(lines) > MAX_LINES or length > MAX_ANSWER:
-                raise EngineFault(f"gave an answer without end to {command!r}")
+                raise EngineFault(f"gave an answer without end to {quote(command)}")
         first = re.sub(r"^[=?]\d*\s*", "", lines[0])
         return lines[0][0], "\n".join([first, *lines[1:]]).strip()
 
@@ -106,14 +106,14 @@ class Engine:
         try:
             line = self._lines.take(max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            raise EngineFault(f"has not answered {command!r} for {self._timeout:g} s") from None
+            raise EngineFault(f"has not answered {quote(command)} for {self._timeout:g} s") from None
         if line is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(GRACE)
             code = self._process.poll()
             how = "closed its output" if code is None else f"ended (exit code {code})"
-            said = f", saying {self._complaints[0]!r:.200}" if self._complaints else ""
-            raise EngineFault(f"{how}{said} without an answer to {command!r}")
+            said = f", saying {quote(self._complaints[0], 200)}" if self._complaints else ""
+            raise EngineFault(f"{how}{said} without an answer to {quote(command)}")
         # control characters mean nothing in the protocol, but for tabs, which are spaces
         return re.sub(r"[\x00-\x1f\x7f]", "", line.replace("\t", " ")).rstrip()
 
@@ -184,7 +184,7 @@ class GtpPlayer(FollowingPlayer):
         try:
             self._command = shlex.split(command)
         except ValueError as error:
-            raise InvalidSetting(f"{command!r:.200} is no command line: {error}") from None
+            raise InvalidSetting(f"{quote(command, 200)} is no command line: {error}") from None
         if not self._command:
             raise InvalidSetting('gtp takes the command line of an engine, as in gtp:"gnugo --mode gtp"')
         self._engine: Engine | None = None
@@ -195,7 +195,7 @@ class GtpPlayer(FollowingPlayer):
             self._start()
         except EngineFault as fault:
             self._stop()
-            raise InvalidSetting(f"the engine {command!r:.200} {fault}") from None
+            raise InvalidSetting(f"the engine {quote(command, 200)} {fault}") from None
 
     def choose(self, position: Position, game: int) -> int:
         try:
@@ -211,9 +211,13 @@ class GtpPlayer(FollowingPlayer):
         except IllegalAction:
             self._known = None  # it may have played that on its own board
             legal = ", ".join(self._words.vertex(position, action) for action in position.legal_actions)
-            raise Forfeit(f"played {vertex!r:.80}, which is not legal (legal: {legal})") from None
+            raise Forfeit(f"played {quote(vertex)}, which is not legal (legal: {legal})") from None
         self._known = (*position.actions, action)
         return action
+
+    def interrupt(self) -> None:
+        if self._engine is not None:
+            self._engine.close()  # whoever waits for its answer hears that it has ended
 
     def _ask_move(self, position: Position) -> str:
         engine = self._engine or self._start()

@@ -15,7 +15,7 @@ from alphazero.game.spec import Truth
 from alphazero.invocation import command_line
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import FollowingPlayer, Player, TakeBack
-from alphazero.storage.files import check_output_file
+from alphazero.storage.files import check_output_file, may_write
 
 COMMANDS = {
     "undo": "take back your last move and all moves since",
@@ -30,7 +30,7 @@ LINES, MOVES = 3, 8
 
 
 class HumanLeft(Exception):
-    """The human has left the match."""
+    """The human has left the match; the message says how."""
 
 
 class HumanPlayer(FollowingPlayer):
@@ -57,8 +57,10 @@ class HumanPlayer(FollowingPlayer):
         while True:
             try:
                 text = input(f"Player {position.to_play + 1}: ").strip()
-            except EOFError:
-                raise HumanLeft from None
+            except (EOFError, RuntimeError, NotImplementedError):  # also no input at all, as in a notebook's test
+                raise HumanLeft(
+                    "a human types moves at a terminal or in a notebook, and there is no more input"
+                ) from None
             word, _, rest = text.partition(" ")
             command = getattr(self, f"_{word.lower()}", None) if word.lower() in _WORDS else None
             try:
@@ -121,6 +123,9 @@ class HumanPlayer(FollowingPlayer):
             print("save takes the name of a file, as in save game.jsonl")
             return
         check_output_file("save", Path(rest))
+        if not may_write(Path(rest)):
+            print(f"{rest} exists already, and is left as it is; save takes the name of a new file")
+            return
         first_is_human = self._game.start().to_play == position.to_play
         names = (self.name, self._opponent)
         words = tuple(words_of(self._game, position.actions))
@@ -131,7 +136,7 @@ class HumanPlayer(FollowingPlayer):
         print(f"The game so far is in {rest}; {command_line('pit', '--replay', rest, 0)} steps through it.")
 
     def _quit(self, position: Position, game: int, rest: str) -> None:
-        raise HumanLeft
+        raise HumanLeft("the human has left the match, so it has no result")
 
     def _help(self, position: Position, game: int, rest: str) -> None:
         print("Type a move as it is listed above, or one of these:")

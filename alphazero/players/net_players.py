@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from alphazero import interruption
+from alphazero.errors import Stopped
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.players.player import BEST, Assessment, Chooser, Player, Temperature
@@ -124,6 +126,9 @@ class SearchPlayer(Player):
             raise
         return Assessment(actions, policy, values)
 
+    def interrupt(self) -> None:
+        self._interrupted = True
+
     def analysis(self, num_simulations: int | None = None) -> Analysis:
         """A search of single positions by the player's settings, with its own number of simulations or another."""
         config = replace(self._config, num_simulations=num_simulations or self.num_simulations)
@@ -156,8 +161,8 @@ class SearchPlayer(Player):
             return evaluate
 
         def ask(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            if self._interrupted:
-                raise KeyboardInterrupt
+            if self._interrupted or interruption.asked():
+                raise Stopped
             return evaluate(states, legal_masks)
 
         return ask

@@ -62,6 +62,12 @@ class Player(ABC):
         """The actions of `select_actions`, with the policy and values behind them."""
         return Assessment(self.select_actions(states, games, plies))
 
+    def interrupt(self) -> None:  # noqa: B027
+        """Ends a call that runs on another thread within a fraction of a second: it raises Stopped or Forfeit.
+
+        The player is of no further use then. Players whose answers take no time need not do anything.
+        """
+
 
 class FollowingPlayer(Player):
     """Chooses by whole positions, which know their history, instead of states."""

@@ -12,54 +12,69 @@ adaptive = true
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from alphazero.errors import InvalidSetting, StorageError, UnknownName
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from alphazero.errors import InvalidSetting, StorageError, quote
 from alphazero.matches import openings
 from alphazero.storage.files import read_bytes
+from alphazero.storage.schema import Text, Truth, check
 from alphazero.tournaments.tournament import KINDS
 
-MAX_BYTES = 1 << 20
-TYPES: Mapping[str, tuple[type, str]] = {
-    "contestants": (list, "a list of words"),
-    "game": (str, "a word"),
-    "kind": (str, f"one of {', '.join(KINDS)}"),
-    "games": (int, "a whole number"),
-    "simulations": (int, "a whole number"),
-    "seed": (int, "a whole number"),
-    "openings": (str, f"one of {', '.join(openings.KINDS)}"),
-    "adaptive": (bool, "true or false"),
-}
-CHOICES = {"kind": tuple(KINDS), "openings": openings.KINDS}
+MAX_BYTES = 1 << 16
+MOST_DOTS = 100
+"""Dots outside of texts and remarks. The time and memory for a key grow with the square of its dots."""
+QUOTED = re.compile(r""""(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""")
+MOST_CONTESTANTS = 1000
 RUN_CODE = "python", "gtp"
 """Contestants that run a program; who writes a file is not always who opens it."""
+
+
+def _one_of(names: Sequence[str]) -> Meta:
+    """The annotation of a text that is one of these names."""
+    return Meta(pattern=rf"\A(?:{'|'.join(names)})\Z", description=f"one of {', '.join(names)}")
+
+
+Whole = Annotated[int, Meta(description="a whole number")]
+"""The command line says in which range."""
+
+
+class TournamentFile(Struct, forbid_unknown_fields=True):
+    """The file's settings; those left out are UNSET."""
+
+    contestants: Annotated[
+        tuple[Text, ...],
+        Meta(
+            max_length=MOST_CONTESTANTS,
+            description=f'a list of {MOST_CONTESTANTS:,} words at most, as in ["random", "greedy", "minimax:2"]',
+        ),
+    ]
+    game: Text | UnsetType = UNSET
+    kind: Annotated[str, _one_of(tuple(KINDS))] | UnsetType = UNSET
+    games: Whole | UnsetType = UNSET
+    simulations: Whole | UnsetType = UNSET
+    seed: Whole | UnsetType = UNSET
+    openings: Annotated[str, _one_of(openings.KINDS)] | UnsetType = UNSET
+    adaptive: Truth | UnsetType = UNSET
 
 
 def read_tournament(path: Path) -> dict[str, Any]:
     """The settings in the file, of the right types, those left out missing; raises InputError."""
     try:
-        found = tomllib.loads(read_bytes(path, MAX_BYTES).decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path} is not valid TOML: {error}") from error
-    for name, value in found.items():
-        if name not in TYPES:
-            raise UnknownName("setting", name, TYPES, f"in {path}")
-        kind, what = TYPES[name]
-        fits = type(value) is kind
-        if name in CHOICES:
-            fits = value in CHOICES[name]
-        if name == "contestants":
-            fits = fits and all(isinstance(word, str) for word in value)
-        if not fits:
-            raise InvalidSetting(f"{path}: {name} must be {what}, not {value!r:.80}")
-    for word in found.get("contestants", ()):
+        text = read_bytes(path, MAX_BYTES).decode()
+        if QUOTED.sub("", text).count(".") > MOST_DOTS:
+            raise ValueError("its keys are nested, and no setting is")
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{path} is not valid TOML: {error!s:.200}") from error
+    for word in check(TournamentFile, found, str(path), InvalidSetting).contestants:
         if word.partition(":")[0] in RUN_CODE:
             raise InvalidSetting(
-                f"{path}: {word!r:.80} would run what the file says: name it on the command line instead"
+                f"{path}: {quote(word)} would run what the file says: name it on the command line instead"
             )
-    if "contestants" not in found:
-        raise InvalidSetting(f'{path} names no contestants; write contestants = ["random", "greedy", "minimax:2"]')
     return found

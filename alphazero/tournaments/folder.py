@@ -15,20 +15,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any
 
-from alphazero.errors import InvalidSetting, StorageError
+from msgspec import Meta, Struct
+
+from alphazero.errors import InvalidSetting, StorageError, quote
 from alphazero.game import Game
 from alphazero.game.record import GameRecord, append_records, read_records
 from alphazero.game.spec import LoadedGame
-from alphazero.matches.openings import choose_openings, find_filter, plies_of
+from alphazero.matches.balance import JUDGE, Balance
+from alphazero.matches.openings import balance_of, choose_openings, plies_of
 from alphazero.players.contestants import weights_of
 from alphazero.settings import settings_changed
 from alphazero.storage.files import drop_torn_line, read_json, remove_stray_temporary_files, write_json
 from alphazero.storage.folder_lock import FolderLock
+from alphazero.storage.schema import Count, Sha256, Text, check
 
 FORMAT = 1
 SETTINGS, GAMES = "tournament.json", "all_games.jsonl"
+MOST_GAMES = 1_000_000
+"""Games of a pair that a tournament may ask for."""
 MOST = 5
 """An adaptive tournament gives a pair at most this many times the games."""
 
@@ -63,21 +69,40 @@ class Tournament:
     """The kind of openings: one of `alphazero.matches.openings.KINDS`."""
 
 
+class SavedTournament(Struct, forbid_unknown_fields=True):
+    """`tournament.json`."""
+
+    format: Count
+    game: Text
+    kind: Text
+    seed: Count
+    simulations: Annotated[Count | None, Meta(description="a whole number or null")]
+    games: Annotated[int, Meta(ge=1, le=MOST_GAMES, description=f"a whole number from 1 to {MOST_GAMES:,}")]
+    contestants: Annotated[dict[Text, Sha256 | None], Meta(description="the SHA-256 of the weights, or null, by name")]
+    opening_plies: Count
+    pairings: Annotated[list[tuple[Text, Text, Count]], Meta(description="a list of two names and a number each")]
+    openings: Text = "random"
+    """Older folders do not say it."""
+    judge: Sha256 | None = None
+    """The weights of the net that chooses balanced openings, if one does."""
+
+
 class TournamentFolder:
     """The folder of the process that plays; raises InputError for one that holds something else."""
 
     def __init__(self, path: Path, tournament: Tournament, loaded: LoadedGame):
-        self.are_balanced = find_filter(tournament.openings, loaded)
+        self.balance = balance_of(tournament.openings, loaded)
         try:
             path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidSetting(f"cannot make the folder {path}: {error.strerror}; choose another one") from error
+        except (OSError, ValueError) as error:  # the second for a NUL in the name
+            reason = getattr(error, "strerror", error)
+            raise InvalidSetting(f"cannot make the folder {path}: {reason}; choose another one") from error
         self.path, self._tournament = path, tournament
         self._lock = FolderLock(path)
         try:
             remove_stray_temporary_files(path)
             self._targets: dict[Pairing, int] = {}
-            self._begin(_as_saved(tournament, loaded), loaded)
+            self._begin(_as_saved(tournament, loaded, self.balance), loaded)
             self.records = self._read_games()
         except BaseException:
             self.close()
@@ -134,7 +159,7 @@ class TournamentFolder:
     def _begin(self, now: dict[str, Any], loaded: LoadedGame) -> None:
         """Takes the settings that the folder holds, if they fit, and writes them with what is new."""
         if (self.path / SETTINGS).exists():
-            saved = self._read_settings()
+            saved = read_settings(self.path)
             self._check(saved, now)
             self._targets = {Pairing(first, second): games for first, second, games in saved["pairings"]}
             self.opening_plies = saved["opening_plies"]
@@ -154,27 +179,12 @@ class TournamentFolder:
         """Opening plies for that many pairs of games."""
         plies = plies_of(self._tournament.openings)
         if plies is None:
-            plies = choose_openings(game, num_pairs, self._tournament.seed, self.are_balanced)[0].ply
+            plies = choose_openings(game, num_pairs, self._tournament.seed, self.balance)[0].ply
         return plies
 
     def _save(self) -> None:
         pairings = [[pairing.first, pairing.second, games] for pairing, games in self._targets.items()]
         write_json(self.path / SETTINGS, {**self._settings, "opening_plies": self.opening_plies, "pairings": pairings})
-
-    def _read_settings(self) -> dict[str, Any]:
-        saved, where = read_json(self.path / SETTINGS), self.path / SETTINGS
-        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
-            raise StorageError(f"{where} is not the settings of a tournament of this version; choose another folder")
-        rows = saved.get("pairings")
-        if (
-            not isinstance(saved.get("contestants"), dict)
-            or not isinstance(saved.get("opening_plies"), int)
-            or not isinstance(saved.get("games"), int)
-            or not isinstance(rows, list)
-            or not all(isinstance(row, list) and [type(part) for part in row] == [str, str, int] for row in rows)
-        ):
-            raise StorageError(f"{where} is damaged; bring it back or choose another folder")
-        return saved
 
     def _check(self, saved: dict[str, Any], now: dict[str, Any]) -> None:
         """Raises InvalidSetting, saying what differs, unless the tournament in the folder is this one or less of it."""
@@ -188,6 +198,8 @@ class TournamentFolder:
                 differences.append(f"{name} takes no part now")
             elif weights != now["contestants"][name]:
                 differences.append(f"{name} has other weights now")
+        if saved.get("judge") != now["judge"]:
+            differences.append("the net that chooses balanced openings is another one now")
         if differences:
             raise InvalidSetting(
                 f"{self.path} holds another tournament ({'; '.join(differences[:5])}): choose another --folder, or go "
@@ -201,13 +213,49 @@ class TournamentFolder:
         seen = set[tuple[Pairing, int]]()
         for line, record in enumerate(records, 1):
             key = key_of(record)
-            if key in seen or record.number not in range(self._targets.get(key[0], 0)):
+            ours = record.game == self._tournament.game and record.seed == self._tournament.seed
+            over = record.result != "*" and record.number in range(self._targets.get(key[0], 0))
+            if key in seen or not (ours and over):
                 what = "there twice" if key in seen else "no game of this tournament"
                 raise StorageError(
-                    f"{path}, line {line}: game {record.number} of {' - '.join(record.contestants)} is {what}"
+                    f"{path}, line {line}: game {record.number} of {' - '.join(record.contestants):.200} is {what}"
                 )
             seen.add(key)
         return records
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """For readers, without the lock: the settings in a tournament's folder; raises StorageError."""
+    saved, where = read_json(path / SETTINGS), path / SETTINGS
+    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+        raise StorageError(f"{where} is not the settings of a tournament of this version; choose another folder")
+    found = check(SavedTournament, saved, str(where), advice="; bring it back or choose another folder")
+    for first, second, games in found.pairings:
+        if games > MOST * found.games or not {first, second} <= found.contestants.keys():
+            raise StorageError(
+                f"{where} has a pair that cannot be, {quote(first)} and {quote(second)} with {games:,} games; bring "
+                "it back or choose another folder"
+            )
+    return saved
+
+
+def tournament_of(saved: Mapping[str, Any]) -> Tournament:
+    """The tournament whose settings `read_settings` has read; its contestants' names stand for their texts."""
+    pairings = tuple(Pairing(first, second) for first, second, _ in saved["pairings"])
+    texts = {name: name for name in saved["contestants"]}
+    openings = str(saved.get("openings", "random"))
+    kind, games = str(saved.get("kind")), saved["games"]
+    return Tournament(str(saved.get("game")), kind, texts, pairings, games, saved.get("simulations"), openings=openings)
+
+
+def read_games(path: Path) -> list[GameRecord]:
+    """For readers, without the lock: the finished games in a tournament's folder; raises InputError."""
+    file, names = path / GAMES, set(read_settings(path)["contestants"])
+    records = read_records(file, whole=False) if file.exists() else []
+    for record in records:
+        if not names.issuperset(record.contestants) or record.result not in ("1-0", "0-1", "1/2-1/2"):
+            raise StorageError(f"{file}: game {record.number} is no game of this tournament")
+    return records
 
 
 def key_of(record: GameRecord) -> tuple[Pairing, int]:
@@ -216,7 +264,7 @@ def key_of(record: GameRecord) -> tuple[Pairing, int]:
     return Pairing(first, second), record.number
 
 
-def _as_saved(tournament: Tournament, loaded: LoadedGame) -> dict[str, Any]:
+def _as_saved(tournament: Tournament, loaded: LoadedGame, balance: Balance | None) -> dict[str, Any]:
     """The settings that must not change."""
     return {
         "format": FORMAT,
@@ -225,6 +273,7 @@ def _as_saved(tournament: Tournament, loaded: LoadedGame) -> dict[str, Any]:
         "seed": tournament.seed,
         "simulations": tournament.simulations,
         "openings": tournament.openings,
+        "judge": weights_of(JUDGE, loaded) if balance is not None and balance.by_net else None,
         "games": tournament.games,
         "contestants": {name: weights_of(text, loaded) for name, text in tournament.contestants.items()},
     }

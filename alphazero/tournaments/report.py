@@ -58,7 +58,7 @@ def write_report(
 
 
 def _page(standings: Standings, pictures: Pictures) -> str:
-    title = f"{standings.game_name}: {standings.tournament.kind} of {len(standings.names)}"
+    title = f"{standings.game.name}: {standings.tournament.kind} of {len(standings.names)}"
     drawn = "".join(embed(name, figure) for name, figure in pictures.items())
     parts = [
         f"<h1>{escape(title)}</h1>",

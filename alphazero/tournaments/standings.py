@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, quote
 from alphazero.game import Game
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import mean_with_interval, score_interval
@@ -56,7 +56,7 @@ class Standings:
 
     def __init__(self, tournament: Tournament, records: Sequence[GameRecord], game: Game, anchor: str | None = None):
         self.tournament, self.records, self.names = tournament, records, list(tournament.contestants)
-        self.game_name, self.anchor = game.name, anchor or ("random" if "random" in self.names else None)
+        self.game, self.anchor = game, anchor or ("random" if "random" in self.names else None)
         self.counts = tally(self.names, records)
         """`int64[n, n, 3]`: wins, draws and losses of i beginning against j."""
         self.ratings: Ratings = rate(self.counts, self.names.index(self.anchor) if self.anchor else None)
@@ -119,7 +119,7 @@ class Standings:
 def check_anchor(tournament: Tournament, anchor: str | None) -> None:
     """Raises InvalidSetting if no contestant has that name."""
     if anchor is not None and anchor not in tournament.contestants:
-        raise InvalidSetting(f"--anchor names {anchor!r:.80}, who takes no part: name one of the contestants")
+        raise InvalidSetting(f"--anchor names {quote(anchor)}, who takes no part: name one of the contestants")
 
 
 def _score(counts: np.ndarray) -> float:
@@ -201,7 +201,11 @@ def remarks(standings: Standings) -> list[str]:
         f"Ratings are Elo points, {zero}; ± is a 95% interval on the distance from the level of the field.",
         f"Moving first is worth {ratings.advantage:+.0f} ± {ratings.advantage_error:.0f} points; "
         f"equal players draw {ratings.draw_rate:.1%} of their games.",
-        *([describe_openings(standings.tournament.openings, standings.opening_plies)] if standings.records else []),
+        *(
+            [describe_openings(standings.tournament.openings, standings.opening_plies, standings.game)]
+            if standings.records
+            else []
+        ),
         *(f"Warning: {warning}." for warning in standings.warnings),
     ]
 
@@ -209,7 +213,7 @@ def remarks(standings: Standings) -> list[str]:
 def _headline(standings: Standings) -> str:
     tournament = standings.tournament
     return (
-        f"{standings.game_name}: {tournament.kind} of {len(standings.names)} contestants, "
+        f"{standings.game.name}: {tournament.kind} of {len(standings.names)} contestants, "
         f"{len(standings.records):,} games, {standings.distinct_games:,} of them distinct"
     )
 
@@ -247,7 +251,7 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
             }
             for pairing, (wins, draws, losses, distinct) in standings.matches.items()
         ],
-        "game": standings.game_name,
+        "game": standings.game.name,
         "kind": tournament.kind,
         "seed": tournament.seed,
         "simulations": tournament.simulations,

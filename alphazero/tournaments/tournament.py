@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from alphazero.cluster.connection import Cluster
 from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import GameRecord
@@ -26,6 +28,7 @@ from alphazero.progress import Progress
 from alphazero.storage.files import to_json
 from alphazero.tournaments.bradley_terry import rate
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
+from alphazero.tournaments.spread import Spread
 
 FOLDER = Path("tournaments")
 """Holds the default folders of tournaments."""
@@ -81,14 +84,29 @@ def default_folder(tournament: Tournament) -> Path:
 
 
 def play_tournament(
-    path: Path, tournament: Tournament, loaded: LoadedGame, threads: int, device: str = "auto"
+    path: Path,
+    tournament: Tournament,
+    loaded: LoadedGame,
+    threads: int,
+    device: str = "auto",
+    cluster: Cluster | None = None,
 ) -> list[GameRecord]:
-    """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit."""
+    """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit.
+
+    `cluster` plays them, if it is given; it is opened and closed here. The games are the same.
+    """
     players = _Players(tournament, loaded, threads, device)
     players.check()
-    with TournamentFolder(path, tournament, loaded) as folder:
+    with contextlib.ExitStack() as stack:
+        spread = Spread(stack.enter_context(cluster), tournament, loaded) if cluster else None
+        if spread:
+            stack.callback(spread.close)
+        folder = stack.enter_context(TournamentFolder(path, tournament, loaded))
         while missing := folder.missing():
-            _play(folder, missing, players, tournament, loaded)
+            if spread:
+                spread.play(folder, missing)
+            else:
+                _play(folder, missing, players, tournament, loaded)
             if tournament.adaptive:
                 folder.add_games(overlapping(folder))
         return folder.records
@@ -176,7 +194,7 @@ def _play(
             clock.begin(pairing)
             play_match(
                 Kernels(loaded.game), first, second, folder.targets[pairing], tournament.seed, folder.opening_plies,
-                on_progress=keep, numbers=numbers, are_balanced=folder.are_balanced,
+                on_progress=keep, numbers=numbers, balance=folder.balance,
             )  # fmt: skip
 
 

@@ -9,5 +9,6 @@ SPEC = GameSpec(
     make_benchmark=".benchmark:make_benchmark",
     contestants={"solver": ".oracle:make_solver"},
     make_truth=".oracle:make_truth",
+    make_compiled_truth=".oracle:make_compiled_truth",
     make_balance=".oracle:make_balance",
 )

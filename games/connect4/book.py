@@ -31,7 +31,7 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, UnknownName
 from alphazero.progress import Progress, count_cores
 from alphazero.settings import check_ranges
-from alphazero.storage.files import read_npz, write_npz
+from alphazero.storage.arrays import Array, read_npz, write_npz
 from games.connect4.game import has_four
 from games.connect4.solver import BOOK_FILE, Solver, read_book
 from games.connect4.solver_kernels import (
@@ -189,7 +189,8 @@ def collect_scores(states: np.ndarray, score: Score, work: Path) -> np.ndarray:
             path, piece = work / f"scores_{number:04d}.npz", slice(start, start + CHUNK)
             if not path.exists():
                 write_npz(path, {"states": states[piece], "scores": score(states[piece])})
-            kept = read_npz(path, 1 << 20)
+            scored = {"states": Array(np.uint64, ("n", 2)), "scores": Array(np.int8, ("n",))}
+            kept = read_npz(path, scored, max_bytes=1 << 20)
             if not np.array_equal(kept["states"], states[piece]):
                 raise InputError(f"{path} is of other positions: give --work another folder")
             scores[piece] = kept["scores"]

@@ -22,7 +22,7 @@ from numba import njit
 from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, Rules, cells_in_line, edge_labels, grid_cells
 
 COLUMNS, ROWS = 7, 6
-ONE = np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 COLUMN = np.uint64(0b111111)
 TOP = np.uint64(0b100000)
 COLORS = Colors(
@@ -87,6 +87,20 @@ def completing_squares(stones):
 
 
 @njit
+def on_all_squares(stones, step):
+    """The first squares of the lines of four, `step` bits apart, that hold four of `stones`."""
+    pairs = stones & (stones >> np.uint64(step))
+    return pairs & (pairs >> np.uint64(2 * step))
+
+
+@njit
+def on_any_square(stones, step):
+    """The first squares of the lines of four, `step` bits apart, that hold any of `stones`."""
+    pairs = stones | (stones >> np.uint64(step))
+    return pairs | (pairs >> np.uint64(2 * step))
+
+
+@njit
 def add_open_lines(state, planes):
     """Counts the lines of four through each square that can still become somebody's.
 
@@ -95,22 +109,22 @@ def add_open_lines(state, planes):
     """
     for step in (1, 7, 6, 8):
         direction = 0 if step == 1 else 1 if step == 7 else 2
+        lines = on_all_squares(BOARD, step)  # a line is the bit of its first square
+        own, opponent = on_any_square(state[0], step), on_any_square(state[1], step)
+        lines &= (own ^ opponent) & ~on_all_squares(state[0], step) & ~on_all_squares(state[1], step)
+        stones = state[0] | state[1]  # on open lines they are of one side
+        one, two, three = np.uint64(step), np.uint64(2 * step), np.uint64(3 * step)
+        is_odd_number = stones ^ (stones >> one) ^ (stones >> two) ^ (stones >> three)
+        pairs, others = stones | (stones >> one), stones >> two | (stones >> three)
+        at_least_two = (stones & (stones >> one)) | (stones >> two & (stones >> three)) | (pairs & others)
         for first in range(49 - 3 * step):
-            line = ONE << np.uint64(first)
-            line |= line << np.uint64(step)
-            line |= line << np.uint64(2 * step)
-            on_line = state[0] & line, state[1] & line
-            if line & BOARD != line or (on_line[0] == np.uint64(0)) == (on_line[1] == np.uint64(0)):
+            bit = ONE << np.uint64(first)
+            if lines & bit == ZERO:
                 continue
-            side = 1 if on_line[0] == np.uint64(0) else 0
-            stones = 0
-            for i in range(4):
-                stones += (state[side] >> np.uint64(first + i * step)) & ONE
-            if stones == 4:  # the game is over
-                continue
+            number = 1 if at_least_two & bit == ZERO else 2 if is_odd_number & bit == ZERO else 3
+            plane = 6 * direction + (0 if own & bit else 3) + number - 1
             for i in range(4):
                 square = first + i * step
-                plane = 6 * direction + 3 * side + stones - 1
                 planes[plane, ROWS - 1 - square % 7, square // 7] += np.float32(1.0)
 
 
@@ -144,8 +158,6 @@ def observe(state, planes):
             planes[3, ROWS - 1 - row, column] = (opponent_wins >> square) & ONE
             planes[4, ROWS - 1 - row, column] = 1.0 if row % 2 == own_row else 0.0
             planes[5, ROWS - 1 - row, column] = 1.0
-            for plane in range(6, 24):
-                planes[plane, ROWS - 1 - row, column] = 0.0
     add_open_lines(state, planes[6:])
 
 

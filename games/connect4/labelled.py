@@ -10,24 +10,28 @@ a second set: one random child of each position, with wins, draws and losses as 
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError
+from alphazero.errors import InputError, StorageError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.matches.judge import canonical_keys
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
-from alphazero.storage.files import check_output_file, read_npz, write_npz
+from alphazero.storage.arrays import Array, read_npz, write_npz
+from alphazero.storage.files import check_output_file, parse_json
+from alphazero.storage.schema import Text, check
+from games.connect4.game import COLUMNS, ROWS
 from games.connect4.notation import GAME, check_score, format_moves, parse_moves, parse_scored_line, read_lines
 from games.connect4.solver import NO_SCORE, Solver
 
@@ -74,7 +78,12 @@ def best_scores(column_scores: np.ndarray) -> np.ndarray:
 
 def load_frozen() -> Labelled:
     """The frozen set."""
-    arrays = read_npz(FROZEN_FILE, 1 << 24)
+    expected = {
+        "actions": Array(np.int8, ("n", MAX_PLY), -1, COLUMNS - 1),
+        "column_scores": Array(np.int8, ("n", COLUMNS), NO_SCORE, COLUMNS * ROWS),
+        "children": Array(np.int8, ("n",), -1, COLUMNS - 1),
+    }
+    arrays = read_npz(FROZEN_FILE, expected, max_bytes=1 << 24)
     actions, scores, children = arrays["actions"], arrays["column_scores"], arrays["children"]
     moves = [format_moves(row[row >= 0]) for row in actions]
     states = _states_after(actions)
@@ -124,17 +133,27 @@ def load_file(path: str | Path, solver: Solver) -> Labelled:
     return Labelled(moves, states, scores, moves, states, best_scores(scores))
 
 
+class LabelledLine(Struct):
+    """A line of JSON in a file of positions."""
+
+    moves: Text
+    scores: Annotated[
+        list[int | None], Meta(min_length=COLUMNS, max_length=COLUMNS, description="7 whole numbers or null")
+    ]
+
+
 def _parse_json_line(line: str, place: str) -> tuple[Position, list[int]]:
     form = '{"moves": "4453", "scores": [-5, -5, -2, -3, -4, -2, -2]}'
+    content = line.encode()
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{place}, column {getattr(error, 'colno', 1)}: this is not JSON; a line looks like {form}"
-        ) from None
-    if not isinstance(value, dict) or not isinstance(value.get("moves"), str) or not _is_scores(value.get("scores")):
-        raise InputError(f"{place}, column 1: a line holds moves and 7 whole numbers or null, as in {form}")
-    moves, scores = value["moves"], value["scores"]
+        value = parse_json(content, place)
+    except StorageError as error:
+        wrong = re.search(r"\(byte (\d+)\)", str(error))
+        before = content[: int(wrong[1])] if wrong else content
+        column = len(before.decode(errors="replace")) + 1
+        raise InputError(f"{place}, column {column}: this is not JSON; a line looks like {form}") from None
+    labelled = check(LabelledLine, value, f"{place}, column 1", InputError, f", as in {form}")
+    moves, scores = labelled.moves, labelled.scores
     # where they stand in the line; at its start if that cannot be seen, for JSON may spell "moves" with escapes
     found = [re.search(pattern, line) for pattern in (r'"moves"\s*:\s*"', r'"scores"\s*:\s*\[')]
     first_move, first_score = (match.end() if match else 0 for match in found)
@@ -150,14 +169,6 @@ def _parse_json_line(line: str, place: str) -> tuple[Position, list[int]]:
             check_score(score, position, where)
         first_score += len(item) + 1
     return position, [NO_SCORE if score is None else score for score in scores]
-
-
-def _is_scores(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 7
-        and all(item is None or (isinstance(item, int) and not isinstance(item, bool)) for item in value)
-    )
 
 
 # --- making the frozen set ---

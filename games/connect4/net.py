@@ -34,6 +34,17 @@ class Connect4Net(ResNet):
         for parameter in self.policy.parameters():
             nn.init.zeros_(parameter)
 
+    def fold_filters(self) -> None:
+        """Divides the first filters in place of the planes; by powers of two, so nothing is rounded."""
+        first: list[Any] = [self.stem[0]]
+        if self.lines is not None:
+            first += [self.lines.rows, self.lines.columns, self.lines.diagonals]
+        with torch.no_grad():
+            for layer in first:
+                weight = layer if isinstance(layer, Tensor) else layer.weight
+                weight.mul_(self.scales.view(1, -1, *[1] * (weight.ndim - 2)))
+            self.scales.fill_(1.0)
+
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         return super().forward(observations * self.scales)
 

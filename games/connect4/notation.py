@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from alphazero.errors import IllegalAction, InputError
+from alphazero.errors import IllegalAction, InputError, quote
 from alphazero.game import Position
 from alphazero.storage.files import read_bytes
 from games.connect4.game import COLUMNS, ROWS, Connect4
@@ -25,9 +25,11 @@ def parse_moves(text: str, where: str = "", offset: int = 0) -> Position:
     """
     position = GAME.start()
     for i, character in enumerate(text):
-        place = f"{where}, column {offset + i + 1}" if where else f"move {i + 1} of {text!r:.80}"
+        place = f"{where}, column {offset + i + 1}" if where else f"move {i + 1} of {quote(text)}"
         if character not in "1234567":
-            raise InputError(f"{place}: {character!r} is no column of the board; moves are digits from 1 to {COLUMNS}")
+            raise InputError(
+                f"{place}: {quote(character)} is no column of the board; moves are digits from 1 to {COLUMNS}"
+            )
         if position.terminal:
             raise InputError(f"{place}: the game was over after {i} moves; leave out what follows")
         try:
@@ -85,7 +87,7 @@ def parse_scored_line(line: str, place: str) -> tuple[Position, int]:
     start = line.index(words[0])
     if len(words) != 2:
         raise InputError(
-            f"{place}, column {start + 1}: a line holds moves and a score, as in '4453 -2', not {line.strip()!r:.80}"
+            f"{place}, column {start + 1}: a line holds moves and a score, as in '4453 -2', not {quote(line.strip())}"
         )
     position = parse_moves(words[0], place, start)
     if position.terminal:
@@ -93,7 +95,7 @@ def parse_scored_line(line: str, place: str) -> tuple[Position, int]:
     place = f"{place}, column {line.index(words[1], start + len(words[0])) + 1}"
     score = parse_score(words[1])
     if score is None:
-        raise InputError(f"{place}: a score is a whole number, not {words[1]!r:.80}")
+        raise InputError(f"{place}: a score is a whole number, not {quote(words[1])}")
     return position, check_score(score, position, place)
 
 

@@ -5,16 +5,22 @@ All of them use one solver, so its transposition tables are in memory once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import AreBalanced, Truth
+from alphazero.game.spec import AreBalanced, CompiledTruth, Truth
 from alphazero.players.player import Chooser, Player
-from games.connect4.solver import NO_SCORE, column_scores_all, describe, solve_all
+from games.connect4.solver import NO_SCORE, TABLE_ENTRIES, column_scores_all, describe, solve_all
+from games.connect4.solver_kernels import SQUARES, count_bits, moves_to_end, score_column
+
+KNOWN_PLY = 14
+"""Stones from which the solver needs no book: all columns take some 150,000 positions, seldom a million."""
 
 
 class SolverPlayer(Player):
@@ -46,6 +52,41 @@ def make_truth(game: Game) -> Truth:
         }
 
     return truth
+
+
+class SolverMemory(NamedTuple):
+    """The memory of a solver, as its kernels take it."""
+
+    table: np.ndarray
+    moves: np.ndarray
+    book: np.ndarray
+
+
+def make_compiled_truth(game: Game) -> CompiledTruth:
+    """The solver without its book, which is larger than a page may be; so it knows no position of the opening."""
+
+    def make_memory(zeros: Callable[..., np.ndarray]) -> SolverMemory:
+        return SolverMemory(
+            table=zeros((TABLE_ENTRIES,), np.uint64), moves=zeros((8 * (SQUARES + 1),), np.uint64),
+            book=zeros((0,), np.uint8),
+        )  # fmt: skip
+
+    return CompiledTruth(_is_known, _score_of, _distance_of, make_memory, how="in", unit="move")
+
+
+@njit
+def _is_known(state):
+    return count_bits(state[0] | state[1]) >= KNOWN_PLY
+
+
+@njit
+def _score_of(state, action, memory):
+    return score_column(state[0], state[1], action, memory.table, memory.moves, memory.book)
+
+
+@njit
+def _distance_of(state, score):
+    return moves_to_end(score, count_bits(state[0] | state[1]))
 
 
 def make_balance(game: Game) -> AreBalanced:

@@ -24,9 +24,9 @@ from alphazero.errors import StorageError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.progress import count_cores
-from alphazero.storage.files import read_npz
+from alphazero.storage.arrays import Array, read_npz
 from games.connect4.notation import GAME
-from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, SQUARES, solve_many
+from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, SQUARES, moves_to_end, solve_many
 
 BOOK_FILE = Path(__file__).parent / "data" / "book.npz"
 NO_SCORE = -100
@@ -127,8 +127,8 @@ class Solver:
 
 def read_book(path: Path = BOOK_FILE) -> np.ndarray:
     """The book `uint8[...]` in a file; raises StorageError if it is none."""
-    book = read_npz(path, 1 << 23).get("book", np.zeros(0))
-    if book.dtype == np.uint8 and book.ndim == 1 and len(book) > BOOK_HEADER:
+    book = read_npz(path, {"book": Array(np.uint8, ("n",))}, max_bytes=1 << 23)["book"]
+    if len(book) > BOOK_HEADER:
         _, num_segments, segment_size = (int(word) for word in book[:BOOK_HEADER].view("<u8"))
         num_bits = (num_segments + 2) * segment_size * BOOK_BITS
         if segment_size & (segment_size - 1) == 0 and len(book) == BOOK_HEADER + -(-num_bits // 8) + 1:
@@ -166,9 +166,8 @@ def describe(score: int, position: Position) -> str:
     """A score in words, for the player to move; the moves counted are the winner's."""
     if score == 0:
         return "draw"
-    mover_wins = score > 0
-    stones = (position.ply + (0 if mover_wins else 1)) // 2
-    return f"{'wins' if mover_wins else 'loses'} in {SQUARES // 2 + 1 - abs(score) - stones}"
+    moves = moves_to_end(score, position.ply)
+    return f"{'wins' if score > 0 else 'loses'} in {moves} {'move' if moves == 1 else 'moves'}"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from alphazero.game.kernels import kernel
-from games.connect4.game import completing_squares
+from games.connect4.game import completing_squares, has_four
 
 BOOK_PLY = 12
 """The book holds every position of so many stones."""
@@ -253,3 +253,24 @@ def solve_many(states, weak, table, moves, book, scores):
     """Writes `scores int8[n]` of `states uint64[n, 2]`, none of them over."""
     for i in range(len(states)):
         scores[i] = solve_one(states[i, 0], states[i, 0] | states[i, 1], weak, table, moves, book)
+
+
+@njit
+def score_column(own, opponent, column, table, moves, book):
+    """The score of playing a column that is not full, for who plays it."""
+    stones = own | opponent
+    square = (stones + (ONE << np.uint64(7 * column))) & (SIX << np.uint64(7 * column))
+    own, stones = own | square, stones | square
+    ply = count_bits(stones)
+    if has_four(own):
+        return (SQUARES + 2 - ply) // 2
+    if ply == SQUARES:
+        return 0
+    return -solve_one(opponent, stones, False, table, moves, book)
+
+
+@njit
+def moves_to_end(score, ply):
+    """The moves that the winner still has to make by a score that is not 0, after `ply` stones."""
+    stones = (ply + (0 if score > 0 else 1)) // 2
+    return SQUARES // 2 + 1 - abs(score) - stones

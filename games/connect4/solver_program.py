@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from alphazero.errors import InputError
+from alphazero.errors import InputError, quote
 from alphazero.players.child_program import end_program, start_program
 from alphazero.progress import Progress
 from games.connect4.labelled import Labelled
@@ -58,7 +58,7 @@ def _check_answer(command: str, moves: str, score: int, answer: str) -> None:
     said = parse_score(words[1]) if len(words) > 1 and words[0] == moves else None
     if said is None:
         raise InputError(
-            f"{command} answered {answer.strip()!r:.80} to {moves}; it should begin with {moves} and the score"
+            f"{command} answered {quote(answer.strip())} to {moves}; it should begin with {moves} and the score"
         )
     low, high = score_limits(len(moves))
     if not low <= said <= high:
@@ -70,13 +70,15 @@ def _check_answer(command: str, moves: str, score: int, answer: str) -> None:
 def _ask(command: str, questions: list[str]) -> Iterator[str]:
     """The program's answers, one line for each question."""
     if not command.strip():
-        raise InputError(f"cannot start the solver program {command!r}: it is empty; give a command line")
+        raise InputError(f"cannot start the solver program {quote(command)}: it is empty; give a command line")
     with tempfile.TemporaryFile() as complaints:
         try:
             program = start_program(shlex.split(command), complaints)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise InputError(f"cannot start the solver program {command!r}: {reason}; give a command line") from None
+            raise InputError(
+                f"cannot start the solver program {quote(command)}: {reason}; give a command line"
+            ) from None
         answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threads = [
             threading.Thread(target=_write, args=(program, questions), daemon=True),
@@ -97,7 +99,7 @@ def _ask(command: str, questions: list[str]) -> Iterator[str]:
                         raise InputError(f"{command} closed its output without an answer to {question}") from None
                     complaints.seek(0)
                     said = complaints.read().decode(errors="replace").strip().splitlines()
-                    what = f", saying {said[-1]!r:.200}" if said else ""
+                    what = f", saying {quote(said[-1], 200)}" if said else ""
                     raise InputError(f"{command} ended (exit code {code}{what}) without an answer to {question}")
                 yield answer
         finally:

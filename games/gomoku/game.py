@@ -87,14 +87,23 @@ def make_rules(size: int, symmetries: np.ndarray) -> Rules:
 
     @njit
     def transform(state, symmetry):
-        original = state.copy()
-        for word in range(2 * words):
-            state[word] = ZERO
-        for cell in range(cells):
-            source = symmetries[symmetry, cell]
+        # cell by cell along the cycles of the permutation, which needs no copy of the position
+        for first in range(cells):
+            lowest, cell = first, symmetries[symmetry, first]
+            while cell != first:
+                lowest, cell = min(lowest, cell), symmetries[symmetry, cell]
+            if lowest < first:
+                continue
             for side in range(2):
-                if has_stone(original, side, source):
-                    state[side * words + cell // 64] |= ONE << np.uint64(cell % 64)
+                kept, cell = has_stone(state, side, first), first
+                while True:
+                    source = symmetries[symmetry, cell]
+                    stone = kept if source == first else has_stone(state, side, source)
+                    word, bit = side * words + cell // 64, ONE << np.uint64(cell % 64)
+                    state[word] = state[word] | bit if stone else state[word] & ~bit
+                    if source == first:
+                        break
+                    cell = source
 
     return Rules(init, legal, step, is_terminal, terminal_value, observe, transform=transform)
 

@@ -181,16 +181,17 @@ class Hex(Game):
 
     def winning_cells(self, position: Position) -> list[int]:
         """The chain of the winner's stones from side to side."""
-        stones = {divmod(piece.cell, SIZE) for piece in self.pieces(position) if piece.player == (position.outcome < 0)}
-        across = int(position.outcome < 0)  # the second player connects the first and the last column
-        chain, edge = set(), [place for place in stones if place[across] == 0]
-        while edge:
-            row, column = place = edge.pop()
-            if place in chain:
-                continue
-            chain.add(place)
-            beside = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0))
-            edge += [near for down, right in beside if (near := (row + down, column + right)) in stones]
+        winner = int(position.outcome < 0)  # the second player connects the first and the last column
+        stones = {divmod(piece.cell, SIZE) for piece in self.pieces(position) if piece.player == winner}
+        chain, beside = set(), ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0))
+        for start in sorted(place for place in stones if place[winner] == 0):
+            group, edge = {start}, [start]
+            for row, column in edge:
+                found = {(row + down, column + right) for down, right in beside} & stones - group
+                group |= found
+                edge += found
+            if any(place[winner] == SIZE - 1 for place in group):
+                chain |= group
         return sorted(SIZE * row + column for row, column in chain)
 
     def format_action(self, action: int, state: np.ndarray) -> str:

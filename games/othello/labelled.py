@@ -9,26 +9,28 @@ symmetry, and in each some move is better than another.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError
+from alphazero.errors import InputError, StorageError, quote
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches.judge import canonical_keys
 from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
-from alphazero.storage.files import check_output_file, read_bytes, read_npz, write_npz
+from alphazero.storage.arrays import Array, read_npz, write_npz
+from alphazero.storage.files import check_output_file, parse_json, read_bytes
+from alphazero.storage.schema import check
 from games.othello.game import Othello
 from games.othello.solver import NO_SCORE, Solver
 
@@ -61,7 +63,8 @@ def frozen_file(size: int) -> Path:
 
 def load_frozen(size: int) -> Labelled:
     """The frozen set of a board size."""
-    arrays = read_npz(frozen_file(size), 1 << 24)
+    scores = Array(np.int8, ("n", size * size + 1), NO_SCORE, size * size)
+    arrays = read_npz(frozen_file(size), {"states": Array(np.uint64, ("n", 2)), "scores": scores}, max_bytes=1 << 24)
     names = [f"{size}x{size} {number}" for number in range(1, len(arrays["states"]) + 1)]
     return Labelled(names, arrays["states"], arrays["scores"])
 
@@ -72,47 +75,54 @@ def load_file(path: Path, solver: Solver, game: Othello, most_empty: int = MOST_
     The file is `{"name": {"board": "--XO...", "to_move": "X", "score": 6}, ...}`, where `score` and all else may be
     missing, or an object that holds such an object. Raises InputError, also where a score is not the true one.
     """
-    problems = _find_problems(path)
     states, names, given = [], [], []
-    for name, problem in problems.items():
-        state = _parse_board(f"{path}, position {name!r}", problem, game)
+    for name, value in _find_problems(path).items():
+        where = f"{path}, position {quote(name)}"
+        problem = check(Problem, value, where, InputError)
+        state = _parse_board(where, problem, game)
         if solver.num_empty(state[None])[0] <= most_empty:
             states.append(state)
             names.append(name)
-            given.append(problem.get("score"))
+            given.append(problem.score)
     if not states:
         raise InputError(f"{path}: no position has at most {most_empty} empty squares; more take too long")
     scores = solver.move_scores(np.array(states))
     for name, score, row in zip(names, given, scores, strict=True):
         if score is not None and score != int(row.max()):
             raise InputError(
-                f"{path}, position {name!r}: the score is {row.max()}, not {score}; mend it or leave it out"
+                f"{path}, position {quote(name)}: the score is {row.max()}, not {score}; mend it or leave it out"
             )
     return Labelled(names, np.array(states), scores)
+
+
+class Problem(Struct):
+    """A position in a file."""
+
+    board: Annotated[str, Meta(max_length=100, description="a drawn board")]
+    to_move: Annotated[Literal["X", "O"], Meta(description='"X" or "O"')]
+    score: Annotated[int | None, Meta(description="a whole number")] = None
 
 
 def _find_problems(path: Path) -> dict[str, dict[str, Any]]:
     form = '{"1": {"board": "--XXO...", "to_move": "X"}, ...}'
     try:
-        value = json.loads(read_bytes(path, MAX_FILE_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON ({error}); it must look like {form}") from None
+        value = parse_json(read_bytes(path, MAX_FILE_BYTES), str(path))
+    except StorageError as error:
+        raise InputError(f"{error}; it must look like {form}") from None
     for found in (value, *(value.values() if isinstance(value, dict) else ())):
         if isinstance(found, dict) and found and all(isinstance(x, dict) and "board" in x for x in found.values()):
             return found
     raise InputError(f"{path} holds no positions; it must look like {form}")
 
 
-def _parse_board(where: str, problem: dict[str, Any], game: Othello) -> np.ndarray:
+def _parse_board(where: str, problem: Problem, game: Othello) -> np.ndarray:
     """`uint64[2]` of a drawn board."""
-    board, mover = problem["board"], problem.get("to_move")
+    board, mover = problem.board, problem.to_move
     cells = game.size**2
-    if not isinstance(board, str) or not re.fullmatch(rf"[XO-]{{{cells}}}", board):
+    if not re.fullmatch(rf"[XO-]{{{cells}}}", board):
         raise InputError(
-            f"{where}: a board is {cells} of the signs X, O and -, row by row from the top, not {board!r:.80}"
+            f"{where}: a board is {cells} of the signs X, O and -, row by row from the top, not {quote(board)}"
         )
-    if mover not in ("X", "O"):
-        raise InputError(f'{where}: "to_move" must be "X" or "O", not {mover!r:.80}')
     words = [0, 0]
     for cell, mark in enumerate(board):
         if mark != "-":

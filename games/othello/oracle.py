@@ -101,4 +101,6 @@ def make_truth(game: Game) -> Truth:
 
 def describe(score: int) -> str:
     """A score, the mover's discs less the opponent's at the end, in words."""
-    return f"wins by {score}" if score > 0 else f"loses by {-score}" if score < 0 else "draw"
+    if score == 0:
+        return "draw"
+    return f"{'wins' if score > 0 else 'loses'} by {abs(score)} {'disc' if abs(score) == 1 else 'discs'}"

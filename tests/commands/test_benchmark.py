@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from alphazero.commands import benchmark
+from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
 from alphazero.game import registry
 from alphazero.players.contestants import open_contestant

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands import check, new, pit
+from alphazero.commands import pit
 from alphazero.commands import train as main_module
+from alphazero.commands.rules import check, new
 from alphazero.commands.shared import run_command
 
 ROOT = Path(__file__).resolve().parents[2]

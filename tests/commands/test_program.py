@@ -23,6 +23,11 @@ def test_the_list_has_every_command_and_one_line_for_each(capsys):
         assert all(len(line) <= 100 for line in shown.splitlines())
 
 
+def test_every_command_is_in_the_reference():
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^<!-- help: (\w+) -->$", page, re.MULTILINE)) == set(program.COMMANDS)
+
+
 def test_every_command_shows_its_options(capsys):
     for command in program.COMMANDS:
         for words in ([command, "--help"], ["help", command]):

@@ -29,7 +29,8 @@ def run(tmp_path_factory):
 
 def published(run, tmp_path, *more):
     output = tmp_path / "net.safetensors"
-    assert run_command(publish.main, [f"{run}:2", str(output), "--description", "A test.", *FAST, *more]) == 0
+    words = [f"{run}:2", str(output), "--overwrite", "--description", "A test.", *FAST, *more]
+    assert run_command(publish.main, words) == 0
     return load_checkpoint(output)
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from alphazero.commands import solve
+from alphazero.commands.rules import solve
 from alphazero.commands.shared import run_command
 from alphazero.game import registry
 
@@ -20,14 +20,14 @@ def test_a_position_of_connect_four_is_solved_by_its_moves(capsys):
     shown, results = solved(capsys, "4455", "--game", "connect4")
     # three in a row with both ends open: the columns 3 and 6 threaten to win on both sides
     assert "first player to move after 4 plies" in shown and ". . . X X . ." in shown
-    assert sorted(results) == list("1234567") and {results["3"], results["6"]} == {"wins in 2"}
+    assert sorted(results) == list("1234567") and {results["3"], results["6"]} == {"wins in 2 moves"}
     assert list(results)[:2] == ["3", "6"], "the best come first"
     assert solved(capsys, "4", "4", "5", "5")[1] == results
 
 
 def test_a_win_in_one_and_a_game_that_is_over(capsys):
     _, results = solved(capsys, "121212")
-    assert results["1"] == "wins in 1"
+    assert results["1"] == "wins in 1 move"
     shown, results = solved(capsys, "1212121")
     assert shown.endswith("The game is over after 7 plies: the first player has won.\n") and not results
 
@@ -40,7 +40,7 @@ def test_the_end_of_a_game_of_othello_is_solved(capsys):
         position = position.play(position.legal_actions[0])
     _, results = solved(capsys, *moves, "--game", "othello6")
     assert sorted(results) == sorted(map(position.format, position.legal_actions))
-    assert all(re.fullmatch(r"draw|(wins|loses) by \d+", words) for words in results.values())
+    assert all(re.fullmatch(r"draw|(wins|loses) by \d+ discs?", words) for words in results.values())
 
 
 @pytest.mark.parametrize(

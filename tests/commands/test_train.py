@@ -17,7 +17,7 @@ import torch
 
 from alphazero.commands.shared import parse, run_command
 from alphazero.commands.train import Options, _defaults, _first_look, describe_beginning, main
-from alphazero.errors import InputError
+from alphazero.errors import InputError, StorageError
 from alphazero.game import registry
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import write_sealed_json
@@ -67,6 +67,10 @@ def fails(capsys, *argv: str) -> str:
         (["--learner.batch-size", "1"], ["batch_size", "1"]),
         (["--gate.threshold", "2"], ["threshold", "2"]),
         (["--deterministic", "--minutes", "5"], ["--deterministic", "--minutes"]),
+        (["--deterministic", "--cluster", "auto"], ["--deterministic", "--cluster", "depends on the clock"]),
+        (["--cluster", "nowhere"], ["--cluster", "HOST:PORT", "nowhere"]),
+        (["--cluster", "auto", "--cluster-workers", "0"], ["--cluster-workers", "0"]),
+        (["--cluster-workers", "2"], ["--cluster-workers needs --cluster"]),
         (["connect4"], ["connect4"]),
         (["--run", "nowhere", "--resume"], ["nowhere", "--resume"]),
         (["--resume"], ["runs/", "--run"]),
@@ -248,6 +252,10 @@ def test_any_wrong_setting_of_a_run_is_one_sentence(finished):
             for name in path[:-1]:
                 inner = inner[name]
             inner[path[-1]] = wrong
+            if wrong == "\ud800":
+                with pytest.raises(StorageError, match="cannot be written as JSON"):
+                    write_sealed_json(finished / "config.json", changed, "config_sha256")
+                continue
             write_sealed_json(finished / "config.json", changed, "config_sha256")
             try:
                 read_saved(finished, "tictactoe")

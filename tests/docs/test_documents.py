@@ -10,6 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+MADE = "connect4.html", "othello.html", "hex.html"
+"""Files that docs/hooks.py makes."""
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "pretrained" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 SMALLER = {
@@ -46,6 +48,8 @@ def test_links_lead_somewhere(page: Path):
     targets = [a or b for a, b in LINK.findall(text)]
     for target in targets:
         if re.match(r"https?:|mailto:|data:", target):
+            continue
+        if page.name == "play.md" and target in MADE:
             continue
         path, _, anchor = target.partition("#")
         found = (page.parent / path).resolve() if path else page

@@ -207,6 +207,7 @@ def test_every_cell_of_a_column_means_the_column():
         ("tictactoe", "a1 b1 b2 c1 c3", {0, 4, 8}),
         ("gomoku", "a1 a2 b1 b2 c1 c2 d1 d2 e1", {0, 1, 2, 3, 4}),
         ("hex", "d1 a1 d2 b1 d3 c1 d4 a2 d5 b2 d6 c2 d7", {3, 10, 17, 24, 31, 38, 45}),
+        ("hex", "g1 a1 d1 a2 d2 b1 d3 c1 d4 b2 d5 c2 d6 a3 d7", {3, 10, 17, 24, 31, 38, 45}),
     ],
 )  # fmt: skip
 def test_winning_lines_are_marked(name: str, text: str, cells: set[int]):
@@ -267,7 +268,7 @@ def test_swaps_and_passes_are_buttons():
 
 
 def template_game(tmp_path) -> Game:
-    from alphazero.commands import new
+    from alphazero.commands.rules import new
 
     new.main(["my_board_game", "--folder", str(tmp_path)])
     return registry.load(str(tmp_path / "my_board_game.py")).game

@@ -294,10 +294,10 @@ def test_a_pair_left_out_of_advance_writes_nothing(kernels: Kernels):
 # --- compiled and plain ---
 
 
-def kernel_arguments(kernels: Kernels, name: str) -> tuple[Kernel | None, tuple[np.ndarray, ...]]:
-    """A kernel and fresh arguments for it, on few positions, since plain Python is slow."""
+def kernel_arguments(kernels: Kernels, name: str, count: int) -> tuple[Kernel | None, tuple[np.ndarray, ...]]:
+    """A kernel and fresh arguments for it, on `count` positions."""
     kernel = getattr(kernels, name)
-    sample = positions(kernels).part(slice(NUM_SLOW_POSITIONS))
+    sample = positions(kernels).part(slice(count))
     n, num_actions = sample.legal_masks.shape
     if name == "init_states":
         return kernel, (np.full((3, kernels.game.state_words), 0x77, np.uint64),)
@@ -307,7 +307,7 @@ def kernel_arguments(kernels: Kernels, name: str) -> tuple[Kernel | None, tuple[
     if name == "observe":
         return kernel, (sample.states, np.full((n, *kernels.game.observation_shape), np.nan, np.float32))
     if name == "canonicalize":
-        return kernel, (sample.states.copy(), np.full(n, 77))
+        return kernel, (sample.states.copy(), np.full(n, 77), *np.zeros((2, kernels.game.state_words), np.uint64))
     if name == "find_movers":
         return kernel, (sample.states, sample.to_play.copy())
     going_on = sample.part(~sample.terminal)
@@ -321,16 +321,17 @@ def kernel_arguments(kernels: Kernels, name: str) -> tuple[Kernel | None, tuple[
     return kernel, make_advance(going_on, actions)
 
 
+@pytest.mark.parametrize("count", [NUM_SLOW_POSITIONS, pytest.param(NUM_POSITIONS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "name", ["init_states", "describe", "play", "advance", "observe", "canonicalize", "find_movers", "find_wins"]
 )
-def test_compiled_equals_plain_python(kernels: Kernels, name: str):
-    kernel, compiled_arguments = kernel_arguments(kernels, name)
+def test_compiled_equals_plain_python(kernels: Kernels, name: str, count: int):
+    kernel, compiled_arguments = kernel_arguments(kernels, name, count)
     if kernel is None:
         pytest.skip(f"{kernels.game.name} has no symmetry to transform by")
-    _, plain_arguments = kernel_arguments(kernels, name)
-    compiled_result = kernel.compiled(*compiled_arguments)
-    assert kernel.compiled.signatures, "the games that come with the framework must compile"
+    _, plain_arguments = kernel_arguments(kernels, name, count)
+    compiled_result = kernel(*compiled_arguments)
+    assert kernel.is_compiled, "the games that come with the framework must compile"
     assert kernel.plain(*plain_arguments) == compiled_result
     for ours, theirs in zip(compiled_arguments, plain_arguments, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -414,8 +415,7 @@ def test_canonicalize_gives_one_state_per_class_and_names_the_symmetry(kernels: 
     num_symmetries = len(require_transform(kernels))
     assert kernels.canonicalize is not None
     states = positions(kernels).states
-    canonical, symmetries = states.copy(), np.full(len(states), -1)
-    kernels.canonicalize(canonical, symmetries)
+    canonical, symmetries = kernels.canonical(states)
     assert ((symmetries >= 0) & (symmetries < num_symmetries)).all()
     assert (symmetries > 0).any()
     smallest = states.tolist()
@@ -424,8 +424,7 @@ def test_canonicalize_gives_one_state_per_class_and_names_the_symmetry(kernels: 
         smallest = [min(pair) for pair in zip(smallest, images.tolist(), strict=True)]
         reached = symmetries == symmetry
         np.testing.assert_array_equal(images[reached], canonical[reached])
-        kernels.canonicalize(images, np.empty(len(states), np.int64))
-        np.testing.assert_array_equal(images, canonical)
+        np.testing.assert_array_equal(kernels.canonical(images)[0], canonical)
     assert canonical.tolist() == smallest
 
 
@@ -479,8 +478,9 @@ def test_a_board_is_printable_text_of_at_most_100_columns(kernels: Kernels):
 def assert_refuses(position: Position, action: int) -> None:
     with pytest.raises(IllegalAction) as caught:
         position.play(action)
-    for legal in position.legal_actions:
-        assert re.search(rf"(?<!\w){re.escape(position.format(legal))}(?!\w)", str(caught.value)), str(caught.value)
+    named = [position.format(legal) for legal in position.legal_actions]
+    for legal in named if len(named) <= 40 else [*named[:38], named[-1], f"{len(named)} in all"]:
+        assert re.search(rf"(?<!\w){re.escape(legal)}(?!\w)", str(caught.value)), str(caught.value)
 
 
 def test_illegal_actions_are_refused_with_the_legal_ones_named(kernels: Kernels):
@@ -532,7 +532,7 @@ def test_any_text_is_a_legal_action_or_refused(game: Game):
                 assert position.parse(text) in position.legal_actions
             except IllegalAction as error:
                 refused += 1
-                assert all(position.format(action) in str(error) for action in position.legal_actions)
+                assert all(position.format(action) in str(error) for action in position.legal_actions[:38])
         assert refused
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphazero.commands.check import main
+from alphazero.commands.rules.check import main
 from alphazero.commands.shared import run_command
 from alphazero.errors import LawBroken
 from alphazero.game import Game, Rules, laws, registry

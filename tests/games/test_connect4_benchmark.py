@@ -320,7 +320,7 @@ def run_pons(*arguments) -> int:
 
 def run_json(tmp_path: Path, *arguments) -> list[dict]:
     file = tmp_path / "result.json"
-    assert run_pons(*arguments, "--json", file) == 0
+    assert run_pons(*arguments, "--json", file, "--overwrite") == 0
     return json.loads(file.read_text())
 
 

@@ -14,11 +14,11 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from alphazero.storage.files import read_npz, write_npz
+from alphazero.storage.arrays import write_npz
 from games.connect4 import book as module
 from games.connect4.book import collect_scores, look_up_all, main, make_book, quiet_positions
 from games.connect4.notation import GAME, format_moves, parse_moves
-from games.connect4.solver import BOOK_FILE, Solver
+from games.connect4.solver import BOOK_FILE, Solver, read_book
 from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, BOOK_PLY
 
 KERNELS = Kernels(GAME)
@@ -160,7 +160,7 @@ def test_equal_positions_have_no_place_in_a_book(some_states):
 
 @pytest.fixture(scope="module")
 def shipped() -> np.ndarray:
-    return read_npz(BOOK_FILE, 1 << 23)["book"]
+    return read_book(BOOK_FILE)
 
 
 def quiet_openings(count: int, seed: int) -> list[Position]:
@@ -306,7 +306,7 @@ def test_making_the_book_twice_gives_equal_bytes_and_the_right_scores(small_book
     assert made[0] == made[1] == made[2]
     small_book.write_bytes(made[0])
     states = late_states()
-    stored = look_up_all(states, read_npz(small_book, 1 << 20)["book"])
+    stored = look_up_all(states, read_book(small_book))
     np.testing.assert_array_equal(stored, Solver(threads=1, book=False).solve_all(states))
     assert len(set(stored.tolist())) > 5
 

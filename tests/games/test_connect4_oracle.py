@@ -87,7 +87,7 @@ def test_one_solver_is_behind_player_truth_and_balance(monkeypatch):
     players = [open_player("solver", threads=threads) for threads in (1, 2)]
     for player in players:
         assert player.select_actions(position.state[None], np.zeros(1, np.int64), np.full(1, 4))[0] in (2, 5, 6)
-    assert next(iter(CONNECT_4.make_truth(GAME)(position).values())) == "loses in 18"
+    assert next(iter(CONNECT_4.make_truth(GAME)(position).values())) == "loses in 18 moves"
     assert CONNECT_4.make_balance(GAME)(position.state[None]).tolist() == [False]
     assert made == [()]
     solver.shared_solver.cache_clear()

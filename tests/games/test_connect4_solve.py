@@ -35,16 +35,16 @@ SHOWN = """\
 . . O X X . .
 1 2 3 4 5 6 7
 
-X to move after 4 moves; with perfect play loses in 18
+X to move after 4 moves; with perfect play loses in 18 moves
 
 column  score
-     1     -5  loses in 15
-     2     -5  loses in 15
-     3     -2  loses in 18
-     4     -3  loses in 17
-     5     -4  loses in 16
-     6     -2  loses in 18
-     7     -2  loses in 18
+     1     -5  loses in 15 moves
+     2     -5  loses in 15 moves
+     3     -2  loses in 18 moves
+     4     -3  loses in 17 moves
+     5     -4  loses in 16 moves
+     6     -2  loses in 18 moves
+     7     -2  loses in 18 moves
 
 best: 3, 6, 7
 """
@@ -59,8 +59,8 @@ def test_the_command_shows_the_board_every_column_and_the_best():
 def test_the_command_shows_the_empty_board_and_draws(capsys):
     assert run_solver() == 0
     out, err = capsys.readouterr()
-    assert "\nX to move after 0 moves; with perfect play wins in 21\n" in out
-    assert "\n     1     -2  loses in 20\n     2     -1  loses in 21\n     3      0  draw\n" in out
+    assert "\nX to move after 0 moves; with perfect play wins in 21 moves\n" in out
+    assert "\n     1     -2  loses in 20 moves\n     2     -1  loses in 21 moves\n     3      0  draw\n" in out
     assert out.endswith("\nbest: 4\n") and err == ""
 
 
@@ -97,12 +97,12 @@ def test_a_finished_game_is_shown_with_its_result(moves, last_line, capsys):
 @pytest.mark.parametrize(
     ("moves", "to_move", "words", "line"),
     [
-        ("121212", "X", "wins in 1", "     1     18  wins in 1"),
-        ("7121212", "O", "wins in 1", "     1     18  wins in 1"),
-        ("44553", "O", "loses in 1", "     2    -18  loses in 1"),
-        ("144553", "X", "loses in 1", "     6    -18  loses in 1"),
-        (GAME_WON_BY_THE_LAST_STONE[:-1], "O", "wins in 1", "     3      1  wins in 1"),
-        (GAME_WON_BY_THE_LAST_STONE[:-2], "X", "it is a draw", "     1     -1  loses in 1"),
+        ("121212", "X", "wins in 1 move", "     1     18  wins in 1 move"),
+        ("7121212", "O", "wins in 1 move", "     1     18  wins in 1 move"),
+        ("44553", "O", "loses in 1 move", "     2    -18  loses in 1 move"),
+        ("144553", "X", "loses in 1 move", "     6    -18  loses in 1 move"),
+        (GAME_WON_BY_THE_LAST_STONE[:-1], "O", "wins in 1 move", "     3      1  wins in 1 move"),
+        (GAME_WON_BY_THE_LAST_STONE[:-2], "X", "it is a draw", "     1     -1  loses in 1 move"),
     ],
 )
 def test_the_words_count_the_winners_stones_from_now_on(moves, to_move, words, line, capsys):

@@ -118,9 +118,7 @@ def test_the_frozen_set_is_labelled_exactly(size: int):
     np.testing.assert_array_equal(SOLVERS[size].move_scores(labelled.states[rows]), labelled.scores[rows])
     worst = np.where(labelled.scores == NO_SCORE, 100, labelled.scores).min(axis=1)
     assert (worst < labelled.scores.max(axis=1)).all(), "a position in which all moves are equally good shows nothing"
-    kernels = Kernels(GAMES[size])
-    canonical = labelled.states.copy()
-    kernels.canonicalize(canonical, np.zeros(2000, np.int64))
+    canonical, _ = Kernels(GAMES[size]).canonical(labelled.states)
     assert len(np.unique(canonical, axis=0)) == 2000
 
 
@@ -214,7 +212,7 @@ def test_wrong_settings_are_refused(text: str):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[1", "is not JSON"),
+        ("[1", "is not valid JSON"),
         ("[1]", "holds no positions"),
         ('{"1": {"board": "XO", "to_move": "X"}}', "64 of the signs X, O and -"),
         ('{"1": {"board": "' + "X" * 64 + '", "to_move": "B"}}', 'must be "X" or "O"'),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import alphazero as az
 from alphazero.game import registry
 from alphazero.players.contestants import open_contestant
 from alphazero.storage.checkpoint import load_checkpoint, read_card
@@ -13,6 +14,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "pretrained"
 NETS = sorted(FOLDER.glob("*/*.safetensors"))
 MAX_BYTES = 6_000_000
 """Of a game's nets together."""
+SHARE = 0.005
+"""Positions that may turn out otherwise on another processor."""
 
 
 def name_of(path: Path) -> str:
@@ -39,15 +42,34 @@ def test_a_card_says_where_its_net_comes_from(path):
     assert card["game"] == path.parent.name and card["description"]
     assert card["command"].startswith(f"python main.py --game {card['game']} --preset ")
     assert card["data"]["source"] == "self-play" and min(card["data"]["games"], card["data"]["positions"]) > 0
-    assert 0 < card["hours"] <= card["cpu_hours"] * 2 and card["hardware"]
+    assert 0 < card["cpu_hours"] <= card["hours"] * 2 * 1.05 and card["hardware"], "all were made on two cores"
     for match in card["matches"]:
         low, high = match["score_interval"]
         assert match["games"] == match["wins"] + match["draws"] + match["losses"] and low <= match["score"] <= high
 
 
-@pytest.mark.parametrize("path", NETS, ids=name_of)
+def has_benchmark(path: Path) -> bool:
+    return registry.load(path.parent.name).make_benchmark is not None
+
+
+@pytest.mark.parametrize("path", [path for path in NETS if not has_benchmark(path)], ids=name_of)
+def test_a_net_plays_as_well_as_its_card_says(path):
+    """20 games against the same opponent: fewer than the lower end of its interval, by four games, would be a fault."""
+    card = json.loads(path.with_suffix(".json").read_text())
+    promised = next(match for match in card["matches"] if match["opponent"] == "greedy")
+    settings = {"simulations": promised["simulations"]}
+    assert (
+        az.match(str(path), "greedy", card["game"], games=20, seed=1, **settings).score
+        > promised["score_interval"][0] - 0.2
+    )
+
+
+@pytest.mark.parametrize("path", [path for path in NETS if has_benchmark(path)], ids=name_of)
 def test_a_net_is_as_good_as_its_card_says(path):
-    """Arithmetic differs a little between processors: half a percent of the positions may turn out otherwise."""
+    """Processors differ, as bf16 does from float32: half a percent of the positions may turn out otherwise.
+
+    Then a mean number of discs changes by that share of ten discs at most.
+    """
     card = json.loads(path.with_suffix(".json").read_text())
     loaded = registry.load(card["game"])
     assert loaded.make_benchmark is not None
@@ -56,4 +78,5 @@ def test_a_net_is_as_good_as_its_card_says(path):
     promised = card["benchmark"]["0"]
     assert measured.keys() == promised.keys()
     for name, figure in promised.items():
-        assert measured[name] == pytest.approx(figure, abs=0.005), name
+        most = 10 * SHARE if name.endswith("disc_loss") else SHARE
+        assert measured[name] == pytest.approx(figure, abs=most), name

@@ -237,7 +237,7 @@ def test_what_is_found_shows_itself():
 
 
 def test_a_position_at_the_end_of_its_game_is_refused():
-    over = az.load_game("tictactoe").position("a1 b1 a2 b2 a3")
+    over = az.load_game("connect4").position("1213141")
     net = az.load_net("best", "connect4")
     for ask in (az.search, az.evaluate):
         with pytest.raises(az.errors.IllegalAction, match="the game is over"):

@@ -132,7 +132,7 @@ def test_an_opening_that_ends_every_game_is_refused():
 
 
 def test_no_games_are_refused():
-    with pytest.raises(InvalidSetting, match="at least 1 game, not 0"):
+    with pytest.raises(InvalidSetting, match="the number of games must be 1 or more, not 0"):
         play_match(KERNELS["tictactoe"], Fixed(0), Fixed(0), 0, 1)
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import alphazero as az
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting, UnknownName
@@ -12,7 +13,9 @@ from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.matches.arena import play_match
-from alphazero.matches.openings import choose_openings, describe_openings, draw_openings, find_filter
+from alphazero.matches.balance import EVEN, LEAST_PLIES, Balance
+from alphazero.matches.openings import balance_of, choose_openings, describe_openings, draw_openings
+from alphazero.players.contestants import make_player
 from games.connect4.solver import Solver
 from tests.game.double_move_game import DoubleMove
 
@@ -66,23 +69,23 @@ def test_a_tiny_game_gets_the_most_openings_it_has():
 
 
 @pytest.fixture(scope="module")
-def are_balanced():
-    return find_filter("balanced", registry.load("connect4"))
+def balance():
+    return balance_of("balanced", registry.load("connect4"))
 
 
-def test_balanced_openings_are_the_draws_among_the_random_ones(are_balanced):
+def test_balanced_openings_are_the_draws_among_the_random_ones(balance):
     solver = Solver(threads=1)
     for plies in (2, 3):
         every = draw_openings(CONNECT_4, 10_000, plies, seed=1)
         draws = [opening.actions for opening in every if solver.solve(opening) == 0]
-        found = draw_openings(CONNECT_4, 10_000, plies, 1, are_balanced)
+        found = draw_openings(CONNECT_4, 10_000, plies, 1, balance)
         assert [opening.actions for opening in found] == draws and 0 < len(draws) < len(every) / 2
-        some = draw_openings(CONNECT_4, 5, plies, 1, are_balanced)
+        some = draw_openings(CONNECT_4, 5, plies, 1, balance)
         assert [opening.actions for opening in some] == draws[:5]
 
 
-def test_balanced_openings_are_as_many_as_there_are_pairs_and_follow_the_seed(are_balanced):
-    texts = [[opening.actions for opening in choose_openings(CONNECT_4, 40, seed, are_balanced)] for seed in (1, 1, 2)]
+def test_balanced_openings_are_as_many_as_there_are_pairs_and_follow_the_seed(balance):
+    texts = [[opening.actions for opening in choose_openings(CONNECT_4, 40, seed, balance)] for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
     assert len(texts[0]) == len(set(texts[0])) == 40 and {len(actions) for actions in texts[0]} == {3}
 
@@ -90,21 +93,52 @@ def test_balanced_openings_are_as_many_as_there_are_pairs_and_follow_the_seed(ar
 def test_a_game_without_a_balanced_opening_is_refused():
     nothing = lambda states: np.zeros(len(states), bool)  # noqa: E731
     with pytest.raises(InvalidSetting, match="tictactoe has no balanced opening"):
-        choose_openings(TIC_TAC_TOE, 2, 1, nothing)
+        choose_openings(TIC_TAC_TOE, 2, 1, Balance(nothing, "nowhere", by_net=False))
     with pytest.raises(InvalidSetting, match="is over or not balanced"):
-        play_match(Kernels(TIC_TAC_TOE), None, None, 2, 1, opening_plies=2, are_balanced=nothing)
+        play_match(
+            Kernels(TIC_TAC_TOE), None, None, 2, 1, opening_plies=2, balance=Balance(nothing, "nowhere", by_net=False)
+        )
 
 
 def test_only_games_that_know_their_values_have_balanced_openings():
-    assert find_filter("random", registry.load("tictactoe")) is None
+    assert balance_of("random", registry.load("tictactoe")) is None
     with pytest.raises(InvalidSetting, match="nothing tells which openings of tictactoe are balanced"):
-        find_filter("balanced", registry.load("tictactoe"))
+        balance_of("balanced", registry.load("tictactoe"))
     with pytest.raises(UnknownName, match="allowed: balanced, none, random"):
-        find_filter("fair", registry.load("connect4"))
+        balance_of("fair", registry.load("connect4"))
+
+
+def test_a_shipped_net_chooses_openings_where_no_solver_can():
+    loaded = registry.load("othello6")
+    balance, game = balance_of("balanced", loaded), loaded.game
+    openings = choose_openings(game, 12, 1, balance)
+    assert len(openings) == 12 and {opening.ply for opening in openings} == {LEAST_PLIES}
+    # by another way: the library's search of the same net, which asks about one position at a time
+    net = az.load_net("best", game)
+    net.use_inference("torch")
+    every = draw_openings(game, 40, LEAST_PLIES, 1)
+    judge = make_player(net, loaded, simulations=100)
+    values = [judge.assess(p.state[None], np.zeros(1, int), np.zeros(1, int)).values[0] for p in every]
+    fair = [p.actions for p, value in zip(every, values, strict=True) if abs(value) <= EVEN]
+    assert 0 < len(fair) < len(every)
+    assert fair[:12] == [opening.actions for opening in openings][: len(fair)]
+    assert "a position whose expected score is 45 to 55% by the shipped net with 100 simulations" in balance.words
+
+
+def test_a_tournament_goes_on_only_with_the_net_that_chose_its_openings(tmp_path, capsys):
+    line = ("greedy", "random", "minimax:1", "--game", "othello6", "--games", 2, "--openings", "balanced")
+    assert run_pit(*line, "--folder", tmp_path) == 0
+    assert "is 45 to 55% by the shipped net" in capsys.readouterr().out
+    settings = json.loads((tmp_path / "tournament.json").read_text())
+    assert run_pit(*line, "--folder", tmp_path) == 0
+    (tmp_path / "tournament.json").write_text(json.dumps({**settings, "judge": "0" * 64}))
+    assert run_pit(*line, "--folder", tmp_path) == 2
+    assert "the net that chooses balanced openings is another one now" in capsys.readouterr().err
 
 
 def run_pit(*arguments):
-    return run_command(pit.main, [str(argument) for argument in arguments])
+    again = ["--overwrite"] if {"--json", "--save-games"} & set(arguments) else []
+    return run_command(pit.main, [*map(str, arguments), *again])
 
 
 def test_a_match_and_a_tournament_begin_with_balanced_openings(tmp_path, capsys):
@@ -128,7 +162,7 @@ def test_reports_say_how_games_begin(tmp_path, capsys):
     said, written = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
     assert "Each pair of games begins with the same 2 random plies, and the players swap sides; --openings none" in said
     assert (written["openings"], written["opening_plies"]) == ("random", 2)
-    assert run_pit(*line, "--openings", "none") == 0
+    assert run_pit(*line, "--openings", "none", "--overwrite") == 0
     said, written = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
     assert "Every game begins at the start position, so players without randomness repeat their games." in said
     assert (written["openings"], written["opening_plies"]) == ("none", 0)
@@ -137,17 +171,17 @@ def test_reports_say_how_games_begin(tmp_path, capsys):
     )
     assert "Each pair of games begins with the same 2 random plies" in capsys.readouterr().out
     assert "begins with the same 2 random plies" in (tmp_path / "t" / "report.html").read_text()
-    assert describe_openings("balanced", 4).startswith(
-        "Each pair of games begins with the same 4 random plies to a balanced position"
+    assert describe_openings("balanced", 4, CONNECT_4).startswith(
+        "Each pair of games begins with the same 4 random plies to a position that neither player wins if both are"
     )
-    assert "the same 1 random ply," in describe_openings("random", 1)
+    assert "the same 1 random ply," in describe_openings("random", 1, CONNECT_4)
 
 
 def test_without_openings_a_perfect_player_wins_more_and_never_loses(tmp_path, capsys):
     file, scores = tmp_path / "games.jsonl", {}
     for kind in ("random", "none"):
         line = ("minimax:9", "random", "--game", "tictactoe", "--games", 40, "--openings", kind)
-        assert run_pit(*line, "--save-games", file, "--json", tmp_path / "a.json") == 0
+        assert run_pit(*line, "--save-games", file, "--json", tmp_path / "a.json", "--overwrite") == 0
         scores[kind] = json.loads((tmp_path / "a.json").read_text())["contestants"][0]
         assert {len(record.opening) for record in read_records(file)} == {2 if kind == "random" else 0}
     assert scores["none"]["losses"] == 0 and scores["none"]["score"] > scores["random"]["score"]

@@ -140,7 +140,7 @@ def test_a_net_computes_where_it_is_asked_to(run, monkeypatch, device: str, ther
 
 def test_a_gpu_that_is_not_there_is_said(run, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InvalidSetting, match="--device cuda: torch finds no CUDA device"):
+    with pytest.raises(InvalidSetting, match="device='cuda': torch finds no CUDA device"):
         open_player(str(run), device="cuda")
 
 
@@ -227,7 +227,7 @@ def test_only_checkpoints_know_a_game(text):
         ("mcts:x", InvalidSetting, "not 'x'"),
         ("mcts:1.5", InvalidSetting, "not '1.5'"),
         ("mcts:0", InvalidSetting, "at least 1"),
-        ("mcts:-3", InvalidSetting, "simulations must not be negative"),
+        ("mcts:-3", InvalidSetting, "simulations must lie between 0 and 1,000,000, not -3"),
         ("mcts:" + "9" * 5000, InvalidSetting, "whole number"),
         ("mcts:9@simulations=9", InvalidSetting, "twice"),
         ("mcts@simulations=9,num_simulations=9", InvalidSetting, "twice"),
@@ -289,5 +289,5 @@ def test_a_card_without_a_game_is_refused(run, tmp_path):
 
     tensors, _ = load_checkpoint(run / "generation_0001.safetensors")
     save_checkpoint(tmp_path / "net.safetensors", tensors, {"parameters": 1})
-    with pytest.raises(CheckpointError, match="which game"):
+    with pytest.raises(CheckpointError, match="the card of .*: game is missing"):
         game_of(str(tmp_path / "net.safetensors"))

@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -241,7 +242,7 @@ def test_an_engine_in_quotation_marks_with_a_timeout():
         ("gtp:'open", "is no command line: No closing quotation"),
         ("gtp:x@speed=1", "unknown setting 'speed' (allowed: timeout)"),
         ("gtp:x@timeout=soon", "setting timeout takes a number, not 'soon'"),
-        ("gtp:x@timeout=0", "the timeout of gtp must lie between 0.01 and 86400, not 0"),
+        ("gtp:x@timeout=0", "the timeout of gtp must lie between 0.01 and 86,400, not 0"),
         ("gtp:x@timeout=nan", "the timeout of gtp must lie between"),
         (f"gtp:{fake('poor')}", "does not know boardsize, clear_board, genmove, play, quit"),
         (f"gtp:{fake('games')}", "does not play tictactoe, but Go, Hex"),
@@ -290,3 +291,12 @@ def test_a_real_engine_plays_twenty_games(name, command):
     assert result.num_games == 20 and result.forfeits == ("",) * 20
     refused = [before for before, line in itertools.pairwise(log) if line.startswith("?")]
     assert all(command.endswith(" pass") for command in refused) and len(refused) <= 1
+
+
+def test_an_engine_that_nobody_waits_for_any_more_ends_at_once():
+    player = engine("hang", timeout=300.0)
+    threading.Timer(0.3, player.interrupt).start()
+    begin = time.monotonic()
+    with pytest.raises(Forfeit):
+        player.choose(TIC_TAC_TOE.game.start(), 0)
+    assert time.monotonic() - begin < 60

@@ -152,7 +152,7 @@ def test_the_solver_tells_the_truth(types, capsys):
     human(CONNECT_4).choose(CONNECT_4.game.position("4 4 3 3"), 0)  # 4 4 3 3 5 or 2: wins with the next one
     shown = capsys.readouterr().out
     told = dict(re.findall(r"^  (\d) +(.*)$", shown, re.MULTILINE))
-    assert told["5"] == told["2"] == "wins in 2" and len(told) == 7
+    assert told["5"] == told["2"] == "wins in 2 moves" and len(told) == 7
     assert next(iter(told)) in "25"  # the best first
     types("eval", "a1")
     human().choose(TIC_TAC_TOE.game.start(), 0)
@@ -172,7 +172,8 @@ def test_the_truth_of_othello_is_in_its_endgames(types, capsys):
     told = dict(re.findall(r"^  (\S+) +((?:wins|loses|draw).*)$", capsys.readouterr().out, re.MULTILINE))
     assert {game.parse_action(word, position.state) for word in told} == set(position.legal_actions)
     margins = [
-        int(re.sub(r"wins by |loses by |draw", lambda m: {"l": "-"}.get(m[0][0], ""), w) or 0) for w in told.values()
+        int(re.sub(r"wins by |loses by | discs?|draw", lambda m: {"l": "-"}.get(m[0][0], ""), w) or 0)
+        for w in told.values()
     ]
     assert margins == sorted(margins, reverse=True) and margins[0] == best_margin(position)
 

@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, Stopped
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
+from alphazero.players.contestants import open_contestant
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
@@ -230,3 +233,15 @@ print([name for name in ("torch", "tyro", "matplotlib") if name in sys.modules])
 def test_a_match_of_players_without_a_net_loads_no_torch():
     result = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ["minimax:40", "mcts:1000000"])
+def test_a_move_that_nobody_waits_for_any_more_ends_soon(name: str):
+    """Each of them would take hours, or at least a minute."""
+    player = open_contestant(name, registry.load("connect4"), seed=1, threads=1)
+    states, zero = KERNELS["connect4"].start_states(1), np.zeros(1, np.int64)
+    threading.Timer(1.0, player.interrupt).start()
+    begin = time.monotonic()
+    with pytest.raises(Stopped):
+        player.select_actions(states, zero, zero)
+    assert time.monotonic() - begin < 100  # of which compiling takes the most

@@ -103,9 +103,11 @@ def test_a_run_without_a_net_is_refused(tmp_path, capsys):
     assert "has no net yet" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("line", [{"generation": 1}, {"generation": 1, "seconds": "x"}])
-def test_metrics_without_a_time_are_refused(line, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("line", "sentence"), [({"generation": 1}, "seconds is missing"), ({"generation": 1, "seconds": "x"}, "no net yet")]
+)
+def test_metrics_without_a_time_are_refused(line, sentence, tmp_path, capsys):
     with RunFolder.create(tmp_path / "run", {}) as folder:
         folder.append_metrics(line)
         assert run_command(pit.main, ["--ladder", str(folder.path)]) == 2
-    assert "has a line without its seconds" in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err

@@ -207,7 +207,7 @@ def damaged(folder: Path, name: str, change) -> None:
         (GAMES, lambda text: text.replace("mcts:8", "mcts:9", 1), "is no game of this tournament"),
         (GAMES, lambda text: "\n" + text, "line 1 is not valid JSON"),
         (SETTINGS, lambda text: "{}", "is not the settings of a tournament of this version"),
-        (SETTINGS, lambda text: text.replace('"opening_plies": ', '"opening_plies": "2", "x": '), "is damaged"),
+        (SETTINGS, lambda text: text.replace('"opening_plies": ', '"opening_plies": "2", "x": '), "plies must be"),
         (SETTINGS, lambda text: text[: len(text) // 2], "is not valid JSON"),
     ],
 )
@@ -236,7 +236,8 @@ def test_the_same_command_finds_its_folder_again():
 
 
 def run_pit(*arguments):
-    return run_command(pit.main, [str(argument) for argument in arguments])
+    again = ["--overwrite"] if {"--json", "--save-games"} & set(arguments) else []
+    return run_command(pit.main, [*map(str, arguments), *again])
 
 
 def test_a_tournament_is_reported_and_written(tmp_path, capsys):
@@ -286,6 +287,7 @@ WRONG = [
     ("random greedy none.safetensors", "none.safetensors does not exist"),
     ("random greedy --gauntlet", "are for tournaments: name three contestants or more"),
     ("random greedy --folder x", "are for tournaments: name three contestants or more"),
+    ("random greedy --cluster auto", "are for tournaments: name three contestants or more"),
     ("random greedy mcts:5 --folder a.toml", "cannot make the folder a.toml"),
     ("--tournament none.toml", "there is no file none.toml"),
     ("--tournament a.toml random", "leave names, --ladder and --gauntlet out"),
@@ -312,9 +314,9 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("games = 5", "names no contestants"),
-        ("contestants = 5", "contestants must be a list of words, not 5"),
-        ('contestants = ["a", 1]', "contestants must be a list of words"),
+        ("games = 5", "contestants is missing"),
+        ("contestants = 5", "contestants must be a list of 1,000 words at most"),
+        ('contestants = ["a", 1]', "contestants[1] must be a"),
         ('contestants = ["random", "greedy"]', "a tournament takes three contestants or more, not 2"),
         ('contestants = ["a", "b", "c"]\nkind = "cup"', "kind must be one of round-robin, gauntlet, not 'cup'"),
         ('contestants = ["a", "b", "c"]\nkind = ["cup"]', "kind must be one of round-robin, gauntlet, not ['cup']"),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphazero.errors import GameError
+from alphazero.errors import GameError, quote
 from alphazero.game.board import Board, Piece, grid_board
 from alphazero.game.game import Position
 from alphazero.game.python_game import PythonGame
@@ -109,7 +109,9 @@ class GeneralGame(PythonGame[Node]):
     def after(self, position: Node, action: int) -> Node:
         answer = self._call("getNextState", _copied(position.board), position.player, action)
         if not (isinstance(answer, tuple) and len(answer) == 2) or answer[1] not in (1, -1):
-            raise self._fault("getNextState", f"must give a board and the next player, 1 or -1, not {answer!r:.200}")
+            raise self._fault(
+                "getNextState", f"must give a board and the next player, 1 or -1, not {quote(answer, 200)}"
+            )
         return self._node(answer[0], int(answer[1]))
 
     def allowed(self, position: Node) -> Iterable[int]:
@@ -177,7 +179,7 @@ class GeneralGame(PythonGame[Node]):
         try:
             return float(answer)
         except (TypeError, ValueError):
-            raise self._fault("getGameEnded", f"must give a number, not {answer!r:.100}") from None
+            raise self._fault("getGameEnded", f"must give a number, not {quote(answer, 100)}") from None
 
     # --- asking the wrapped class ---
 

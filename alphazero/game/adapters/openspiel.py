@@ -6,6 +6,7 @@ A fitting game has two players who move in turn, no chance, nothing hidden, and 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import logging
 import math
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import GameError, UnknownName
+from alphazero.errors import GameError, UnknownName, quote, shorten
 from alphazero.game.adapters.text_board import TextBoard, read_board
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
@@ -30,6 +31,11 @@ PREFIX = "openspiel:"
 TWO_PLAYERS = "it must have two players"
 MOST_PLIES = 512
 """Longer games end there as draws: some games of OpenSpiel may go on for thousands of plies."""
+
+MOST_TEXT = 200
+"""Characters in a game's name and parameters."""
+MOST_ACTIONS, MOST_NUMBERS = 1 << 17, 1 << 20
+"""The most actions of a game, and the most numbers in an observation."""
 
 
 class OpenSpielGame(PythonGame[Any]):
@@ -159,6 +165,8 @@ def load_game(text: str) -> Any:
         import pyspiel
     except ImportError as error:
         raise GameError(f'{PREFIX}{text} needs OpenSpiel: pip install -e ".[openspiel]"') from error
+    if len(text) > MOST_TEXT:  # brackets nested too deep would end the process
+        raise GameError(f"the name of an OpenSpiel game has at most {MOST_TEXT} characters, not {len(text):,}")
     name = text.partition("(")[0]
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
     if name not in kinds:
@@ -168,11 +176,10 @@ def load_game(text: str) -> Any:
     if "game" not in parameters or kinds[name].dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
         _check_kind(text, kinds[name])
     elif kinds[name].max_num_players < 2:
-        raise GameError(f"the OpenSpiel game {text} cannot be used here: {TWO_PLAYERS}")
+        raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {TWO_PLAYERS}")
     elif "game=" not in text:
-        raise GameError(
-            f"the OpenSpiel game {name} is made from another game, which `game` names, as in misere(game=tic_tac_toe())"
-        )
+        example = _example_of(name, parameters)
+        raise GameError(f"the OpenSpiel game {name} is made from another game, which `game` names{example}")
     try:
         game = pyspiel.load_game(text)
     except Exception as error:  # not all that it raises is a SpielError
@@ -180,11 +187,33 @@ def load_game(text: str) -> Any:
         examples = [f", as in {name}({key}={value})" for key, value in parameters.items() if value not in ("", {})]
         takes = f"; its parameters are {', '.join(parameters)}" + "".join(examples[:1])
         told = not parameters or "Available parameters" in reason
-        raise GameError(f"OpenSpiel cannot load {text!r}: {reason:.300}{'' if told else takes}") from error
+        raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{'' if told else takes}") from error
     _check_kind(text, game.get_type())
     if game.num_players() != 2:
-        raise GameError(f"the OpenSpiel game {text} cannot be used here: {TWO_PLAYERS}")
+        raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {TWO_PLAYERS}")
+    _check_size(text, game)
     return game
+
+
+def _example_of(name: str, parameters: Mapping[str, Any]) -> str:
+    """`, as in ` and a game of that kind that can be played here, made from tic-tac-toe; empty if that makes none."""
+    values = {"game": "tic_tac_toe()", "history": "4"}
+    given = ",".join(f"{key}={values.get(key, value)}" for key, value in parameters.items())
+    with contextlib.suppress(GameError):
+        load_game(f"{name}({given})")
+        return f", as in {name}({given})"
+    return ""
+
+
+def _check_size(text: str, game: Any) -> None:
+    """Raises GameError if the game is too large to make its first position; where sizes overflow, they lie."""
+    shape, actions = game.observation_tensor_shape(), game.num_distinct_actions()
+    numbers = math.prod(shape) if min(shape, default=0) > 0 else 0
+    if not (0 < numbers <= MOST_NUMBERS and 0 < actions <= MOST_ACTIONS and game.max_game_length() > 0):
+        raise GameError(
+            f"the OpenSpiel game {shorten(text)} is too large: it may have {MOST_ACTIONS:,} actions and observations "
+            f"of {MOST_NUMBERS:,} numbers at most; choose a smaller board"
+        )
 
 
 def _check_kind(text: str, kind: Any) -> None:
@@ -202,4 +231,4 @@ def _check_kind(text: str, kind: Any) -> None:
     }
     for words, holds in wanted.items():
         if not holds:
-            raise GameError(f"the OpenSpiel game {text} cannot be used here: {words}")
+            raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {words}")

@@ -11,11 +11,11 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import parse
-from alphazero.errors import InputError, InvalidSetting, UnknownName
+from alphazero.commands.shared import parse, spare_files
+from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import registry
 from alphazero.matches.judge import open_players, title_of
-from alphazero.nets.devices import DEVICES
+from alphazero.nets.devices import check_device
 from alphazero.players.contestants import load_game
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
@@ -39,14 +39,15 @@ class BenchmarkConfig:
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     json: Path | None = None
     """Also write the figures into this file, as JSON."""
+    overwrite: bool = False
+    """Replace files that exist already; without it, they are left as they are."""
     seed: int = 0
     """Random seed; it decides between equally good moves."""
     threads: int = field(default_factory=count_cores)
     """Processor cores to use."""
 
     def __post_init__(self) -> None:
-        if self.device not in DEVICES:
-            raise UnknownName("device", self.device, DEVICES)
+        check_device(self.device)
         check_ranges(self, threads=(1, 4096), seed=(0, (1 << 63) - 1), simulations=(0, 1_000_000))
         if not self.simulations:
             raise InvalidSetting("--simulations takes one or several numbers")
@@ -56,6 +57,7 @@ class BenchmarkConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(BenchmarkConfig, argv, command="benchmark")
+    spare_files(config.overwrite, config.json)
     _, loaded = load_game(config.game, [config.contestant])
     if loaded.make_benchmark is None:
         scored = [name for name in registry.NAMES if registry.load(name).make_benchmark is not None]

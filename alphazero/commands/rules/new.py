@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import keyword
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Annotated
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting, StorageError
+from alphazero.errors import InvalidSetting, StorageError, quote
 from alphazero.invocation import command_line
 
 GAME = '''\
@@ -135,7 +136,7 @@ class NewGameConfig:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or keyword.iskeyword(self.name):
             raise InvalidSetting(
-                f"{self.name!r:.80} cannot name a game: use small letters, digits and underscores, as in my_game, "
+                f"{quote(self.name)} cannot name a game: use small letters, digits and underscores, as in my_game, "
                 "and no keyword of Python"
             )
         found = importlib.util.find_spec(self.name)
@@ -144,8 +145,8 @@ class NewGameConfig:
             raise InvalidSetting(
                 f"{self.name} is the name of a Python module, which the game would hide; add a word to it"
             )
-        if not self.folder.is_dir():
-            raise InvalidSetting(f"--folder takes a folder that exists, not {str(self.folder)!r:.200}")
+        if not os.path.isdir(self.folder):
+            raise InvalidSetting(f"--folder takes a folder that exists, not {quote(str(self.folder), 200)}")
 
 
 def main(argv: list[str]) -> None:

@@ -1,0 +1,1 @@
+"""The commands about one game's rules and its exact results."""

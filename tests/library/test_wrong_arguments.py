@@ -1,0 +1,113 @@
+"""Wrong arguments of the library's functions get one sentence, in the words of Python."""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import alphazero as az
+from alphazero.errors import InputError
+from alphazero.storage.checkpoint import read_card
+
+TICTACTOE = az.load_game("tictactoe")
+
+
+def uniform(states, legal_masks):
+    return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
+
+
+class Tiny(torch.nn.Module):
+    """A network of somebody's own."""
+
+    def __init__(self, game):
+        super().__init__()
+        planes, height, width = game.observation_shape
+        self.layer = torch.nn.Linear(planes * height * width, game.num_actions + 1)
+
+    def forward(self, observations):
+        answer = self.layer(observations.flatten(1))
+        return answer[:, :-1], torch.tanh(answer[:, -1])
+
+
+SMALL = {
+    "generations": 1, "search": {"num_simulations": 4}, "gate": {"enabled": False}, "evaluation": {"opponents": ()},
+    "self_play": {"games_per_generation": 8, "num_slots": 4}, "progress": False,
+}  # fmt: skip
+
+SEARCHES = {
+    "text": (lambda: az.search("4453", uniform), "a search takes a Position, not a str"),
+    "game": (lambda: az.search(TICTACTOE, uniform), "a search takes a Position, not a TicTacToe"),
+    "net's name": (lambda: az.search(TICTACTOE.start(), "best"), "a search takes a NeuralNet, .* not str: az.load_net"),
+    "module": (lambda: az.search(TICTACTOE.start(), Tiny(TICTACTOE)), r"not Tiny: .*az.TorchNet\(game, module\)"),
+    "class": (lambda: az.search(TICTACTOE.start(), az.TorchNet), "not TorchNet: "),
+    "another game's net": (
+        lambda: az.search(TICTACTOE.start(), az.load_net("best", "connect4")), "a net for connect4, not for tictactoe",
+    ),
+    "half a simulation": (lambda: az.search(TICTACTOE.start(), uniform, 2.5), "num_simulations must be a whole number"),
+    "word": (lambda: az.search(TICTACTOE.start(), uniform, "many"), "num_simulations must lie between .* not 'many'"),
+    "settings by name": (
+        lambda: az.search(TICTACTOE.start(), uniform, config={"c_puct": 1}), "config must be a SearchConfig, not a d",
+    ),
+    "seed": (lambda: az.search(TICTACTOE.start(), uniform, seed="x"), "seed must lie between 0 and .* not 'x'"),
+}  # fmt: skip
+MATCHES = {
+    "simulations": (lambda: az.match("random", "random", TICTACTOE, simulations=-1), "^simulations must lie between"),
+    "games": (lambda: az.match("random", "random", TICTACTOE, games=2.5), "the number of games must be a whole number"),
+    "seed": (lambda: az.match("random", "random", TICTACTOE, seed=-1), "^seed must lie between"),
+    "device": (lambda: az.match("random", "random", TICTACTOE, device="gpu"), "did you mean 'cuda'"),
+}
+TRAININGS = {
+    "threads": (lambda: az.train("tictactoe", threads=0), "^threads must lie between"),
+    "minutes": (
+        lambda: az.train("tictactoe", minutes=1, deterministic=True), "^deterministic and minutes exclude each other",
+    ),
+    "device": (lambda: az.train("tictactoe", device="cpu,cpu", deterministic=True), "^deterministic takes one device"),
+    "no run": (lambda: az.train("tictactoe", resume=True), "no run of tictactoe .* name its folder by folder$"),
+    "batch": (
+        lambda: az.train("tictactoe", device="cpu,cpu", learner={"batch_size": 2}), "^learner.batch_size must be 4",
+    ),
+    "generations": (lambda: az.RunConfig(generations=0), "^generations must be 1 or more, not 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), (SEARCHES | MATCHES | TRAININGS).values(), ids=lambda case: "")
+def test_one_sentence_names_the_argument(call, message: str):
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "--" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_human_without_a_terminal_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    with pytest.raises(InputError, match="a human types moves at a terminal or in a notebook"):
+        az.match("human", "random", "tictactoe")
+    monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
+    with pytest.raises(InputError, match="the human has left the match"):
+        az.match("random", "human", "tictactoe")
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="a human types moves"):
+        az.match("human", "random", "tictactoe")
+
+
+def test_a_run_of_ones_own_net_is_opened_in_python(own_folder: Path):
+    run = az.train("tictactoe", folder="mine", net=Tiny, **SMALL)
+    assert read_card(run.folder / "generation_0001.safetensors")["made_by"] == "Tiny" and run.net
+    for text in ("mine", "mine:1", "mine/generation_0001.safetensors"):
+        with pytest.raises(InputError, match=r"made by the function Tiny, .* az.load_run\(folder, net=...\)"):
+            az.match(text, "random", "tictactoe", games=2)
+    with pytest.raises(InputError, match="made by the function Tiny"):
+        _ = az.load_run("mine").net
+    again = az.load_run("mine", net=Tiny)
+    assert len(az.match(again.net, "random", "tictactoe", games=4, simulations=4).games) == 4
+    with pytest.raises(InputError, match="mine already holds a run; add resume=True to go on"):
+        az.train("tictactoe", folder="mine", net=Tiny, **SMALL)
+
+
+def test_a_record_shows_itself_in_one_line():
+    record = az.match("random", "greedy", "tictactoe", games=2).games[1]
+    assert re.fullmatch(
+        r"<GameRecord tictactoe game 1: greedy - random (1-0|0-1|1/2-1/2) in [5-9] plies>", repr(record)
+    )
