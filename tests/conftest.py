@@ -10,6 +10,9 @@ from collections.abc import Iterator
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # converting a network takes a second, more than most tests
 os.environ.setdefault("ALPHAZERO_INFERENCE", "torch")
+# Ray reads these once in a process, when it is imported
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_AUTH_TOKEN", "5" * 64)
 
 import coloredlogs
 import pytest

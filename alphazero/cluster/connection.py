@@ -125,6 +125,7 @@ class Cluster:
                 import ray
 
                 _check_version(ray.__version__)
+                _check_mode()
                 logging.getLogger("ray").setLevel(logging.CRITICAL)
                 _init(ray, settings)
         except InputError:
@@ -220,12 +221,25 @@ def _check_version(version: str) -> None:
         raise InvalidSetting(f"Ray {version} knows no authentication: update it to 2.52 or newer")
 
 
+def _check_mode() -> None:
+    """Raises InvalidSetting if this process loaded Ray while its authentication was off: Ray reads that once."""
+    from ray import _raylet
+
+    ask_mode = getattr(_raylet, "get_authentication_mode", None)
+    if ask_mode is not None and not ask_mode():  # 0 = disabled
+        raise InvalidSetting(
+            "Ray was imported here before, with its authentication off, and does not look again: set "
+            "RAY_AUTH_MODE=token before `import ray`, or restart this program (a notebook's kernel)"
+        )
+
+
 def _find_address() -> str | None:
     """The cluster that RAY_ADDRESS names, or that `ray start` has begun on this machine; None if there is none."""
     named = os.environ.get("RAY_ADDRESS", "")
     if named and named != AUTO:
         return None if named == LOCAL else named
-    file = Path(os.environ.get("RAY_TMPDIR", "/tmp/ray")) / "ray_current_cluster"
+    folder = os.environ.get("RAY_TMPDIR") or (sys.platform == "linux" and os.environ.get("TMPDIR")) or "/tmp"
+    file = Path(folder) / "ray" / "ray_current_cluster"
     with contextlib.suppress(OSError, ValueError):
         address = file.read_text(encoding="ascii")[:200].strip()
         host, _, port = address.rpartition(":")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-TOKEN = "5" * 64
 ENVIRONMENT = {
-    "RAY_AUTH_MODE": "token",
-    "RAY_AUTH_TOKEN": TOKEN,
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listens on the loopback interface
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -22,19 +21,20 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="
 
 
 @pytest.fixture(scope="module")
-def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+def ray_cluster() -> Iterator:
     """A `ray.cluster_utils.Cluster`."""
     before = dict(os.environ)
-    os.environ.update(ENVIRONMENT)
+    # sockets need a short path
+    folder = Path(f"/tmp/az-test-{os.getpid()}")
+    (folder / "ray").mkdir(parents=True, exist_ok=True)
+    os.environ.update(ENVIRONMENT | {"RAY_TMPDIR": str(folder)})
     from ray.cluster_utils import Cluster
 
-    # sockets need a short path
-    folder = f"/tmp/az-test-{os.getpid()}"
     found = Cluster(shutdown_at_exit=True)
     try:
         for start in range(1, STARTS + 1):
             try:
-                found.add_node(num_cpus=2, temp_dir=folder, **NODE)
+                found.add_node(num_cpus=2, temp_dir=str(folder), **NODE)
                 break
             except Exception as error:  # Ray waits half a minute, whatever else the machine does
                 if "timed out" not in str(error) or start == STARTS:
@@ -45,3 +45,4 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         found.shutdown()
         os.environ.clear()
         os.environ.update(before)
+        shutil.rmtree(folder, ignore_errors=True)

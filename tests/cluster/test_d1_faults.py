@@ -76,6 +76,13 @@ def meanwhile(act: Callable[[threading.Event], None]) -> Iterator[None]:
         thread.join()
 
 
+def wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never held"
+        time.sleep(0.05)
+
+
 def pool_of(coach: Coach) -> Pool:
     return coach.state.workers.pool
 
@@ -87,12 +94,11 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(ray_clust
     def kill_one(coach: Coach) -> None:
         def act() -> None:
             pool = pool_of(coach)
-            while not (ready := [seat for seat in pool.seats if seat.stage == "ready"]):
-                time.sleep(0.05)
-            os.kill(ready[0].pid, signal.SIGKILL)
-            killed.append(ready[0].pid)
-            while pool.num_replaced == 0:
-                time.sleep(0.05)
+            wait_until(lambda: pool.num_ready > 0)
+            (pid,) = [seat.pid for seat in pool.seats if seat.stage == "ready"]
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+            wait_until(lambda: pool.num_replaced > 0)
 
         threading.Thread(target=act, daemon=True).start()
 
@@ -116,21 +122,25 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(ray_clust
     assert len(numbers) == len(set(numbers))
 
 
-def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(ray_cluster, tmp_path: Path):
+def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(
+    ray_cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # a node is added from another thread, where Python takes no signal handlers
+    monkeypatch.setattr("ray._private.utils.set_sigterm_handler", lambda handler: None)
     seen: list[int] = []
 
     def come_and_go(coach: Coach) -> None:
         def act() -> None:
             pool = pool_of(coach)
-            node = ray_cluster.add_node(num_cpus=1, **NODE)
-            while pool.num_ready < 3:
-                time.sleep(0.05)
-            seen.append(pool.num_ready)
-            ray_cluster.remove_node(node, allow_graceful=False)
-            while pool.num_replaced == 0:
-                time.sleep(0.05)
-            seen.append(pool.num_ready)
-            coach.stop.set()
+            try:
+                node = ray_cluster.add_node(num_cpus=1, **NODE)
+                wait_until(lambda: pool.num_ready == 3)
+                seen.append(pool.num_ready)
+                ray_cluster.remove_node(node, allow_graceful=False)
+                wait_until(lambda: pool.num_replaced > 0)
+                seen.append(pool.num_ready)
+            finally:
+                coach.stop.set()
 
         threading.Thread(target=act, daemon=True).start()
 

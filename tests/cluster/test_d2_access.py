@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -66,11 +67,29 @@ def test_versions_that_know_no_token_are_refused():
     connection._check_version("3.0.0rc1")
 
 
-def test_an_old_address_file_means_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@needs_ray
+def test_ray_that_was_imported_without_authentication_is_refused():
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    script = "import ray; from alphazero.cluster.connection import Cluster; Cluster('local').open()"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert "InvalidSetting: Ray was imported here before, with its authentication off" in done.stderr, done.stderr
+
+
+def test_the_address_file_of_ray_start_is_read_and_an_old_one_means_no_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    (tmp_path / "ray_current_cluster").write_text("127.0.0.1:1")
+    (tmp_path / "ray").mkdir()
+    file = tmp_path / "ray" / "ray_current_cluster"
+    file.write_text("127.0.0.1:1")
     assert connection._find_address() is None
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        file.write_text(f"127.0.0.1:{server.getsockname()[1]}")
+        assert connection._find_address() == file.read_text()
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     assert connection._find_address() == "head:6379"
 

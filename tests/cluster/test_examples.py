@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ def read(name: str) -> dict[str, Any]:
 @needs_ray
 def test_the_file_of_ray_up_fits_rays_own_schema():
     import jsonschema
-    import ray
 
-    schema = json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text(encoding="utf-8"))
+    found = importlib.util.find_spec("ray")
+    assert found is not None and found.origin is not None
+    schema = json.loads((Path(found.origin).parent / "autoscaler" / "ray-schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(read("ray_up.yaml"), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**read("ray_up.yaml"), "head_ipp": "10.0.0.10"}, schema)
