@@ -185,13 +185,17 @@ def test_networks_are_converted_once(monkeypatch, name, sizes):
     assert converted == []
 
 
-class Turned(nn.Module):
-    """A module that uses a weight in another form."""
+class TwoLayers(nn.Module):
+    """A layer for the policy and one for the value."""
 
     def __init__(self):
         super().__init__()
         inputs = int(np.prod(Connect4().observation_shape))
         self.policy, self.value = nn.Linear(inputs, 7), nn.Linear(inputs, 1)
+
+
+class Turned(TwoLayers):
+    """A module that uses a weight in another form."""
 
     def forward(self, observations):
         x = observations.flatten(1)
@@ -205,13 +209,8 @@ def test_a_module_whose_weights_have_no_place_stays_with_torch():
     assert net.use_inference("auto") == "torch"
 
 
-class Stranger(nn.Module):
+class Stranger(TwoLayers):
     """A module with an operation that OpenVINO does not know."""
-
-    def __init__(self):
-        super().__init__()
-        inputs = int(np.prod(Connect4().observation_shape))
-        self.policy, self.value = nn.Linear(inputs, 7), nn.Linear(inputs, 1)
 
     def forward(self, observations):
         x = observations.flatten(1)
