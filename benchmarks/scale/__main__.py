@@ -18,18 +18,19 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from statistics import median
 
 from alphazero.cluster.connection import Cluster
 from alphazero.commands.shared import parse, run_command
 from alphazero.game import registry
 from alphazero.pages import new_figure, save_figure
+from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write, read_json, write_json
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train
 from benchmarks.pictures import LOOK, ROOT
-from benchmarks.scale.costs import default_config, measure
+from benchmarks.scale.costs import default_config, measure, save_net, settings_of, time_update
+from benchmarks.scale.efficiency import alone, compare
 from benchmarks.scale.simulation import PARTS, Costs, Outcome, Setting, simulate
 
 WORKERS = tuple(1 << i for i in range(11))
@@ -50,18 +51,25 @@ class ScaleConfig:
     """Takes the costs from this file instead of measuring them."""
     check: tuple[int, ...] = ()
     """Plays real runs with so many workers, and compares them with the simulation."""
+    efficiency: int = 0
+    """Compares one worker, two workers and threads without a cluster in so many rounds, and does nothing else."""
     learner_speed: tuple[float, ...] = SPEEDS
     """Learners to simulate, by their speed in units of the measured one; more than 1 is an assumption, as of a GPU."""
     folder: Path = ROOT / "docs"
     """The folder that holds data and pictures."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, seconds=(0.1, 3600), check=(1, 64), learner_speed=(0.01, 1e4))
+        check_ranges(self, efficiency=(0, 100), seconds=(0.1, 3600), check=(1, 64), learner_speed=(0.01, 1e4))
 
 
 def main(argv: list[str]) -> None:
     options = parse(ScaleConfig, argv)
     config = default_config(options.game)
+    if options.efficiency:
+        print(compare(options.game, config, options.efficiency))
+        return
+    for name in ("data", "pictures"):
+        (options.folder / name).mkdir(parents=True, exist_ok=True)
     if options.costs is not None:
         costs = Costs(**read_json(options.costs))
     else:
@@ -149,17 +157,31 @@ def draw(path: Path, rows: Sequence[tuple[float, float, Outcome]]) -> None:
 
 
 def check(costs: Costs, config: RunConfig, game_name: str, workers: int) -> str:
-    """A real run with so many local workers beside the simulated one, in positions a second."""
+    """A real run with so many local workers beside the simulated one, in positions a second.
+
+    They share this machine with the learner, so a host's rate and an update are measured with as many at once.
+    """
     loaded = registry.load(game_name)
     config = replace(config, generations=6, minutes=0.0, evaluation=EvaluationConfig(opponents=()))
+    threads = min(workers, count_cores())
     with tempfile.TemporaryDirectory() as folder:
         run = train(
-            replace(loaded, make_benchmark=None), config, Path(folder) / "run", game_name=game_name, threads=workers,
+            replace(loaded, make_benchmark=None), config, Path(folder) / "run", game_name=game_name, threads=threads,
             cluster=Cluster("auto", workers, workers),
         )  # fmt: skip
         rows = run.metrics[2:]
-    real = median(row["positions"] / row["self_play_seconds"] for row in rows)
-    simulated = simulate(costs, setting_of(config, workers)).positions_per_s
+    real = sum(row["positions"] for row in rows) / sum(row["self_play_seconds"] for row in rows)
+    hosts = min(workers, count_cores())
+    slots = min(config.self_play.num_slots, config.self_play.games_per_generation // workers)
+    alone_config = replace(config, self_play=replace(config.self_play, num_slots=slots))
+    with tempfile.TemporaryDirectory() as folder:
+        net = save_net(settings_of(config, game_name), Path(folder))
+    costs = replace(
+        costs, positions_per_s=alone(game_name, alone_config, hosts) / hosts,
+        update_seconds=time_update(net, config, game_name, threads),
+    )  # fmt: skip
+    setting = replace(setting_of(config, workers), cores=count_cores(), learner_threads=threads)
+    simulated = simulate(costs, setting).positions_per_s
     return f"{workers} workers: {real:,.0f} positions/s, simulated {simulated:,.0f} ({simulated / real - 1:+.1%})"
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from alphazero.cluster.connection import Cluster, Node
 from alphazero.cluster.pool import Seat
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
-from alphazero.nets.neural_net import Batch
+from alphazero.nets.neural_net import Batch, NeuralNet
 from alphazero.nets.resnet import NetConfig
 from alphazero.progress import Progress
 from alphazero.storage.run_folder import RunFolder
@@ -45,7 +44,7 @@ def settings_of(config: RunConfig, game_name: str) -> WorkerSettings:
     assert loaded.load_again is not None
     return WorkerSettings(
         load=loaded.load_again, net=config.net_settings, playing_net=config.net_settings, config=config.self_play,
-        search=config.search, replay=config.replay, learner=config.learner, device="cpu", inference="torch",
+        search=config.search, replay=config.replay, learner=config.learner, device="cpu", inference="auto",
         deterministic=False, threads=1, cache_size=config.cache_size,
         num_slots=min(config.self_play.num_slots, config.self_play.games_per_generation // 2), seed=SEED,
         first_game=0, game_stride=1,
@@ -55,20 +54,19 @@ def settings_of(config: RunConfig, game_name: str) -> WorkerSettings:
 def measure(game_name: str, config: RunConfig, seconds: float, cluster: Cluster | None) -> Costs:
     """The costs of such a run; `seconds` is the time for each part. `cluster`, open, carries messages."""
     settings = settings_of(config, game_name)
-    _, _, net = make_net(settings, settings.net)
     with tempfile.TemporaryDirectory() as text, Progress("measuring") as progress:
         folder = Path(text)
-        net.save(folder / CHECKPOINT, {"game": game_name, "net": config.net_settings})
+        net = save_net(settings, folder)
         weights = sum((folder / name).stat().st_size for name in (CHECKPOINT, CARD))
         progress.show(0.1, "a host")
-        rate, plies, content = _play(settings, folder, seconds)
+        rate, plies, content = play(settings, folder, seconds)
         chunk = unpack(content, "a chunk", registry.load(game_name).game, 1 << 20)
         positions = len(chunk.samples)
         progress.show(0.5, "messages and files")
         position, answer, write = _ingest(folder / "run", game_name, content)
         message = _message(cluster, content) if cluster else 0.0
         progress.show(0.8, "the learner")
-        update = _update(net, config, game_name)
+        update = time_update(net, config, game_name)
     look = _look()
     return Costs(
         rate, plies, len(content) / positions, message, answer, position, look, write, update,
@@ -76,7 +74,14 @@ def measure(game_name: str, config: RunConfig, seconds: float, cluster: Cluster 
     )  # fmt: skip
 
 
-def _play(settings: WorkerSettings, folder: Path, seconds: float) -> tuple[float, float, bytes]:
+def save_net(settings: WorkerSettings, folder: Path) -> NeuralNet:
+    """An untrained network, as a file that hosts can play by."""
+    loaded, _, net = make_net(settings, settings.net)
+    net.save(folder / CHECKPOINT, {"game": loaded.game.name, "net": settings.net})
+    return net
+
+
+def play(settings: WorkerSettings, folder: Path, seconds: float) -> tuple[float, float, bytes]:
     """Positions a second of one host, plies of a game, and the last of its chunks."""
     player = RemotePlayer(settings)
     player.take(0, folder)
@@ -137,14 +142,14 @@ def _look() -> float:
     return _time(look) / SEATS
 
 
-def _update(net: Any, config: RunConfig, game_name: str) -> float:
-    """Seconds of one update on this machine's cores."""
+def time_update(net: NeuralNet, config: RunConfig, game_name: str, threads: int = 1) -> float:
+    """Seconds of one update by so many threads."""
     game, size = registry.load(game_name).game, config.learner.batch_size
     rng = np.random.default_rng(0)
     planes = (rng.random((size, *game.observation_shape)) < 0.3).astype(np.float32)
     masks = np.ones((size, game.num_actions), bool)
     batch = Batch(planes, masks, masks.astype(np.float32) / game.num_actions, np.zeros(size, np.float32))
-    trainer = net.trainer(threads=1)
+    trainer = net.trainer(threads=threads)
     return _time(lambda: float(trainer.train_step(batch, 1e-3)["policy_loss"]))
 
 

@@ -18,6 +18,8 @@ import numpy as np
 from alphazero.cluster.pool import DEPTH
 from alphazero.training.remote.workers import ORDERS_PER_GENERATION, SECONDS_OF_ORDER
 
+LEFT_OVER = 0.07
+"""Cores that hosts of the lowest priority get beside a learner that uses all of them."""
 PARTS = "workers", "learner", "ingest", "network"
 
 
@@ -64,6 +66,10 @@ class Setting:
     """Hosts that are ten times slower."""
     spread: float = 0.1
     """The standard deviation of an order's time, as a share of it."""
+    cores: float = math.inf
+    """Cores that hosts and learner share, if all are on one machine."""
+    learner_threads: int = 1
+    """Cores that the learner takes while it learns; hosts give way to it."""
     generations: int = 24
     seed: int = 0
 
@@ -103,13 +109,22 @@ class _Host:
     playing: bool = False
     slow: float = 1.0
     """Its orders take so many times as long."""
+    left: float = 0.0
+    """Seconds of its order that were to be played at `mark`, on a core of its own."""
+    mark: float = 0.0
+    begun: float = 0.0
+    games: int = 0
+    """Of its order."""
+    version: int = 0
+    plan: int = 0
+    """Counts its plans to finish: earlier ones mean nothing."""
 
 
 @dataclass
 class _Tally:
     since: float = 0.0
     games: int = 0
-    ages: float = 0.0
+    ages: int = 0
     lost: int = 0
     generations: int = 0
     busy: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
@@ -131,7 +146,7 @@ class Simulation:
         self.num_waiting = self.version = self.generation = 0
         self._answers: list[tuple[int, int]] = []
         self._ingesting = self._learning = False
-        self._network_free = 0.0
+        self._network_free, self._speed = 0.0, 1.0
         self.tally = _Tally()
 
     def run(self) -> Outcome:
@@ -182,16 +197,39 @@ class Simulation:
             games = int(self.rng.poisson(games * SECONDS_OF_ORDER / seconds))
             seconds = SECONDS_OF_ORDER
         seconds *= max(0.1, 1 + self.setting.spread * self.rng.standard_normal())
-        life, version = host.life, self.version
-        self._after(seconds, lambda: self._finish(host, life, games, version, seconds))
+        host.left, host.mark, host.begun = seconds, self.now, self.now
+        host.games, host.version = games, self.version
+        self._plan_end(host)
+        self._share_cores()
 
-    def _finish(self, host: _Host, life: int, games: int, version: int, seconds: float) -> None:
-        if life != host.life:
-            self.tally.lost += games
+    def _plan_end(self, host: _Host) -> None:
+        host.plan += 1
+        plan = host.plan
+        self._after(host.left / self._speed, lambda: self._finish(host, plan))
+
+    def _share_cores(self) -> None:
+        """Hosts that share their cores with each other and with the learner go on at another speed."""
+        if self.setting.cores == math.inf:
+            return
+        playing = [host for host in self.hosts if host.playing]
+        free = max(LEFT_OVER, self.setting.cores - self._learning * self.setting.learner_threads)
+        speed = min(1.0, free / max(1, len(playing)))
+        if speed == self._speed:
+            return
+        for host in playing:
+            host.left, host.mark = host.left - (self.now - host.mark) * self._speed, self.now
+        self._speed = speed
+        for host in playing:
+            self._plan_end(host)
+
+    def _finish(self, host: _Host, plan: int) -> None:
+        if plan != host.plan:
             return
         host.playing = False
+        games, version, life = host.games, host.version, host.life
+        self.tally.busy["workers"] += self.now - host.begun
         self._begin(host)
-        self.tally.busy["workers"] += seconds
+        self._share_cores()
         size = games * self.costs.plies_per_game * self.costs.bytes_per_position / self.setting.bytes_per_s
         begin = max(self.now, self._network_free)
         self._network_free = begin + size
@@ -205,12 +243,16 @@ class Simulation:
             self._after(self.rng.exponential(self.setting.life_seconds), lambda: self._die(host))
 
     def _die(self, host: _Host) -> None:
+        self.tally.lost += host.games * host.playing
         host.life, host.alive, host.playing, host.calls, host.orders = host.life + 1, False, False, 0, 0
+        host.plan += 1
+        self._share_cores()
         self._after(self.setting.seconds_to_replace, lambda: self._come_back(host))
 
     def _come_back(self, host: _Host) -> None:
         host.alive = True
         self._plan_death(host)
+        self._give_orders()  # nobody else may be there whose answer would remind the coach
 
     # --- the coach ---------------------------------------------------------------------------------------------------
 
@@ -243,23 +285,25 @@ class Simulation:
         setting = self.setting
         if self._learning or self.num_waiting < setting.games_per_generation:
             return
-        games = 0
+        games = ages = 0
         while games < setting.games_per_generation:
             found, version = self.waiting.popleft()
             games += found
-            self.tally.ages += found * (self.version - version)
+            ages += found * (self.version - version)
         self.num_waiting -= games
-        self.tally.games += games
         self._learning = True
+        self._share_cores()
         updates = math.ceil(games * self.costs.plies_per_game * setting.sample_reuse / setting.batch_size)
         seconds = updates * self.costs.update_seconds + self.costs.gate_seconds
         self.tally.busy["learner"] += seconds
-        self._after(seconds, self._commit)
+        self._after(seconds, lambda: self._commit(games, ages))
         self._give_orders()
 
-    def _commit(self) -> None:
+    def _commit(self, games: int, ages: int) -> None:
         """The new network takes over: every machine fetches it once."""
         self._learning = False
+        self._share_cores()
+        self.tally.games, self.tally.ages = self.tally.games + games, self.tally.ages + ages
         machines = math.ceil(self.setting.workers / self.setting.workers_per_machine)
         size = machines * self.costs.weights_bytes / self.setting.bytes_per_s
         self._network_free = max(self.now, self._network_free) + size

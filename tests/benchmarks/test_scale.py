@@ -49,6 +49,24 @@ def test_hosts_that_die_lose_games_and_time():
     assert 0.3 < found.games_per_s / 1600 < 0.7 and found.lost_games > 0
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_host_that_comes_back_to_nobody_gets_orders(seed: int):
+    """The only host dies every 20 s on average; a generation takes it 10 s."""
+    found = simulate(FREE, Setting(1, life_seconds=20, seconds_to_replace=5, generations=60, seed=seed))
+    assert found.games_per_s == pytest.approx(80, rel=0.25)
+
+
+def test_hosts_and_a_learner_on_the_same_cores_wait_for_each_other():
+    one = simulate(FREE, Setting(1, spread=0.0, cores=2))
+    four = simulate(FREE, Setting(4, spread=0.0, cores=2))
+    assert (one.games_per_s, four.games_per_s) == (pytest.approx(100, rel=0.02), pytest.approx(200, rel=0.02))
+    # a generation of 512 games takes one core 5.12 s to play and as long to learn from: on two cores both at once
+    learning = replace(FREE, gate_seconds=5.12)
+    both = simulate(learning, Setting(1, games_per_generation=512, spread=0.0, cores=2))
+    shared = simulate(learning, Setting(1, games_per_generation=512, spread=0.0, cores=1))
+    assert both.games_per_s == pytest.approx(100, rel=0.03) and shared.games_per_s == pytest.approx(50, rel=0.15)
+
+
 def test_slow_hosts_slow_nobody_else_down():
     found = simulate(FREE, Setting(10, slow_share=0.1))
     assert found.games_per_s == pytest.approx(910, rel=0.05)

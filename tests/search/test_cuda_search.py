@@ -15,7 +15,13 @@ CHECK = Path(__file__).parent / "cuda_search_check.py"
 ROOT = CHECK.parents[2]
 
 
-@pytest.mark.parametrize("name", sorted(registry.NAMES))
+QUICK = {"connect4", "dots_and_boxes", "hex_swap", "othello6", "tictactoe"}
+"""In CI: among them are games with passes, double moves and a swap; the simulator is slow."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(registry.NAMES)]
+)
 def test_the_simulator_finds_what_the_processor_and_plain_python_find(name: str):
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "ignore::RuntimeWarning", str(CHECK), name]

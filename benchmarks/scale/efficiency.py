@@ -1,0 +1,72 @@
+"""Measures what a cluster costs on this machine: one worker and two of them beside threads without a cluster.
+
+Nearly nothing is learned meanwhile, so the cores belong to self-play. Two processes that know nothing of each other
+show what the second core is worth to anybody: cores share their memory, and often more.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from alphazero.cluster.connection import Cluster
+from alphazero.game import registry
+from alphazero.game.spec import LoadedGame
+from alphazero.training.config import EvaluationConfig, RunConfig
+from alphazero.training.run import train
+from benchmarks.scale.costs import play, save_net, settings_of
+
+GENERATIONS, WARM_UP = 5, 2
+ALONE_SECONDS = 20.0
+"""Of each measurement of processes without a run."""
+
+
+def compare(game_name: str, config: RunConfig, rounds: int) -> str:
+    """Positions a second of self-play, medians of some rounds in turns, as a table."""
+    loaded = replace(registry.load(game_name), make_benchmark=None)
+    config = replace(
+        config, generations=GENERATIONS, minutes=0.0, evaluation=EvaluationConfig(opponents=()),
+        gate=replace(config.gate, enabled=False), learner=replace(config.learner, sample_reuse=0.05),
+    )  # fmt: skip
+    found: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for number in (1, 2):
+            found.setdefault(f"{number} process{'es' * (number > 1)} alone", []).append(
+                alone(game_name, config, number)
+            )
+            found.setdefault(f"--threads {number}", []).append(positions_per_s(loaded, game_name, config, number))
+            cluster = Cluster("local", number, number)
+            rate = positions_per_s(loaded, game_name, config, number, cluster)
+            found.setdefault(f"--cluster-workers {number}", []).append(rate)
+    rates = {name: median(values) for name, values in found.items()}
+    lines = [f"{name:<22} {rate:8,.0f} positions/s   ({', '.join(f'{value:,.0f}' for value in found[name])})"
+             for name, rate in rates.items()]  # fmt: skip
+    processes = rates["2 processes alone"] / rates["1 process alone"]
+    workers = rates["--cluster-workers 2"] / rates["--cluster-workers 1"]
+    lines.append(
+        f"from one worker to two {workers:.3f}, from one process to two {processes:.3f}: {workers / 2:.1%} of twice, "
+        f"{workers / processes:.1%} of what the machine allows"
+    )
+    lines.append(f"two workers and two threads: {rates['--cluster-workers 2'] / rates['--threads 2'] - 1:+.1%}")
+    return "\n".join(lines)
+
+
+def positions_per_s(
+    loaded: LoadedGame, game_name: str, config: RunConfig, threads: int, cluster: Cluster | None = None
+) -> float:
+    """Of a real run, after its first generations."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(loaded, config, Path(folder) / "run", game_name=game_name, threads=threads, cluster=cluster)
+        rows = run.metrics[WARM_UP:]
+    return sum(row["positions"] for row in rows) / sum(row["self_play_seconds"] for row in rows)
+
+
+def alone(game_name: str, config: RunConfig, processes: int) -> float:
+    """Of processes that play without a coach, together."""
+    settings = replace(settings_of(config, game_name), num_slots=config.self_play.num_slots)
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(processes) as pool:
+        save_net(settings, Path(folder))
+        return sum(rate for rate, *_ in pool.starmap(play, [(settings, Path(folder), ALONE_SECONDS)] * processes))
