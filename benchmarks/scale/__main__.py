@@ -29,7 +29,7 @@ from alphazero.storage.files import atomic_write, read_json, write_json
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train
 from benchmarks.pictures import LOOK, ROOT
-from benchmarks.scale.costs import default_config, measure, save_net, settings_of, time_update
+from benchmarks.scale.costs import default_config, measure, save_net, settings_of, time_gate, time_update
 from benchmarks.scale.efficiency import alone, compare
 from benchmarks.scale.simulation import PARTS, Costs, Outcome, Setting, simulate
 
@@ -157,10 +157,7 @@ def draw(path: Path, rows: Sequence[tuple[float, float, Outcome]]) -> None:
 
 
 def check(costs: Costs, config: RunConfig, game_name: str, workers: int) -> str:
-    """A real run with so many local workers beside the simulated one, in positions a second.
-
-    They share this machine with the learner, so a host's rate and an update are measured with as many at once.
-    """
+    """A real run with so many local workers beside the simulated one, in positions a second."""
     loaded = registry.load(game_name)
     config = replace(config, generations=6, minutes=0.0, evaluation=EvaluationConfig(opponents=()))
     threads = min(workers, count_cores())
@@ -171,18 +168,28 @@ def check(costs: Costs, config: RunConfig, game_name: str, workers: int) -> str:
         )  # fmt: skip
         rows = run.metrics[2:]
     real = sum(row["positions"] for row in rows) / sum(row["self_play_seconds"] for row in rows)
-    hosts = min(workers, count_cores())
+    simulated = simulate_here(costs, config, game_name, workers)
+    return f"{workers} workers: {real:,.0f} positions/s, simulated {simulated:,.0f} ({simulated / real - 1:+.1%})"
+
+
+def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int) -> float:
+    """Positions a second of so many workers that share this machine with the learner.
+
+    A host's rate and an update are measured with as many at once.
+    """
+    hosts = threads = min(workers, count_cores())
     slots = min(config.self_play.num_slots, config.self_play.games_per_generation // workers)
     alone_config = replace(config, self_play=replace(config.self_play, num_slots=slots))
     with tempfile.TemporaryDirectory() as folder:
-        net = save_net(settings_of(config, game_name), Path(folder))
+        settings = settings_of(config, game_name)
+        net = save_net(settings, Path(folder))
+        gate = time_gate(settings, Path(folder), config, threads)
     costs = replace(
         costs, positions_per_s=alone(game_name, alone_config, hosts) / hosts,
-        update_seconds=time_update(net, config, game_name, threads),
+        update_seconds=time_update(net, config, game_name, threads), gate_seconds=gate,
     )  # fmt: skip
     setting = replace(setting_of(config, workers), cores=count_cores(), learner_threads=threads)
-    simulated = simulate(costs, setting).positions_per_s
-    return f"{workers} workers: {real:,.0f} positions/s, simulated {simulated:,.0f} ({simulated / real - 1:+.1%})"
+    return simulate(costs, setting).positions_per_s
 
 
 if __name__ == "__main__":

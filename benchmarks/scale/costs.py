@@ -15,14 +15,17 @@ from alphazero.cluster.connection import Cluster, Node
 from alphazero.cluster.pool import Seat
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
+from alphazero.matches.arena import play_match
 from alphazero.nets.neural_net import Batch, NeuralNet
 from alphazero.nets.resnet import NetConfig
+from alphazero.players.net_players import make_net_player
 from alphazero.progress import Progress
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.config import RunConfig
 from alphazero.training.remote.chunk import pack, unpack, without
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.player import CARD, CHECKPOINT, Order, RemotePlayer
+from alphazero.training.remote.workers import ORDERS_PER_GENERATION
 from alphazero.training.worker_process import WorkerSettings, make_net
 from benchmarks.scale.simulation import Costs
 
@@ -59,18 +62,18 @@ def measure(game_name: str, config: RunConfig, seconds: float, cluster: Cluster 
         net = save_net(settings, folder)
         weights = sum((folder / name).stat().st_size for name in (CHECKPOINT, CARD))
         progress.show(0.1, "a host")
-        rate, plies, content = play(settings, folder, seconds)
+        rate, plies, content = play(settings, folder, seconds, config.self_play.games_per_generation // 2)
         chunk = unpack(content, "a chunk", registry.load(game_name).game, 1 << 20)
         positions = len(chunk.samples)
         progress.show(0.5, "messages and files")
         position, answer, write = _ingest(folder / "run", game_name, content)
         message = _message(cluster, content) if cluster else 0.0
         progress.show(0.8, "the learner")
-        update = time_update(net, config, game_name)
+        update, gate = time_update(net, config, game_name), time_gate(settings, folder, config)
     look = _look()
     return Costs(
         rate, plies, len(content) / positions, message, answer, position, look, write, update,
-        _gate_seconds(config, rate, plies), weights,
+        gate, weights,
     )  # fmt: skip
 
 
@@ -81,17 +84,22 @@ def save_net(settings: WorkerSettings, folder: Path) -> NeuralNet:
     return net
 
 
-def play(settings: WorkerSettings, folder: Path, seconds: float) -> tuple[float, float, bytes]:
-    """Positions a second of one host, plies of a game, and the last of its chunks."""
+def play(settings: WorkerSettings, folder: Path, seconds: float, games_per_net: int) -> tuple[float, float, bytes]:
+    """Positions a second of one host, plies of a game, and the last of its chunks.
+
+    The network counts as a new one after every `games_per_net` games, since it then answers for all positions anew.
+    """
     player = RemotePlayer(settings)
-    player.take(0, folder)
     slots = settings.num_slots
-    first, content = 0, b""
+    order_games = max(1, games_per_net // ORDERS_PER_GENERATION)
+    first, orders, content = 0, 0, b""
     game, counted, games, begin = settings.load().game, 0, 0, time.monotonic()
     began = begin
     while time.monotonic() - begin < 2 * seconds:  # the first half fills the slots with games of all lengths
-        answer = player.play(Order(first, ((first, 4 * slots),), slots, seconds / 2, False))
-        first += 4 * slots
+        if orders % ORDERS_PER_GENERATION == 0:
+            player.take(orders, folder)
+        answer = player.play(Order(orders, ((first, 4 * slots),), order_games, seconds / 2, False))
+        first, orders = first + 4 * slots, orders + 1
         chunk = unpack(answer, "a chunk", game, 1 << 20)
         content = answer if chunk.num_games else content
         if time.monotonic() - begin < seconds:
@@ -153,17 +161,30 @@ def time_update(net: NeuralNet, config: RunConfig, game_name: str, threads: int 
     return _time(lambda: float(trainer.train_step(batch, 1e-3)["policy_loss"]))
 
 
-def _gate_seconds(config: RunConfig, rate: float, plies: float) -> float:
-    """The gate's match, by the rate of a host; a benchmark and files come on top, and are left out."""
-    simulations = config.gate.games * plies * config.gate.simulations if config.gate.enabled else 0.0
-    return simulations / (rate * config.search.num_simulations)
+def time_gate(settings: WorkerSettings, folder: Path, config: RunConfig, threads: int = 1) -> float:
+    """Seconds of the gate's match, between two networks whose weights are new; the benchmark comes on top."""
+    _, kernels, candidate = make_net(settings, settings.net)
+    best, gate = make_net(settings, settings.net)[2], config.gate
+    if not gate.enabled:
+        return 0.0
+    search = replace(config.search, num_simulations=gate.simulations, noise_fraction=0.0) if gate.simulations else None
+
+    def play() -> None:
+        for net in (candidate, best):
+            net.load(folder / CHECKPOINT)
+        first, second = (
+            make_net_player("", kernels, net, search, seed=SEED, threads=threads) for net in (candidate, best)
+        )
+        play_match(kernels, first, second, gate.games, SEED)
+
+    return _time(play, 3)
 
 
-def _time(work: Callable[[], object]) -> float:
+def _time(work: Callable[[], object], repeats: int = REPEATS) -> float:
     """The median of some calls."""
     work()
     times = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         begin = time.perf_counter()
         work()
         times.append(time.perf_counter() - begin)

@@ -65,8 +65,11 @@ def positions_per_s(
 
 
 def alone(game_name: str, config: RunConfig, processes: int) -> float:
-    """Of processes that play without a coach, together."""
+    """Of processes that play without a coach, together; each plays its share of a generation by each network."""
     settings = replace(settings_of(config, game_name), num_slots=config.self_play.num_slots)
+    games = config.self_play.games_per_generation // processes
     with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(processes) as pool:
         save_net(settings, Path(folder))
-        return sum(rate for rate, *_ in pool.starmap(play, [(settings, Path(folder), ALONE_SECONDS)] * processes))
+        return sum(
+            rate for rate, *_ in pool.starmap(play, [(settings, Path(folder), ALONE_SECONDS, games)] * processes)
+        )
