@@ -137,18 +137,24 @@ def draw(path: Path, rows: Sequence[tuple[float, float, Outcome]]) -> None:
     with rc_context(LOOK):
         figure = new_figure(9, 6)
         axes = figure.subplots(2, 2)
-        for life, speed in dict.fromkeys((life, speed) for life, speed, _ in rows):
+        for i, (life, speed) in enumerate(dict.fromkeys((life, speed) for life, speed, _ in rows)):
             found = [outcome for a, b, outcome in rows if (a, b) == (life, speed)]
             label = f"learner x{speed:g}" + ("" if life == math.inf else ", with faults")
-            workers = [outcome.workers for outcome in found]
-            axes[0, 0].plot(workers, [outcome.games_per_s for outcome in found], label=label)
-            axes[0, 1].plot(workers, [outcome.age for outcome in found], label=label)
-            axes[1, 0].plot(workers, [100 * outcome.learner_busy for outcome in found], label=label)
-            axes[1, 1].plot(workers, [100 * outcome.ingest_busy for outcome in found], label=f"thread, {label}")
-            axes[1, 1].plot(workers, [100 * outcome.network_busy for outcome in found], "--", label=f"network, {label}")
-        titles = "games/s", "networks since a game began", "learner busy, %", "coach's thread and network busy, %"
+            workers, color = [outcome.workers for outcome in found], f"C{i}"
+            axes[0, 0].plot(workers, [outcome.games_per_s for outcome in found], color=color, label=label)
+            axes[0, 1].plot(workers, [outcome.age for outcome in found], color=color)
+            axes[1, 0].plot(workers, [100 * outcome.learner_busy for outcome in found], color=color)
+            axes[1, 1].plot(workers, [100 * outcome.ingest_busy for outcome in found], color=color)
+            axes[1, 1].plot(workers, [100 * outcome.network_busy for outcome in found], "--", color=color)
+        titles = (
+            "games/s",
+            "networks since a game began",
+            "learner busy, %",
+            "busy: coach's thread, network (dashes), %",
+        )
         for ax, title in zip(axes.flat, titles, strict=True):
             ax.set_xscale("log", base=2)
+            ax.set_xticks(WORKERS[::2], map(str, WORKERS[::2]))
             ax.set_title(title)
             ax.set_xlabel("workers")
         axes[0, 0].set_yscale("log")
