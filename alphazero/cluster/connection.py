@@ -85,6 +85,7 @@ class Cluster:
         self.ray: Any = None
         """The module, once the cluster is open."""
         self._folder: str | None = None
+        self._quieted = contextlib.ExitStack()
         if workers is not None:
             check_range(option("cluster_workers"), workers, 1, MOST_WORKERS)
         if address.startswith("ray://"):
@@ -135,6 +136,7 @@ class Cluster:
             self._remove_folder()
             raise ClusterError(_say_why(f"{error} {''.join(said)}", address)) from error
         self.ray = ray
+        self._quieted.enter_context(_kept_quiet())
 
     def close(self) -> None:
         """Leaves the cluster; one of our own ends. A second call does nothing."""
@@ -144,6 +146,7 @@ class Cluster:
             leaving = threading.Thread(target=_leave, args=(ray,), daemon=True)
             leaving.start()
             leaving.join(SECONDS_TO_LEAVE)
+        self._quieted.close()
         self._remove_folder()
 
     def __enter__(self) -> Cluster:
@@ -315,6 +318,20 @@ def _stderr_kept(said: list[str]) -> Iterator[None]:
             os.close(before)
             file.seek(0)
             said.append(file.read(1 << 20).decode(errors="replace"))
+
+
+@contextlib.contextmanager
+def _kept_quiet() -> Iterator[None]:
+    """Ray prints a thousand characters about every worker that dies; the pool says it in a sentence."""
+    from ray._private import worker as module
+
+    worker: Any = module
+    before = getattr(worker, "print_to_stdstream", None)
+    worker.print_to_stdstream = lambda *arguments, **options: None
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = before
 
 
 def _leave(ray: Any) -> None:

@@ -87,7 +87,9 @@ def pool_of(coach: Coach) -> Pool:
     return coach.state.workers.pool
 
 
-def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(ray_cluster, tmp_path: Path):
+def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
+    ray_cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
     """The run goes on without the cluster, and then with it again."""
     killed: list[int] = []
 
@@ -109,6 +111,9 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(ray_clust
     assert_each_game_counts_once(folder, 4)
     rows = TrainedRun(GAME, folder).metrics
     assert killed and max(row["workers_replaced"] for row in rows) == 1
+    assert "died or was killed" not in "".join(capfd.readouterr()), (
+        "these are Ray's words, a thousand characters of them"
+    )
     assert {row["bytes_per_position"] < 100 for row in rows} == {True}
 
     train(GAME, replace(CONFIG, generations=5), folder, threads=1, seed=3, resume=True)
