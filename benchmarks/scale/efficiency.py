@@ -57,7 +57,7 @@ def compare(game_name: str, config: RunConfig, rounds: int) -> str:
 def positions_per_s(
     loaded: LoadedGame, game_name: str, config: RunConfig, threads: int, cluster: Cluster | None = None
 ) -> float:
-    """Of a real run, after its first generations."""
+    """Runs a training and returns its positions a second of self-play, after the first generations."""
     with tempfile.TemporaryDirectory() as folder:
         run = train(loaded, config, Path(folder) / "run", game_name=game_name, threads=threads, cluster=cluster)
         rows = run.metrics[WARM_UP:]
@@ -65,7 +65,10 @@ def positions_per_s(
 
 
 def alone(game_name: str, config: RunConfig, processes: int) -> float:
-    """Of processes that play without a coach, together; each plays its share of a generation by each network."""
+    """Lets processes play without a coach and returns their positions a second together.
+
+    Each plays its share of a generation by each network.
+    """
     settings = replace(settings_of(config, game_name), num_slots=config.self_play.num_slots)
     games = config.self_play.games_per_generation // processes
     with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(processes) as pool:

@@ -292,7 +292,7 @@ def compiled_otherwise() -> Any:
 
 
 def test_the_shipped_games_keep_all_laws(game: Game):
-    findings = validate(game, num_games=2 if game.num_actions > 200 else 25)
+    findings = validate(game, num_games=4 if game.num_actions > 200 else 25)
     assert findings.warnings == []
     assert findings.compiled_per_second is not None
     assert sum(findings.outcomes.values()) == findings.num_games == len(findings.lengths)
