@@ -83,19 +83,24 @@ def add_visit(tree, b, node, action, value):
 
 
 @inlined
-def change_visit(tree, b, node, action, change):
-    """Adds `change` to the value of a visit that is already counted."""
-    tree.node_value[b, node] += change
+def finish_visit(tree, b, node, action, child, value):
+    """Gives `value` to a visit that `selection.announce_visit` has counted."""
+    tree.in_flight[b, child] -= 1
+    visits = tree.visits[b, node, action] - tree.in_flight[b, child]
+    tree.node_visits[b, node] += ONE
+    tree.node_value[b, node] += value
     if tree.action_proven[b, node, action] == UNPROVEN:
-        tree.q[b, node, action] += change / np.float32(tree.visits[b, node, action])
+        before = tree.q[b, node, action] if visits > 1 else ZERO
+        tree.q[b, node, action] = before + (value - before) / np.float32(visits)
 
 
 @inlined
-def backup(tree, b, leaf, value, virtual, prove):
+def backup(tree, b, leaf, value, announced, prove):
     """Adds `value`, which is for the player to move at `leaf`, to every action between the leaf and the root.
 
     This is the only place that changes the sign: from child to parent, where `to_play` differs. A proven child may
-    prove its parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008).
+    prove its parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008). With `announced`, the walk
+    has counted its visits on the way down.
     """
     node = leaf
     exact = prove and tree.proven[b, leaf] != UNPROVEN
@@ -103,8 +108,8 @@ def backup(tree, b, leaf, value, virtual, prove):
         parent, action = tree.parent[b, node], tree.action[b, node]
         if tree.to_play[b, parent] != tree.to_play[b, node]:
             value = -value
-        if virtual:
-            change_visit(tree, b, parent, action, value + ONE)
+        if announced:
+            finish_visit(tree, b, parent, action, node, value)
         else:
             add_visit(tree, b, parent, action, value)
         if exact:
@@ -123,12 +128,8 @@ def undo(tree, b, node):
     """Removes the visits of a walk that ended at a pending node."""
     while node != ROOT:
         parent, action = tree.parent[b, node], tree.action[b, node]
-        visits = tree.visits[b, parent, action] - 1  # the pending walk itself is still counted, so at least 1
-        tree.visits[b, parent, action] = visits
-        tree.node_visits[b, parent] -= ONE
-        tree.node_value[b, parent] += ONE
-        if tree.action_proven[b, parent, action] == UNPROVEN:
-            tree.q[b, parent, action] += (tree.q[b, parent, action] + ONE) / np.float32(visits)
+        tree.visits[b, parent, action] -= 1  # the pending walk itself is still counted, so at least 1 is left
+        tree.in_flight[b, node] -= 1
         node = parent
 
 

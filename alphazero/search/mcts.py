@@ -58,8 +58,8 @@ class SearchConfig:
     prove: bool = True
     """Back up exact results of finished games (MCTS-Solver, Winands et al. 2008)."""
     leaves_per_step: int = 1
-    """Leaves of one tree that are evaluated at once, kept apart by virtual loss. Above 1 few trees are faster, as in
-    analyses; many trees are fast anyway."""
+    """Leaves of one tree that are evaluated at once: each walk sees the visits of those under way. Above 1 few trees
+    are faster, as in analyses; many trees are fast anyway."""
 
     def __post_init__(self) -> None:
         check_ranges(

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from alphazero.search.backup import add_visit
 from alphazero.search.tree import ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
 
 
@@ -20,14 +19,16 @@ def puct(q, prior, visits, weight):
 
 
 @inlined
-def choose_by_puct(prior, visits, q, node_visits, node_value, visited_prior, c_puct, fpu_reduction):
-    """The action of highest PUCT score at one node; `prior`, `visits`, `q` are rows `[A]`.
+def first_play_value(node_visits, node_value, visited_prior, fpu_reduction):
+    """The value of an unvisited action: the node's mean less `fpu_reduction` x sqrt(visited prior mass) (Wu 2019)."""
+    return node_value / node_visits - rounded_product(fpu_reduction, np.float32(math.sqrt(visited_prior)))
 
-    An unvisited action has the node's mean value minus `fpu_reduction` x sqrt(visited prior mass): first-play urgency
-    as in KataGo (Wu 2019).
-    """
+
+@inlined
+def choose_by_puct(prior, visits, q, node_visits, node_value, visited_prior, c_puct, fpu_reduction):
+    """The action of highest PUCT score at one node; `prior`, `visits`, `q` are rows `[A]`."""
     weight = c_puct * np.float32(math.sqrt(node_visits))
-    unvisited_q = node_value / node_visits - rounded_product(fpu_reduction, np.float32(math.sqrt(visited_prior)))
+    unvisited_q = first_play_value(node_visits, node_value, visited_prior, fpu_reduction)
     best, best_score = 0, np.float32(-np.inf)
     for action in range(len(prior)):
         score = puct(q[action] if visits[action] > 0 else unvisited_q, prior[action], visits[action], weight)
@@ -118,11 +119,24 @@ def choose_by_gumbel(tree, b, simulation, settings, q):
 
 
 @inlined
+def announce_visit(tree, b, node, action, child, fpu_reduction):
+    """Counts a visit that is under way; its action keeps the value that it has, or that of an unvisited one."""
+    if tree.visits[b, node, action] == 0:
+        tree.q[b, node, action] = first_play_value(
+            tree.node_visits[b, node], tree.node_value[b, node], tree.visited_prior[b, node], fpu_reduction
+        )
+        prior = tree.root_prior[b, action] if node == ROOT else tree.prior[b, node, action]
+        tree.visited_prior[b, node] += prior
+    tree.visits[b, node, action] += 1
+    tree.in_flight[b, child] += 1
+
+
+@inlined
 def walk(tree, b, settings, scratch, walks):
     """Walks down tree `b` to the leaves of its next simulations, and writes their entries of `walks`.
 
-    With several leaves per step, each walk leaves a virtual loss (Chaslot et al. 2008), so that the next one goes
-    elsewhere. `scratch float32[A]` is scratch space.
+    With several leaves per step, the next walk sees the visits of those under way, but not a value of theirs, so it
+    explores as if they had found what was known before (Liu et al. 2020). `scratch float32[A]` is scratch space.
     """
     num_nodes = tree.proven.shape[1]
     for l in range(settings.leaves_per_step):  # noqa: E741
@@ -146,19 +160,22 @@ def walk(tree, b, settings, scratch, walks):
                     settings.c_puct,
                     settings.fpu_reduction,
                 )
-            if settings.leaves_per_step > 1:
-                add_visit(tree, b, node, action, -ONE)
             child = tree.child[b, node, action]
-            if child == UNVISITED:
+            is_new = child == UNVISITED
+            if is_new:
                 child = tree.size[b]
                 tree.size[b] += 1
                 tree.child[b, node, action] = child
                 tree.parent[b, child] = node
                 tree.action[b, child] = action
                 tree.proven[b, child] = PENDING
+                tree.in_flight[b, child] = 0
                 walks.leaves[i] = child
                 walks.parents[i], walks.children[i] = b * num_nodes + node, b * num_nodes + child
                 walks.actions[i] = action
+            if settings.leaves_per_step > 1:
+                announce_visit(tree, b, node, action, child, settings.fpu_reduction)
+            if is_new:
                 break
             node = child
             if tree.proven[b, node] != UNPROVEN:

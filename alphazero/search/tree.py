@@ -46,6 +46,7 @@ class Tree(NamedTuple):
     visits: np.ndarray  # int32[B, N, A]: N(s, a)
     q: np.ndarray  # float32[B, N, A]: mean value for the player who chooses a; once proven 0 or +-SURE
     child: np.ndarray  # int32[B, N, A]: node, or UNVISITED
+    in_flight: np.ndarray  # int32[B, N]: walks under way that came through here, with several leaves per step
     action_proven: np.ndarray  # int8[B, N, A]: exact value for the player who chooses a, or UNPROVEN
     size: np.ndarray  # int32[B]: nodes in use
     budget: np.ndarray  # int32[B]: simulations of this search
@@ -134,6 +135,7 @@ def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int
         visits=part(counts, rows[1]),
         q=part(words, rows[2]),
         child=part(counts, rows[3]),
+        in_flight=zeros(nodes, np.int32),
         action_proven=zeros(edges, np.int8),
         size=zeros((num_trees,), np.int32),
         budget=zeros((num_trees,), np.int32),

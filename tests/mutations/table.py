@@ -354,14 +354,14 @@ MUTATIONS = [
         T_KNOWN + "test_a_win_in_one_gets_most_visits",
     ),
     Mutation(
-        "a virtual loss is taken back", BACKUP,
-        "change_visit(tree, b, parent, action, value + ONE)", "change_visit(tree, b, parent, action, value)",
-        T_MCTS + "test_no_virtual_loss_stays_behind",
+        "a visit under way has no value yet", BACKUP,
+        "visits = tree.visits[b, node, action] - tree.in_flight[b, child]", "visits = tree.visits[b, node, action]",
+        T_MCTS + "test_no_walk_under_way_stays_behind",
     ),
     Mutation(
         "a walk that met another one is undone", BACKUP,
         "        undo(tree, b, -2 - leaf)\n", "        pass\n",
-        T_MCTS + "test_no_virtual_loss_stays_behind",
+        T_MCTS + "test_no_walk_under_way_stays_behind",
     ),
     Mutation(
         "illegal actions have no prior", BACKUP,

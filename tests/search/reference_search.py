@@ -5,7 +5,7 @@ Written from the papers and the documented rules, not from the code under test:
   evaluation; the first of equal actions;
 - first-play urgency (Wu 2019): an unvisited action has the node's mean less `fpu_reduction` x sqrt(prior visited);
 - MCTS-Solver (Winands et al. 2008): exact values of finished games climb as far as they decide their parents;
-- virtual loss (Chaslot et al. 2008): a walk under way counts as lost for everyone who chose on it;
+- unobserved visits (Liu et al. 2020): a walk under way counts as a visit of every action on it, and changes no value;
 - sequential halving with Gumbel noise at the root (Danihelka et al. 2022), here with sets instead of visit schedules.
 
 Values are float32 and each formula is computed in the order in which it is written, so that visits can be compared
@@ -32,11 +32,12 @@ SURE = F(1e6)  # the size of q once an action is proven to win or lose
 class Edge:
     """One action of a node, seen by the player who chooses it."""
 
-    __slots__ = "child", "prior", "proven", "q", "values", "visits"
+    __slots__ = "child", "prior", "proven", "q", "under_way", "values", "visits"
 
     def __init__(self, prior: F):
         self.prior = prior
         self.visits = 0
+        self.under_way = 0
         self.q = F(0)
         self.proven: int | None = None
         self.child: Node | None = None
@@ -141,9 +142,9 @@ class ReferenceSearch:
             self.step()
 
     def step(self) -> None:
-        """One walk, or `leaves_per_step` of them kept apart by virtual loss; then all their leaves are evaluated."""
-        virtual = self.config.leaves_per_step > 1
-        ends = [self._walk(virtual) for _ in range(min(self.config.leaves_per_step, self.remaining))]
+        """One walk, or `leaves_per_step` of them that see each other's visits; then all their leaves are evaluated."""
+        several = self.config.leaves_per_step > 1
+        ends = [self._walk(several) for _ in range(min(self.config.leaves_per_step, self.remaining))]
         new = [node for node, is_new in ends if is_new]
         self._ask([node for node in new if not node.position.terminal])
         for node, is_new in ends:
@@ -153,7 +154,7 @@ class ReferenceSearch:
             if is_new and node.position.terminal:
                 node.proven, node.pending = _result(node.position), False
             value = node.raw_value if node.proven is None else F(node.proven)
-            self._back_up(node, value, virtual)
+            self._back_up(node, value, several)
             self.remaining -= 1
 
     def _ask(self, nodes: list[Node]) -> None:
@@ -162,14 +163,14 @@ class ReferenceSearch:
             halves = self.config.gumbel_actions > 0 and node.parent is None
             node.open(priors[0], F(values[0]), 1 if halves else self.config.prior_temperature)
 
-    def _walk(self, virtual: bool) -> tuple[Node, bool]:
+    def _walk(self, several: bool) -> tuple[Node, bool]:
         """The node where a walk ends, and whether it is new."""
         node = self.root
         while True:
             action = self._choose(node)
             edge = node.edges[action]
-            if virtual:
-                self._count(node, action, F(-1))
+            if several:
+                self._announce(node, action)
             if edge.child is None:
                 edge.child = self._new_node(node.position.play(action), node, action)
                 return edge.child, True
@@ -181,7 +182,7 @@ class ReferenceSearch:
         if node is self.root and self.config.gumbel_actions:
             return self._choose_by_halving()
         weight = F(self.config.c_puct) * F(math.sqrt(node.visits))
-        unvisited_q = node.value_sum / node.visits - F(self.config.fpu_reduction) * F(math.sqrt(node.visited_prior))
+        unvisited_q = self._unvisited_q(node)
         best, best_score = -1, -math.inf
         for action, edge in node.edges.items():
             q = edge.q if edge.visits else unvisited_q
@@ -189,6 +190,9 @@ class ReferenceSearch:
             if score > best_score:
                 best, best_score = action, score
         return best
+
+    def _unvisited_q(self, node: Node) -> F:
+        return node.value_sum / node.visits - F(self.config.fpu_reduction) * F(math.sqrt(node.visited_prior))
 
     def _prior(self, node: Node, action: int) -> F:
         return self.root_prior[action] if node is self.root else node.edges[action].prior
@@ -204,34 +208,41 @@ class ReferenceSearch:
         if edge.proven is None:
             edge.q += (value - edge.q) / F(edge.visits)
 
-    def _replace_loss(self, node: Node, action: int, value: F) -> None:
-        """A virtual loss turns out to be worth `value`."""
+    def _announce(self, node: Node, action: int) -> None:
+        """A walk that is under way."""
         edge = node.edges[action]
-        edge.values.remove(-1.0)
+        if edge.visits == 0:
+            edge.q = self._unvisited_q(node)
+            node.visited_prior += self._prior(node, action)
+        edge.visits += 1
+        edge.under_way += 1
+
+    def _finish(self, node: Node, action: int, value: F) -> None:
+        """A walk that was under way turns out to be worth `value`."""
+        edge = node.edges[action]
+        edge.under_way -= 1
+        finished = edge.visits - edge.under_way
         edge.values.append(float(value))
-        node.value_sum += value + F(1)
+        node.visits += F(1)
+        node.value_sum += value
         if edge.proven is None:
-            edge.q += (value + F(1)) / F(edge.visits)
+            edge.q = value if finished == 1 else edge.q + (value - edge.q) / F(finished)
 
     def _take_back(self, node: Node) -> None:
         while node.parent is not None:
-            parent, edge = node.parent, node.parent.edges[node.action]
+            edge = node.parent.edges[node.action]
             edge.visits -= 1
-            edge.values.remove(-1.0)
-            parent.visits -= F(1)
-            parent.value_sum += F(1)
-            if edge.proven is None:
-                edge.q += (edge.q + F(1)) / F(edge.visits)
-            node = parent
+            edge.under_way -= 1
+            node = node.parent
 
-    def _back_up(self, node: Node, value: F, virtual: bool) -> None:
+    def _back_up(self, node: Node, value: F, several: bool) -> None:
         exact = self.config.prove and node.proven is not None
         while node.parent is not None:
             parent, action = node.parent, node.action
             edge = parent.edges[action]
             if parent.position.to_play != node.position.to_play:
                 value = -value
-            (self._replace_loss if virtual else self._count)(parent, action, value)
+            (self._finish if several else self._count)(parent, action, value)
             if exact:
                 edge.proven, edge.q = int(value), SURE * value
                 known = [other.proven for other in parent.edges.values()]

@@ -186,7 +186,7 @@ def test_a_tree_that_is_followed_never_outgrows_its_room():
 def test_a_network_is_asked_about_several_positions_at_once():
     position, net = CONNECT_4.game.position("4 4 3"), Lopsided(CONNECT_4.game)
     found = search_position(position, net, simulations=400)
-    assert found.visits.sum() == 400 and max(net.batches) == LEAVES and len(net.batches) < 400 / 3
+    assert found.visits.sum() == 400 and LEAVES / 2 < max(net.batches) <= LEAVES and len(net.batches) < 400 / 3
     short = Lopsided(CONNECT_4.game)
     search_position(position, short, simulations=30)
     assert max(short.batches) == 1, "a short search takes one leaf at a time"

@@ -45,7 +45,7 @@ def test_reading_between_steps_changes_nothing(name):
     while len(search.finished()) < 5:
         search.step()
         counts = search.read(FIVE).visit_counts.sum(axis=1)
-        assert (counts > before).all(), "a simulation that has begun is not in the result"
+        assert ((counts > before) | (before == 40)).all(), "a simulation that has begun is not in the result"
         assert (counts <= before + config.leaves_per_step).all()
         before = counts
         for b, position in enumerate(positions):
