@@ -38,6 +38,7 @@ from alphazero.storage.run_folder import (
 from alphazero.storage.run_log import RunLog
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
+from alphazero.training.memory import limit_arenas
 from alphazero.training.metrics import WANDB_FILE, Wandb, check_wandb
 from alphazero.training.report import make_report
 from alphazero.training.run_state import check_growth, read_net_settings
@@ -192,6 +193,7 @@ def train(
         _check_nets(loaded, config)
     if wandb:
         check_wandb()
+    limit_arenas(threads + 1)
     torch.manual_seed(seed)
     see_only(devices[0])
     # opponents that nobody can play against are refused before there is a run

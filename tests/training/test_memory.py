@@ -1,0 +1,48 @@
+"""The C library keeps as many pools of free memory as it is told to."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import ctypes, sys, threading
+from alphazero.training.memory import limit_arenas
+
+if sys.argv[1] != "-":
+    limit_arenas(int(sys.argv[1]))
+library = ctypes.CDLL(None)
+library.malloc.restype = library.fopen.restype = ctypes.c_void_p
+barrier = threading.Barrier(16)
+
+def work():
+    library.malloc(ctypes.c_size_t(1000))
+    barrier.wait()
+
+threads = [threading.Thread(target=work) for _ in range(16)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+file = library.fopen(b"arenas.xml", b"w")
+library.malloc_info(0, ctypes.c_void_p(file))
+library.fclose(ctypes.c_void_p(file))
+print(open("arenas.xml").read().count("<heap nr="))
+"""
+
+
+def arenas(limit, folder, **environment):
+    return int(
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, limit], cwd=folder, env={**os.environ, **environment},
+            capture_output=True, text=True, check=True, timeout=100,
+        ).stdout
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc is Linux's")
+def test_threads_share_the_pools_that_are_allowed(tmp_path):
+    assert arenas("-", tmp_path) > 3
+    assert arenas("3", tmp_path) <= 3
+    assert arenas("3", tmp_path, MALLOC_ARENA_MAX="6") > 3, "what the user has set holds"
