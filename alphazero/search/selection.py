@@ -119,7 +119,7 @@ def choose_by_gumbel(tree, b, simulation, settings, q):
 
 
 @inlined
-def announce_visit(tree, b, node, action, child, fpu_reduction):
+def announce_visit(tree, b, node, action, child, is_new, fpu_reduction):
     """Counts a visit that is under way; its action keeps the value that it has, or that of an unvisited one."""
     if tree.visits[b, node, action] == 0:
         tree.q[b, node, action] = first_play_value(
@@ -128,7 +128,7 @@ def announce_visit(tree, b, node, action, child, fpu_reduction):
         prior = tree.root_prior[b, action] if node == ROOT else tree.prior[b, node, action]
         tree.visited_prior[b, node] += prior
     tree.visits[b, node, action] += 1
-    tree.in_flight[b, child] += 1
+    tree.in_flight[b, child] = 1 if is_new else tree.in_flight[b, child] + 1
 
 
 @inlined
@@ -169,12 +169,11 @@ def walk(tree, b, settings, scratch, walks):
                 tree.parent[b, child] = node
                 tree.action[b, child] = action
                 tree.proven[b, child] = PENDING
-                tree.in_flight[b, child] = 0
                 walks.leaves[i] = child
                 walks.parents[i], walks.children[i] = b * num_nodes + node, b * num_nodes + child
                 walks.actions[i] = action
             if settings.leaves_per_step > 1:
-                announce_visit(tree, b, node, action, child, settings.fpu_reduction)
+                announce_visit(tree, b, node, action, child, is_new, settings.fpu_reduction)
             if is_new:
                 break
             node = child
