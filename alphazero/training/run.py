@@ -21,6 +21,7 @@ from alphazero.errors import RunFolderError, Stopped, Terminated, shorten_path
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
+from alphazero.memory import limit_arenas
 from alphazero.nets.devices import name_devices, see_only
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import load_net, open_opponents, runs_code
@@ -38,7 +39,6 @@ from alphazero.storage.run_folder import (
 from alphazero.storage.run_log import RunLog
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
-from alphazero.training.memory import limit_arenas
 from alphazero.training.metrics import WANDB_FILE, Wandb, check_wandb
 from alphazero.training.report import make_report
 from alphazero.training.run_state import check_growth, read_net_settings
@@ -176,9 +176,8 @@ def train(
     `game_name`: the name under which the game can be loaded again, kept in the folder. `threads`: all cores if None.
     `devices`: `cpu`, `cuda`, or several GPUs. `deterministic`: nothing depends on the clock, and a resumed run equals
     an uninterrupted one bit for bit. `resume` goes on with the run in `folder`. `value_targets`: see
-    `alphazero.training.selfplay.value_targets`. `wandb`: a project of Weights & Biases. `cluster` plays the
-    games; it is opened and closed here. `on_start` gets the coach when
-    nothing is refused any more.
+    `alphazero.training.selfplay.value_targets`. `wandb`: a project of Weights & Biases. `cluster` plays the games; it
+    is opened and closed here. `on_start` gets the coach when nothing is refused any more.
 
     `stop`, set from any thread, KeyboardInterrupt and Terminated end the training within about a second: all finished
     generations are saved, and the result says `stopped`. Raises InputError; a mistake leaves no run behind.

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import ctypes, sys, threading
-from alphazero.training.memory import limit_arenas
+from alphazero.memory import limit_arenas
 
 if sys.argv[1] != "-":
     limit_arenas(int(sys.argv[1]))
