@@ -75,18 +75,8 @@ def test_a_run_survives_five_heads(tmp_path: Path):
 
     def command(generations: int, *options: str) -> list[str]:
         resume = ["--resume"] if run.exists() else RUN
-        words = [
-            sys.executable,
-            str(ROOT / "main.py"),
-            "--game",
-            "tictactoe",
-            *resume,
-            "--threads",
-            "1",
-            "--run",
-            str(run),
-        ]
-        return [*words, "--generations", str(generations), *options]
+        words = [sys.executable, str(ROOT / "main.py"), "--game", "tictactoe", *resume, "--threads", "1"]
+        return [*words, "--run", str(run), "--generations", str(generations), *options]
 
     def newest() -> int:
         manifest = latest_manifest(run) if run.exists() else None
