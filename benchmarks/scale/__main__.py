@@ -163,10 +163,14 @@ def draw(path: Path, rows: Sequence[tuple[float, float, Outcome]]) -> None:
 
 
 def check(costs: Costs, config: RunConfig, game_name: str, workers: int) -> str:
-    """A real run with so many local workers beside the simulated one, in positions a second."""
+    """A real run with so many local workers beside the simulated one, in positions a second.
+
+    What the simulation takes is measured before and after the run, since machines change their speed.
+    """
     loaded = registry.load(game_name)
     config = replace(config, generations=6, minutes=0.0, evaluation=EvaluationConfig(opponents=()))
     threads = min(workers, count_cores())
+    before = simulate_here(costs, config, game_name, workers)
     with tempfile.TemporaryDirectory() as folder:
         run = train(
             replace(loaded, make_benchmark=None), config, Path(folder) / "run", game_name=game_name, threads=threads,
@@ -174,7 +178,7 @@ def check(costs: Costs, config: RunConfig, game_name: str, workers: int) -> str:
         )  # fmt: skip
         rows = run.metrics[2:]
     real = sum(row["positions"] for row in rows) / sum(row["self_play_seconds"] for row in rows)
-    simulated = simulate_here(costs, config, game_name, workers)
+    simulated = (before + simulate_here(costs, config, game_name, workers)) / 2
     return f"{workers} workers: {real:,.0f} positions/s, simulated {simulated:,.0f} ({simulated / real - 1:+.1%})"
 
 

@@ -82,6 +82,7 @@ def test_a_run_survives_five_heads(tmp_path: Path):
         manifest = latest_manifest(run) if run.exists() else None
         return manifest.generation if manifest else 0
 
+    process = None
     try:
         for i in range(TIMES):
             with head(folder, environment) as address:
@@ -103,6 +104,8 @@ def test_a_run_survives_five_heads(tmp_path: Path):
         subprocess.run(command(end), env=environment, cwd=tmp_path, check=True, capture_output=True, timeout=200)
         assert newest() == end
     finally:
+        if process is not None:
+            process.kill()
         shutil.rmtree(folder, ignore_errors=True)
     rows = TrainedRun(GAME, run).metrics
     numbers = [
