@@ -1,4 +1,4 @@
-"""The C library keeps as many pools of free memory as it is told to."""
+"""The C library keeps as many pools of free memory as it is told to, and gives back what is free."""
 
 import os
 import subprocess
@@ -46,3 +46,29 @@ def test_threads_share_the_pools_that_are_allowed(tmp_path):
     assert arenas("-", tmp_path) > 3
     assert arenas("3", tmp_path) <= 3
     assert arenas("3", tmp_path, MALLOC_ARENA_MAX="6") > 3, "what the user has set holds"
+
+
+RETURNING = """
+import ctypes, os
+from alphazero.memory import return_free_memory
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+blocks = [library.malloc(ctypes.c_size_t(100_000)) for _ in range(1000)]
+for block in blocks:
+    ctypes.memset(block, 1, 100_000)
+for block in blocks[:-1]:  # the last one keeps the end of the heap where it is
+    library.free(ctypes.c_void_p(block))
+before = resident()
+return_free_memory()
+print(before - resident())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc is Linux's")
+def test_free_memory_between_used_memory_is_given_back():
+    said = subprocess.run([sys.executable, "-c", RETURNING], capture_output=True, text=True, check=True, timeout=100)
+    assert float(said.stdout) > 80, "megabytes of 100 that were free"

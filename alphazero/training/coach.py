@@ -14,6 +14,7 @@ from typing import Any
 from alphazero.errors import Stopped
 from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, gate_decided, play_match
+from alphazero.memory import return_free_memory
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player
@@ -146,6 +147,7 @@ class Coach:
         state.show_games(generation)
         self._enter(f"generation {generation}: learning from {len(samples)} new positions")
         learn_figures = self._learn(generation, len(samples))
+        return_free_memory()
         self._enter(f"generation {generation}: gate")
         gate_figures = self._gate(generation, self._gate_games(play_figures))
         self._enter(f"generation {generation}: saving")
