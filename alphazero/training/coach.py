@@ -213,6 +213,7 @@ class Coach:
     def _learn(self, generation: int, num_new: int) -> dict[str, Any]:
         begin, state = time.monotonic(), self.state
         training_set = state.replay.training_set()
+        return_free_memory()  # merging copied the whole window
         num_updates = state.learner.num_updates(num_new)
         job = state.training_job(num_updates, generation, self.progress())
         with Progress(f"generation {generation}: learning") as progress:

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,8 @@ ROUNDING = 1e-3
 """The most by which sums in float32 leave their range."""
 MOST_SAMPLES = 1 << 31
 """The most samples that a file may have if nobody knows better."""
+MERGED_AT_ONCE = 1 << 14
+"""Distinct positions whose samples are merged at once: their sums in float64 take some megabytes, not the window's."""
 
 
 @dataclass(frozen=True)
@@ -111,19 +113,24 @@ class ReplayBuffer:
 
     def add(self, generation: int, samples: Samples) -> None:
         """Adds a generation's samples and drops the oldest generations."""
-        self.generations.append((generation, samples))
+        self.generations.append((generation, canonical_samples(self.kernels, samples)))
         while len(self.generations) > self.window(generation):
             self.generations.popleft()
 
     def training_set(self) -> TrainingSet:
         """All samples of the window, equal positions merged if so configured."""
         samples = Samples.join([samples for _, samples in self.generations])
-        states, symmetries = self.kernels.canonical(samples.states)
-        policies = np.take_along_axis(samples.policies, self.kernels.game.symmetries[1][symmetries], axis=1)
-        values = samples.values
+        states, policies, values = samples.states, samples.policies, samples.values
         if self.config.merge:
             states, policies, values = merge_equal(states, policies, values)
         return TrainingSet(self.kernels, states, policies, values.astype(np.float32))
+
+
+def canonical_samples(kernels: Kernels, samples: Samples) -> Samples:
+    """The same samples with the mirror image of each position that the network sees, and its policy turned alike."""
+    states, symmetries = kernels.canonical(samples.states)
+    policies = np.take_along_axis(samples.policies, kernels.game.symmetries[1][symmetries], axis=1)
+    return replace(samples, states=states, policies=policies)
 
 
 def merge_equal(
@@ -131,11 +138,20 @@ def merge_equal(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One row per distinct state, its targets the means."""
     order = np.lexsort(states.T)
-    states, policies, values = states[order], policies[order], values[order].astype(np.float64)
+    states = states[order]
     starts = np.flatnonzero(np.append(True, (states[1:] != states[:-1]).any(axis=1)))
-    counts = np.diff(np.append(starts, len(states)))
-    mean_policies = np.add.reduceat(policies.astype(np.float64), starts) / counts[:, None]
-    return states[starts], mean_policies.astype(np.float32), np.add.reduceat(values, starts) / counts
+    bounds = np.append(starts, len(states))
+    states, counts = states[starts], np.diff(bounds)
+    mean_policies, mean_values = np.empty((len(starts), policies.shape[1]), np.float32), np.empty(len(starts))
+    for first in range(0, len(starts), MERGED_AT_ONCE):
+        these = slice(first, first + MERGED_AT_ONCE)
+        ends = bounds[first : first + MERGED_AT_ONCE + 1]
+        rows = order[ends[0] : ends[-1]]
+        segments = ends[:-1] - ends[0]
+        sums = np.add.reduceat(policies[rows].astype(np.float64), segments)
+        mean_policies[these] = sums / counts[these, None]
+        mean_values[these] = np.add.reduceat(values[rows].astype(np.float64), segments) / counts[these]
+    return states, mean_policies, mean_values
 
 
 class TrainingSet:

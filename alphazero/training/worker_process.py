@@ -36,7 +36,13 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.placement import make_evaluators
 from alphazero.training.learner import Learner, LearnerConfig
-from alphazero.training.replay_buffer import ReplayBuffer, ReplayConfig, Samples, read_samples
+from alphazero.training.replay_buffer import (
+    ReplayBuffer,
+    ReplayConfig,
+    Samples,
+    canonical_samples,
+    read_samples,
+)
 from alphazero.training.selfplay import (
     FinishedGame,
     SelfPlay,
@@ -289,7 +295,9 @@ class RemoteLearner:
     def learn(self, job: TrainingJob) -> None:
         """The same as the coach does at the same time."""
         self._samples = {
-            path: self._samples[path] if path in self._samples else read_samples(path, self._kernels.game)
+            path: self._samples[path]
+            if path in self._samples
+            else canonical_samples(self._kernels, read_samples(path, self._kernels.game))
             for path in job.replay
         }
         replay = ReplayBuffer(self._kernels, self._settings.replay)

@@ -96,6 +96,20 @@ def test_positions_that_differ_are_kept_apart():
     assert {tuple(map(int, row)) for row in merged} == images
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 50, 1000])
+def test_means_do_not_depend_on_how_many_positions_are_merged_at_once(monkeypatch, at_once):
+    monkeypatch.setattr("alphazero.training.replay_buffer.MERGED_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    states = rng.integers(0, 7, (400, 2)).astype(np.uint64)
+    policies, values = rng.random((400, 9)).astype(np.float32), rng.random(400).astype(np.float32)
+    merged, mean_policies, mean_values = merge_equal(states, policies, values)
+    assert len(merged) == len(mean_policies) == len(mean_values) == len({tuple(map(int, row)) for row in states})
+    for state, policy, value in zip(merged, mean_policies, mean_values, strict=True):
+        equal = (states == state).all(axis=1)
+        np.testing.assert_allclose(policy, policies[equal].mean(axis=0, dtype=np.float64), rtol=1e-6)
+        assert value == pytest.approx(values[equal].mean(dtype=np.float64), rel=1e-9)
+
+
 class NoTransform(TicTacToe):
     """Its states cannot be turned, only what the network sees of them."""
 
