@@ -11,6 +11,8 @@ import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium")
+GAMES = ["connect4", "othello", "hex", "dots_and_boxes", "line_game"]
+each_game = pytest.mark.parametrize("game", GAMES)
 PATIENCE = 120_000
 """Milliseconds: a search may have to be compiled first, on a machine that is busy."""
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}

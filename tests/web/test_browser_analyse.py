@@ -12,13 +12,10 @@ import pytest
 
 import alphazero as az
 from alphazero.commands.program import main as alphazero
-from alphazero.commands.rules.new import main as new_game
-from tests.web.browser import PHONE, needs_chromium, page_at, running_chromium, status, wait_status
-from tests.web.client import serving
+from tests.web.browser import PHONE, each_game, needs_chromium, page_at, status, wait_status
 
 pytestmark = needs_chromium
-GAMES = ["connect4", "othello", "hex", "dots_and_boxes", "line_game"]
-each_game = pytest.mark.parametrize("game", GAMES)
+VIEW = "analyse"
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
     "--net.blocks",
@@ -41,38 +38,13 @@ TINY = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """A game of one's own, a run, a tournament; and names that would be markup if they were not text."""
-    made = tmp_path_factory.mktemp("page")
-    new_game(["line_game", "--folder", str(made)])
-    assert (
-        alphazero(["train", "--game", "tictactoe", "--run", str(made / "runs" / "<i>run"), "--generations", "3", *TINY])
-        == 0
-    )
+def folder(folder) -> Path:
+    """A run and a tournament beside the game; and names that would be markup if they were not text."""
+    run = str(folder / "runs" / "<i>run")
+    assert alphazero(["train", "--game", "tictactoe", "--run", run, "--generations", "3", *TINY]) == 0
     tournament = ["pit", "random", "greedy", "minimax:2", "--game", "tictactoe", "--games", "4", "--folder"]
-    assert alphazero([*tournament, str(made / "tournaments" / "cup")]) == 0
-    return made
-
-
-@pytest.fixture(scope="module")
-def server(folder):
-    with serving(str(folder / "line_game.py"), folder) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with running_chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def address(server, folder):
-    def of(game: str, rest: str = "", view: str = "analyse") -> str:
-        name = str(folder / "line_game.py") if game == "line_game" else game
-        return f"{server.address}#/{view}?game={name}{rest}"
-
-    return of
+    assert alphazero([*tournament, str(folder / "tournaments" / "cup")]) == 0
+    return folder
 
 
 GROWS_OR_IS_OVER = """least => {

@@ -4,56 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
-import pytest
-
-from alphazero.commands.rules.new import main as new_game
 from tests.web.browser import (
     PHONE,
     click_first,
+    each_game,
     needs_chromium,
     page_at,
     play_on,
     press_first,
-    running_chromium,
     status,
     wait_status,
 )
 from tests.web.client import serving
 
 pytestmark = needs_chromium
-GAMES = ["connect4", "othello", "hex", "dots_and_boxes", "line_game"]
-each_game = pytest.mark.parametrize("game", GAMES)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    made = tmp_path_factory.mktemp("page")
-    new_game(["line_game", "--folder", str(made)])
-    return made
-
-
-@pytest.fixture(scope="module")
-def server(folder):
-    """One server for all games: the new one is the game that it is started with."""
-    with serving(str(folder / "line_game.py"), folder) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with running_chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def address(server, folder):
-    def of(game: str, rest: str = "", view: str = "play") -> str:
-        name = str(folder / "line_game.py") if game == "line_game" else game
-        return f"{server.address}#/{view}?game={name}{rest}"
-
-    return of
+VIEW = "play"
 
 
 def choose_opponent(page, name: str, side: int = 1) -> None:
