@@ -2,6 +2,7 @@
 
 import { legend, lineChart, tick } from "./chart.js";
 import { button, duration, el, percent, refill } from "./dom.js";
+import { PolledView } from "./polled.js";
 
 const PAUSE = 2000;
 const SHARES = new Set(["gate_score", "drawn_positions", "distinct_positions", "cache_hits"]);
@@ -12,8 +13,9 @@ function title(name) {
   return name.replaceAll("_", " ").replace("per s", "per second");
 }
 
-export class RunsView {
+export class RunsView extends PolledView {
   constructor(app) {
+    super(PAUSE);
     this.app = app;
     this.runs = [];
     this.chosen = [];
@@ -37,33 +39,18 @@ export class RunsView {
         this.about));
   }
 
-  async shown() {
-    this.visible = true;
-    await this.poll();
-    this.timer = setInterval(() => !document.hidden && this.poll(), PAUSE);
+  async look() {
+    const { runs } = await this.app.engine.ask("runs");
+    this.runs = runs;
+    const names = runs.filter((run) => !run.fault).map((run) => run.name);
+    this.chosen = this.chosen.filter((name) => names.includes(name));
+    if (!this.chosen.length && names.length) this.chosen = [names[0]];
+    for (const name of this.chosen) await this.readMore(name);
+    if (this.visible) this.draw();
   }
 
-  hidden() {
-    this.visible = false;
-    clearInterval(this.timer);
-  }
-
-  async poll() {
-    if (this.polling) return;
-    this.polling = true;
-    try {
-      const { runs } = await this.app.engine.ask("runs");
-      this.runs = runs;
-      const names = runs.filter((run) => !run.fault).map((run) => run.name);
-      this.chosen = this.chosen.filter((name) => names.includes(name));
-      if (!this.chosen.length && names.length) this.chosen = [names[0]];
-      for (const name of this.chosen) await this.readMore(name);
-      if (this.visible) this.draw();
-    } catch (error) {
-      refill(this.list, error.message);
-    } finally {
-      this.polling = false;
-    }
+  fail(error) {
+    refill(this.list, error.message);
   }
 
   // Asks for the generations that have come since.

@@ -1,12 +1,14 @@
 // The view of tournaments: standings with intervals, the cross table, and every game to step through.
 
 import { button, el, percent, refill } from "./dom.js";
+import { PolledView } from "./polled.js";
 
 const PAUSE = 3000;
 const PAGE = 100;
 
-export class TournamentsView {
+export class TournamentsView extends PolledView {
   constructor(app) {
+    super(PAUSE);
     this.app = app;
     this.chosen = null;
     this.first = 0;
@@ -19,37 +21,22 @@ export class TournamentsView {
       this.result);
   }
 
-  async shown() {
-    this.visible = true;
-    await this.poll();
-    this.timer = setInterval(() => !document.hidden && this.poll(), PAUSE);
-  }
-
-  hidden() {
-    this.visible = false;
-    clearInterval(this.timer);
-  }
-
-  async poll() {
-    if (this.polling) return;
-    this.polling = true;
-    try {
-      const { tournaments } = await this.app.engine.ask("tournaments");
-      const sound = tournaments.filter((one) => !one.fault);
-      if (!sound.some(({ name }) => name === this.chosen)) this.chosen = sound[0]?.name ?? null;
-      this.drawList(tournaments);
-      const now = sound.find(({ name }) => name === this.chosen);
-      const key = JSON.stringify(now);
-      if (now && key !== this.key) {
-        this.found = await this.app.engine.ask("tournament", { name: this.chosen });
-        this.key = key;
-        this.draw();
-      }
-    } catch (error) {
-      refill(this.result, el("p", { class: "card fault" }, error.message));
-    } finally {
-      this.polling = false;
+  async look() {
+    const { tournaments } = await this.app.engine.ask("tournaments");
+    const sound = tournaments.filter((one) => !one.fault);
+    if (!sound.some(({ name }) => name === this.chosen)) this.chosen = sound[0]?.name ?? null;
+    this.drawList(tournaments);
+    const now = sound.find(({ name }) => name === this.chosen);
+    const key = JSON.stringify(now);
+    if (now && key !== this.key) {
+      this.found = await this.app.engine.ask("tournament", { name: this.chosen });
+      this.key = key;
+      this.draw();
     }
+  }
+
+  fail(error) {
+    refill(this.result, el("p", { class: "card fault" }, error.message));
   }
 
   drawList(tournaments) {
