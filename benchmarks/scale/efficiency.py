@@ -1,7 +1,8 @@
 """Measures what a cluster costs on this machine: one worker and two of them beside threads without a cluster.
 
-Nearly nothing is learned meanwhile, so the cores belong to self-play. Two processes that know nothing of each other
-show what the second core is worth to anybody: cores share their memory, and often more.
+Nearly nothing is learned meanwhile, so the cores belong to self-play. What counts is the whole time from one generation
+to the next: workers play on while the coach saves, so the time that it waits for games would flatter them. Two processes
+that know nothing of each other show what the second core is worth to anybody: cores share their memory, and often more.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train
 from benchmarks.scale.costs import play, save_net, settings_of
 
-GENERATIONS, WARM_UP = 5, 2
+GENERATIONS, WARM_UP = 8, 2
 ALONE_SECONDS = 20.0
 """Of each measurement of processes without a run."""
 
 
 def compare(game_name: str, config: RunConfig, rounds: int) -> str:
-    """Positions a second of self-play, medians of some rounds in turns, as a table."""
+    """Positions a second, medians of some rounds in turns, as a table."""
     loaded = replace(registry.load(game_name), make_benchmark=None)
     config = replace(
         config, generations=GENERATIONS, minutes=0.0, evaluation=EvaluationConfig(opponents=()),
@@ -57,11 +58,11 @@ def compare(game_name: str, config: RunConfig, rounds: int) -> str:
 def positions_per_s(
     loaded: LoadedGame, game_name: str, config: RunConfig, threads: int, cluster: Cluster | None = None
 ) -> float:
-    """Runs a training and returns its positions a second of self-play, after the first generations."""
+    """Runs a training and returns its positions a second, after the first generations."""
     with tempfile.TemporaryDirectory() as folder:
         run = train(loaded, config, Path(folder) / "run", game_name=game_name, threads=threads, cluster=cluster)
-        rows = run.metrics[WARM_UP:]
-    return sum(row["positions"] for row in rows) / sum(row["self_play_seconds"] for row in rows)
+        warm, *rows = run.metrics[WARM_UP - 1 :]
+    return sum(row["positions"] for row in rows) / (rows[-1]["seconds"] - warm["seconds"])
 
 
 def alone(game_name: str, config: RunConfig, processes: int) -> float:
