@@ -17,7 +17,7 @@ from typing import Annotated, TextIO
 
 import tyro
 
-from alphazero.commands.shared import parse
+from alphazero.commands.shared import Threads, parse
 from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.gtp_server import Server
 from alphazero.progress import count_cores
@@ -39,7 +39,7 @@ class GtpConfig:
     """Simulations per ply, for a contestant that searches and does not say how many."""
     seed: int = 0
     """Random seed. The same seed and the same commands give the same moves."""
-    threads: int = field(default_factory=count_cores)
+    threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
 
     def __post_init__(self) -> None:

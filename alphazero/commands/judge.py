@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 import tyro
 
-from alphazero.commands.shared import spare_files
+from alphazero.commands.shared import Threads, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -39,7 +39,7 @@ class JudgeConfig:
     """Replace files that exist already; without it, they are left as they are."""
     seed: int = 0
     """Breaks ties between equally good moves."""
-    threads: int = field(default_factory=count_cores)
+    threads: Threads = field(default_factory=count_cores)
     """Processor threads."""
 
     def __post_init__(self) -> None:

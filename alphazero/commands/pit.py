@@ -11,7 +11,7 @@ import tyro
 
 from alphazero.cluster.connection import Cluster
 from alphazero.commands.serve import ServeConfig, serve
-from alphazero.commands.shared import parse, say, spare_files
+from alphazero.commands.shared import Threads, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
 from alphazero.commands.watch import list_games, play_alone, play_with_human, step_through
 from alphazero.errors import InvalidSetting, UnknownName
@@ -54,12 +54,12 @@ class PitConfig:
     """Simulations per ply, for contestants that do not set their own. With 0, nets play without a search."""
     seed: int = 0
     """Random seed. The same seed gives the same match."""
-    threads: Annotated[int, _option("INT", "every core")] = field(default_factory=count_cores)
+    threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that answers for nets on the CPU: auto (the faster of those installed), torch or openvino."""
+    """The library that runs nets on the CPU: auto (the faster of those installed), torch or openvino."""
     json: Annotated[Path | None, _option("FILE", "none")] = None
     """Also write the result into this file, as JSON."""
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None

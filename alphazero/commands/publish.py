@@ -24,7 +24,7 @@ import torch
 import tyro
 from msgspec import Struct
 
-from alphazero.commands.shared import parse, spare_files
+from alphazero.commands.shared import Threads, parse, spare_files
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, quote
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
@@ -67,7 +67,8 @@ class PublishConfig:
     output: Annotated[Path, tyro.conf.Positional]
     """The file to write: `.safetensors`, with the card beside it, or `.html`, a page that plays in any browser."""
     game: str = ""
-    """The game, if it is not a shipped one: a Python file or a module."""
+    """The game: a name, a Python file or a module. Shipped nets and games of your own need it; else it is that of the
+    run or checkpoint."""
     overwrite: bool = False
     """Replace files that exist already; without it, they are left as they are."""
     description: str = ""
@@ -80,7 +81,7 @@ class PublishConfig:
     """Games against each opponent."""
     match_simulations: int = 100
     """Simulations per ply in the games against them."""
-    threads: int = field(default_factory=count_cores)
+    threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
     seed: int = 0
     """Random seed. The same seed plays the same games."""

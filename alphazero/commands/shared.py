@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import coloredlogs
 import tyro
@@ -21,6 +21,8 @@ from alphazero.invocation import command_line, module_line, taking_flags
 from alphazero.storage.files import may_write
 
 Config = TypeVar("Config")
+Threads = Annotated[int, tyro.conf.arg(help_behavior_hint="(default: every core)")]
+"""A number of processor cores whose default is that of the machine, which the help does not tell as a number."""
 
 # a message of tyro (a regular expression for its one line), and our words for it
 _SAYINGS = (

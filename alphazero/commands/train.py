@@ -16,7 +16,7 @@ import tyro
 
 from alphazero import interruption
 from alphazero.cluster.connection import Cluster
-from alphazero.commands.shared import parse, say
+from alphazero.commands.shared import Threads, parse, say
 from alphazero.errors import InvalidSetting, UnknownName, shorten_path
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
@@ -49,13 +49,13 @@ class Options:
     device: str = "auto"
     """The device that the network runs on: auto (all GPUs, else the CPU), cpu, cuda, or several as in cuda:0,cuda:1."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that answers for the network on the CPU: auto (the faster of those installed), torch or openvino."""
-    threads: int = field(default_factory=count_cores)
+    """The library that runs the network on the CPU: auto (the faster of those installed), torch or openvino."""
+    threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
     seed: int = 0
     """Random seed. With --deterministic, the same seed and threads give the same run."""
     deterministic: bool = False
-    """Make the run repeatable, bit for bit, also across --resume; self-play then waits for learning."""
+    """Make the run repeatable, bit for bit, also across --resume. Excludes --minutes, --cluster and several devices."""
     wandb: str = ""
     """Project of Weights & Biases that also receives the figures; WANDB_MODE=offline needs no account."""
     cluster: str = ""

@@ -60,11 +60,11 @@ def _packages() -> Section:
         version = version_of(name)
         section.add(name, version or f"not installed: it is for {purpose} (extra {extra})")
     version = version_of("openvino")
-    section.add("openvino", version or "not installed: torch answers for networks")
+    section.add("openvino", version or "not installed: torch runs all networks")
     if version is None:
         section.advice.append(
             "install OpenVINO (pip install openvino), if there is a package for this system: networks then answer up "
-            "to twice as fast on the processor, and single positions up to ten times"
+            "to twice as fast on the processor, and single positions up to eight times"
         )
     return section
 

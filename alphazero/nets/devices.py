@@ -20,7 +20,7 @@ DEVICES = "auto", "cpu", "cuda"
 """Where the networks of players compute: `auto` is a GPU if there is one."""
 
 INFERENCES = "auto", "torch", "openvino"
-"""The libraries that answer for networks on the processor: `auto` is the fastest of those installed, measured."""
+"""The libraries that run networks on the processor: `auto` is the fastest of those installed, measured."""
 INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
 

@@ -175,7 +175,7 @@ class RunState:
         check_growth(plan.config, self._playing)
         self.kernels = Kernels(plan.loaded.game)
         self.inference = wanted_inference()
-        """The library that answers for the networks: chosen when the run begins, and kept."""
+        """The library that runs the networks: chosen when the run begins, and kept."""
         if saved:
             self.inference = saved.inference
         elif self.inference == "auto" and plan.deterministic:

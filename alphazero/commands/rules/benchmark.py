@@ -11,7 +11,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import parse, spare_files
+from alphazero.commands.shared import Threads, parse, spare_files
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import registry
 from alphazero.matches.judge import open_players, title_of
@@ -43,7 +43,7 @@ class BenchmarkConfig:
     """Replace files that exist already; without it, they are left as they are."""
     seed: int = 0
     """Random seed; it decides between equally good moves."""
-    threads: int = field(default_factory=count_cores)
+    threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
 
     def __post_init__(self) -> None:
