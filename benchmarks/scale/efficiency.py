@@ -20,7 +20,7 @@ from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train
 from benchmarks.scale.costs import play, save_net, settings_of
 
-GENERATIONS, WARM_UP = 8, 2
+GENERATIONS, WARM_UP = 5, 2
 ALONE_SECONDS = 20.0
 """Of each measurement of processes without a run."""
 

@@ -396,7 +396,7 @@ MUTATIONS = [
     # --- learning and its games
     Mutation(
         "the policy is turned with the position", REPLAY,
-        "policies = np.take_along_axis(samples.policies, self.kernels.game.symmetries[1][symmetries], axis=1)",
+        "policies = np.take_along_axis(samples.policies, kernels.game.symmetries[1][symmetries], axis=1)",
         "policies = samples.policies",
         T_REPLAY + "test_the_policy_is_turned_with_its_position",
     ),
