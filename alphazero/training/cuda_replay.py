@@ -72,7 +72,7 @@ class DeviceTrainingSet:
         return Batch(
             turned.float(),
             self._masks[rows].gather(1, actions),
-            self._policies[rows].gather(1, actions),
+            self._policies[rows].gather(1, actions).float(),
             self._values[rows],
         )
 

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -99,12 +99,34 @@ class ReplayConfig:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Examples:
+    """n samples as the window keeps them: the images of positions that the network sees, small in memory."""
+
+    states: np.ndarray
+    """`uint64[n, K]`."""
+    policies: np.ndarray
+    """`float16[n, A]`: the policy target, rounded by less than a thousandth part; most of a sample's bytes."""
+    values: np.ndarray
+    """`float32[n]`: the value target for the player to move."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def make_examples(kernels: Kernels, samples: Samples) -> Examples:
+    """The same positions as the network sees them, each policy turned with its position."""
+    states, symmetries = kernels.canonical(samples.states)
+    policies = np.take_along_axis(samples.policies, kernels.game.symmetries[1][symmetries], axis=1)
+    return Examples(states, policies.astype(np.float16), samples.values)
+
+
 class ReplayBuffer:
-    """The samples of recent generations."""
+    """The examples of recent generations."""
 
     def __init__(self, kernels: Kernels, config: ReplayConfig):
         self.kernels, self.config = kernels, config
-        self.generations: deque[tuple[int, Samples]] = deque()
+        self.generations: deque[tuple[int, Examples]] = deque()
 
     def window(self, generation: int) -> int:
         """Generations that are kept after `generation` (counted from 1)."""
@@ -113,24 +135,19 @@ class ReplayBuffer:
 
     def add(self, generation: int, samples: Samples) -> None:
         """Adds a generation's samples and drops the oldest generations."""
-        self.generations.append((generation, canonical_samples(self.kernels, samples)))
+        self.generations.append((generation, make_examples(self.kernels, samples)))
         while len(self.generations) > self.window(generation):
             self.generations.popleft()
 
     def training_set(self) -> TrainingSet:
-        """All samples of the window, equal positions merged if so configured."""
-        samples = Samples.join([samples for _, samples in self.generations])
-        states, policies, values = samples.states, samples.policies, samples.values
+        """All examples of the window, equal positions merged if so configured."""
+        parts = [examples for _, examples in self.generations]
+        states, policies, values = (
+            np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Examples)
+        )
         if self.config.merge:
             states, policies, values = merge_equal(states, policies, values)
         return TrainingSet(self.kernels, states, policies, values.astype(np.float32))
-
-
-def canonical_samples(kernels: Kernels, samples: Samples) -> Samples:
-    """The same samples with the mirror image of each position that the network sees, and its policy turned alike."""
-    states, symmetries = kernels.canonical(samples.states)
-    policies = np.take_along_axis(samples.policies, kernels.game.symmetries[1][symmetries], axis=1)
-    return replace(samples, states=states, policies=policies)
 
 
 def merge_equal(
@@ -142,7 +159,7 @@ def merge_equal(
     starts = np.flatnonzero(np.append(True, (states[1:] != states[:-1]).any(axis=1)))
     bounds = np.append(starts, len(states))
     states, counts = states[starts], np.diff(bounds)
-    mean_policies, mean_values = np.empty((len(starts), policies.shape[1]), np.float32), np.empty(len(starts))
+    mean_policies, mean_values = np.empty((len(starts), policies.shape[1]), policies.dtype), np.empty(len(starts))
     for first in range(0, len(starts), MERGED_AT_ONCE):
         these = slice(first, first + MERGED_AT_ONCE)
         ends = bounds[first : first + MERGED_AT_ONCE + 1]
@@ -172,7 +189,8 @@ class TrainingSet:
     @property
     def num_bytes(self) -> int:
         """Size of all positions as the network sees them, a byte for each cell of a plane, with their targets."""
-        return len(self) * (int(np.prod(self.kernels.game.observation_shape)) + 5 * self.policies.shape[1] + 4)
+        planes, actions = int(np.prod(self.kernels.game.observation_shape)), self.policies.shape[1]
+        return len(self) * (planes + (self.policies.itemsize + 1) * actions + 4)
 
     def batches(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[Batch]:
         """`count` batches; no position comes again before all others have come.
@@ -211,6 +229,6 @@ class TrainingSet:
         return Batch(
             turned,
             np.take_along_axis(masks, actions, axis=1),
-            np.take_along_axis(self.policies[rows], actions, axis=1),
+            np.take_along_axis(self.policies[rows], actions, axis=1).astype(np.float32),
             self.values[rows],
         )

@@ -37,10 +37,11 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.search.placement import make_evaluators
 from alphazero.training.learner import Learner, LearnerConfig
 from alphazero.training.replay_buffer import (
+    Examples,
     ReplayBuffer,
     ReplayConfig,
     Samples,
-    canonical_samples,
+    make_examples,
     read_samples,
 )
 from alphazero.training.selfplay import (
@@ -283,7 +284,7 @@ class RemoteLearner:
 
     def __init__(self, settings: WorkerSettings):
         self._settings = settings
-        self._samples: dict[Path, Samples] = {}
+        self._examples: dict[Path, Examples] = {}
 
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `Trainer.join`."""
@@ -294,15 +295,14 @@ class RemoteLearner:
 
     def learn(self, job: TrainingJob) -> None:
         """The same as the coach does at the same time."""
-        self._samples = {
-            path: self._samples[path]
-            if path in self._samples
-            else canonical_samples(self._kernels, read_samples(path, self._kernels.game))
+        self._examples = {
+            path: self._examples[path]
+            if path in self._examples
+            else make_examples(self._kernels, read_samples(path, self._kernels.game))
             for path in job.replay
         }
         replay = ReplayBuffer(self._kernels, self._settings.replay)
-        for number, samples in enumerate(self._samples.values()):
-            replay.generations.append((number, samples))
+        replay.generations.extend(enumerate(self._examples.values()))
         self._learner.trainer.load(job.weights)
         self._learner.learn(replay.training_set(), job.num_updates, job.generation, job.progress)
 

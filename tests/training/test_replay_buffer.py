@@ -61,6 +61,20 @@ def test_equal_positions_are_averaged_mirror_images_included():
     assert set(np.flatnonzero(policies[corner])) <= beside
 
 
+def test_the_window_rounds_policies_by_less_than_a_thousandth_and_keeps_values():
+    rng = np.random.default_rng(0)
+    policies = rng.dirichlet(np.ones(9), 300).astype(np.float32)
+    found = Samples(rng.integers(0, 512, (300, 2)).astype(np.uint64), policies, *np.float32(rng.random((2, 300))))
+    buffer = ReplayBuffer(Kernels(NoTransform()), ReplayConfig(merge=False))
+    buffer.add(1, found)
+    ((_, kept),) = buffer.generations
+    assert sum(getattr(kept, name).nbytes for name in ("states", "policies", "values")) == 300 * (16 + 18 + 4)
+    batch = buffer.training_set().batch(np.arange(300), np.zeros(300, np.int64))
+    assert batch.policy_targets.dtype == np.float32
+    np.testing.assert_allclose(batch.policy_targets, policies, rtol=1 / 2048, atol=1e-7)
+    np.testing.assert_array_equal(batch.value_targets, found.values)
+
+
 @pytest.mark.parametrize("merge", [True, False])
 def test_the_policy_is_turned_with_its_position(merge):
     """Every action of some positions: what it leads to is an image of what the target's action leads to."""
