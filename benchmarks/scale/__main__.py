@@ -29,14 +29,24 @@ from alphazero.storage.files import atomic_write, read_json, write_json
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train
 from benchmarks.pictures import LOOK, ROOT
-from benchmarks.scale.costs import default_config, measure, save_net, settings_of, time_gate, time_update
-from benchmarks.scale.efficiency import alone, compare
+from benchmarks.scale.costs import (
+    default_config,
+    measure,
+    play_beside_learner,
+    play_together,
+    save_net,
+    settings_of,
+    time_gate,
+)
+from benchmarks.scale.efficiency import compare
 from benchmarks.scale.simulation import PARTS, Costs, Outcome, Setting, simulate
 
 WORKERS = tuple(1 << i for i in range(11))
 LIVES = math.inf, 600.0
 """Mean lives of a host, in seconds: machines that stay, and spot machines at their worst."""
 SPEEDS = 1.0, 50.0
+CHECK_SECONDS = 15.0
+"""Of each measurement before and after a real run."""
 
 
 @dataclass(frozen=True)
@@ -185,20 +195,19 @@ def check(costs: Costs, config: RunConfig, game_name: str, workers: int) -> str:
 def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int) -> float:
     """Positions a second of so many workers that share this machine with the learner.
 
-    A host's rate and an update are measured with as many at once.
+    What hosts and learner take from each other is measured, not calculated: cores share more than their time.
     """
-    hosts = threads = min(workers, count_cores())
+    threads = min(workers, count_cores())
     slots = min(config.self_play.num_slots, config.self_play.games_per_generation // workers)
-    alone_config = replace(config, self_play=replace(config.self_play, num_slots=slots))
+    config = replace(config, self_play=replace(config.self_play, num_slots=slots))
     with tempfile.TemporaryDirectory() as folder:
         settings = settings_of(config, game_name)
-        net = save_net(settings, Path(folder))
+        save_net(settings, Path(folder))
         gate = time_gate(settings, Path(folder), config, threads)
-    costs = replace(
-        costs, positions_per_s=alone(game_name, alone_config, hosts) / hosts,
-        update_seconds=time_update(net, config, game_name, threads), gate_seconds=gate,
-    )  # fmt: skip
-    setting = replace(setting_of(config, workers), cores=count_cores(), learner_threads=threads)
+    rate = play_together(game_name, config, workers, CHECK_SECONDS)
+    beside, update = play_beside_learner(game_name, config, workers, threads, CHECK_SECONDS)
+    costs = replace(costs, positions_per_s=rate / workers, update_seconds=update, gate_seconds=gate)
+    setting = replace(setting_of(config, workers), speed_beside_learner=min(1.0, beside / rate))
     return simulate(costs, setting).positions_per_s
 
 

@@ -1,13 +1,12 @@
 """Measures what a cluster costs on this machine: one worker and two of them beside threads without a cluster.
 
 Nearly nothing is learned meanwhile, so the cores belong to self-play. What counts is the whole time from one generation
-to the next: workers play on while the coach saves, so the time that it waits for games would flatter them. Two processes
-that know nothing of each other show what the second core is worth to anybody: cores share their memory, and often more.
+to the next, in which workers play on while the coach saves. Two processes that know nothing of each other show what the
+second core is worth to anybody: cores share their memory, and often more.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train
-from benchmarks.scale.costs import play, save_net, settings_of
+from benchmarks.scale.costs import play_together
 
 GENERATIONS, WARM_UP = 5, 2
 ALONE_SECONDS = 20.0
@@ -36,7 +35,7 @@ def compare(game_name: str, config: RunConfig, rounds: int) -> str:
     for _ in range(rounds):
         for number in (1, 2):
             found.setdefault(f"{number} process{'es' * (number > 1)} alone", []).append(
-                alone(game_name, config, number)
+                play_together(game_name, config, number, ALONE_SECONDS)
             )
             found.setdefault(f"--threads {number}", []).append(positions_per_s(loaded, game_name, config, number))
             cluster = Cluster("local", number, number)
@@ -63,17 +62,3 @@ def positions_per_s(
         run = train(loaded, config, Path(folder) / "run", game_name=game_name, threads=threads, cluster=cluster)
         warm, *rows = run.metrics[WARM_UP - 1 :]
     return sum(row["positions"] for row in rows) / (rows[-1]["seconds"] - warm["seconds"])
-
-
-def alone(game_name: str, config: RunConfig, processes: int) -> float:
-    """Lets processes play without a coach and returns their positions a second together.
-
-    Each plays its share of a generation by each network.
-    """
-    settings = replace(settings_of(config, game_name), num_slots=config.self_play.num_slots)
-    games = config.self_play.games_per_generation // processes
-    with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(processes) as pool:
-        save_net(settings, Path(folder))
-        return sum(
-            rate for rate, *_ in pool.starmap(play, [(settings, Path(folder), ALONE_SECONDS, games)] * processes)
-        )

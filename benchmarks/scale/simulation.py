@@ -18,8 +18,6 @@ import numpy as np
 from alphazero.cluster.pool import DEPTH
 from alphazero.training.remote.workers import ORDERS_PER_GENERATION, SECONDS_OF_ORDER
 
-LEFT_OVER = 0.07
-"""Cores that hosts of the lowest priority get beside a learner that uses all of them."""
 PARTS = "workers", "learner", "ingest", "network"
 
 
@@ -66,10 +64,8 @@ class Setting:
     """Hosts that are ten times slower."""
     spread: float = 0.1
     """The standard deviation of an order's time, as a share of it."""
-    cores: float = math.inf
-    """Cores that hosts and learner share, if all are on one machine."""
-    learner_threads: int = 1
-    """Cores that the learner takes while it learns; hosts give way to it."""
+    speed_beside_learner: float = 1.0
+    """Speed of a host while the network learns, in units of its speed else: less than 1 on the learner's machine."""
     generations: int = 24
     seed: int = 0
 
@@ -110,7 +106,7 @@ class _Host:
     slow: float = 1.0
     """Its orders take so many times as long."""
     left: float = 0.0
-    """Seconds of its order that were to be played at `mark`, on a core of its own."""
+    """Seconds of its order that were to be played at `mark`, at full speed."""
     mark: float = 0.0
     begun: float = 0.0
     games: int = 0
@@ -200,22 +196,18 @@ class Simulation:
         host.left, host.mark, host.begun = seconds, self.now, self.now
         host.games, host.version = games, self.version
         self._plan_end(host)
-        self._share_cores()
 
     def _plan_end(self, host: _Host) -> None:
         host.plan += 1
         plan = host.plan
         self._after(host.left / self._speed, lambda: self._finish(host, plan))
 
-    def _share_cores(self) -> None:
-        """Hosts that share their cores with each other and with the learner go on at another speed."""
-        if self.setting.cores == math.inf:
-            return
-        playing = [host for host in self.hosts if host.playing]
-        free = max(LEFT_OVER, self.setting.cores - self._learning * self.setting.learner_threads)
-        speed = min(1.0, free / max(1, len(playing)))
+    def _change_speed(self) -> None:
+        """Hosts beside the learner go on at another speed when it begins, and when it ends."""
+        speed = self.setting.speed_beside_learner if self._learning else 1.0
         if speed == self._speed:
             return
+        playing = [host for host in self.hosts if host.playing]
         for host in playing:
             host.left, host.mark = host.left - (self.now - host.mark) * self._speed, self.now
         self._speed = speed
@@ -229,7 +221,6 @@ class Simulation:
         games, version, life = host.games, host.version, host.life
         self.tally.busy["workers"] += self.now - host.begun
         self._begin(host)
-        self._share_cores()
         size = games * self.costs.plies_per_game * self.costs.bytes_per_position / self.setting.bytes_per_s
         begin = max(self.now, self._network_free)
         self._network_free = begin + size
@@ -246,7 +237,6 @@ class Simulation:
         self.tally.lost += host.games * host.playing
         host.life, host.alive, host.playing, host.calls, host.orders = host.life + 1, False, False, 0, 0
         host.plan += 1
-        self._share_cores()
         self._after(self.setting.seconds_to_replace, lambda: self._come_back(host))
 
     def _come_back(self, host: _Host) -> None:
@@ -292,7 +282,7 @@ class Simulation:
             ages += found * (self.version - version)
         self.num_waiting -= games
         self._learning = True
-        self._share_cores()
+        self._change_speed()
         updates = math.ceil(games * self.costs.plies_per_game * setting.sample_reuse / setting.batch_size)
         seconds = updates * self.costs.update_seconds + self.costs.gate_seconds
         self.tally.busy["learner"] += seconds
@@ -302,7 +292,7 @@ class Simulation:
     def _commit(self, games: int, ages: int) -> None:
         """The new network takes over: every machine fetches it once."""
         self._learning = False
-        self._share_cores()
+        self._change_speed()
         self.tally.games, self.tally.ages = self.tally.games + games, self.tally.ages + ages
         machines = math.ceil(self.setting.workers / self.setting.workers_per_machine)
         size = machines * self.costs.weights_bytes / self.setting.bytes_per_s
