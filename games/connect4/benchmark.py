@@ -9,8 +9,8 @@
 - cross-entropy: -log of the policy's mass on actions that keep the best outcome, with a mass of at least 0.001;
 - value sign accuracy: the value is above 1/3 where the position is won, below -1/3 where it is lost, else between them.
 
-All have 95% intervals. docs/reference/games/connect4.md says how to read them. In a run these figures, of the network without a search,
-join every generation.
+All have 95% intervals. docs/reference/games/connect4.md says how to read them. In a run these figures, of the network
+without a search, join every generation.
 """
 
 from __future__ import annotations
