@@ -147,6 +147,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
             state.begin()
         else:
             state.restore(manifest, saved)
+        state.workers.start()
         compile_all(state.kernels, plan.config.self_play, plan.config.search, state.best)
     except BaseException:
         state.close()

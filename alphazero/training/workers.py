@@ -164,6 +164,9 @@ class Workers:
         """The first process of every further device."""
         self.all += [WorkerProcess(child, slots, weights) for child in children]
 
+    def start(self) -> None:
+        """Does nothing: threads and processes are there already."""
+
     def describe(self) -> str:
         """The place of the trees, the number of games at once and the speed of the networks, as a phrase."""
         devices = ", ".join(self._plan.devices)

@@ -27,7 +27,7 @@ from alphazero.training.config import RunConfig
 from alphazero.training.remote.chunk import pack, unpack, without
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.player import CARD, CHECKPOINT, Order, RemotePlayer
-from alphazero.training.remote.workers import ORDERS_PER_GENERATION
+from alphazero.training.remote.workers import games_of_order
 from alphazero.training.worker_process import WorkerSettings, make_net
 from benchmarks.scale.simulation import Costs
 
@@ -95,12 +95,12 @@ def play(settings: WorkerSettings, folder: Path, seconds: float, games_per_net: 
     """
     player = RemotePlayer(settings)
     slots = settings.num_slots
-    order_games = max(1, games_per_net // ORDERS_PER_GENERATION)
+    order_games = games_of_order(games_per_net)
     first, orders, content = 0, 0, b""
     game, counted, games, begin = settings.load().game, 0, 0, time.monotonic()
     began = begin
     while time.monotonic() - begin < 2 * seconds:  # the first half fills the slots with games of all lengths
-        if orders % ORDERS_PER_GENERATION == 0:
+        if orders % max(1, games_per_net // order_games) == 0:
             player.take(orders, folder)
         answer = player.play(Order(orders, ((first, 4 * slots),), order_games, seconds / 2, False))
         first, orders = first + 4 * slots, orders + 1

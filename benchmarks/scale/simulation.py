@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from alphazero.cluster.pool import DEPTH
-from alphazero.training.remote.workers import ORDERS_PER_GENERATION, SECONDS_OF_ORDER
+from alphazero.training.remote.workers import SECONDS_OF_ORDER, games_of_order
 
 PARTS = "workers", "learner", "ingest", "network"
 
@@ -134,7 +134,7 @@ class Simulation:
         self.rng = np.random.default_rng(setting.seed)
         self.now, self._count = 0.0, 0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self.order_games = max(1, setting.games_per_generation // (ORDERS_PER_GENERATION * setting.workers))
+        self.order_games = games_of_order(setting.games_per_generation / setting.workers)
         slow = round(setting.slow_share * setting.workers)
         self.hosts = [_Host(slow=10.0 if i < slow else 1.0) for i in range(setting.workers)]
         self.waiting: deque[tuple[int, int]] = deque()

@@ -117,6 +117,9 @@ class FakeCluster(Cluster):
 
     def close(self) -> None: ...
 
+    def here(self) -> str:
+        return self.there[0].identity
+
     def nodes(self) -> list[Node]:
         return list(self.there)
 

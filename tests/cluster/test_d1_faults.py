@@ -94,9 +94,10 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
     killed: list[int] = []
 
     def kill_one(coach: Coach) -> None:
+        pool = pool_of(coach)
+        wait_until(lambda: pool.num_ready > 0)  # before the run asks for games
+
         def act() -> None:
-            pool = pool_of(coach)
-            wait_until(lambda: pool.num_ready > 0)
             (pid,) = [seat.pid for seat in pool.seats if seat.stage == "ready"]
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)

@@ -20,7 +20,7 @@ from alphazero.training.remote import workers as workers_module
 from alphazero.training.remote.chunk import Chunk, join, pack, raw_bytes, unpack, without
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.player import CARD, CHECKPOINT, Numbers, Order, RemotePlayer
-from alphazero.training.remote.workers import ClusterWorker, ClusterWorkers
+from alphazero.training.remote.workers import ClusterWorker, ClusterWorkers, games_of_order
 from alphazero.training.selfplay import SelfPlay
 from alphazero.training.worker_process import WorkerSettings, make_net
 from alphazero.training.workers import RunPlan
@@ -345,6 +345,11 @@ def test_games_that_another_host_was_asked_for_are_refused(workers: ClusterWorke
     assert "nobody asked it for" in caplog.text
 
 
+@pytest.mark.parametrize(("games", "expected"), [(0.5, 1), (4, 1), (16, 2), (64, 8), (190, 8), (512, 21), (4096, 170)])
+def test_orders_are_a_small_part_of_a_generation_and_not_too_small_to_pay(games: float, expected: int):
+    assert games_of_order(games) == expected
+
+
 def test_two_hosts_never_get_the_same_number(workers: ClusterWorkers):
     given = [
         number
@@ -368,6 +373,25 @@ def test_no_orders_are_given_while_the_next_generation_waits(workers: ClusterWor
     workers.inbox.add([chunks[0]])
     assert workers._play.next_order(seat(1)) is None
     workers.inbox.take(3)
+    assert workers._play.next_order(seat(1)) is not None
+
+
+@pytest.mark.parametrize(("cores", "rest"), [(1, True), (2, False)])
+def test_hosts_beside_a_learner_that_takes_all_cores_rest_until_the_next_network_is_known(
+    workers: ClusterWorkers, monkeypatch: pytest.MonkeyPatch, cores: int, rest: bool
+):
+    monkeypatch.setattr(workers_module, "count_cores", lambda: cores)
+    monkeypatch.setattr(workers._cluster, "here", lambda: seat(1).node.identity, raising=False)
+    elsewhere = replace(seat(2), node=replace(seat(2).node, identity="m"))
+
+    def learn() -> str:
+        assert (workers._play.next_order(seat(1)) is None) == rest
+        assert workers._play.next_order(elsewhere) is not None
+        return "learned"
+
+    assert workers.learn(None, None, learn) == "learned"  # type: ignore[arg-type]
+    assert (workers._play.next_order(seat(1)) is None) == rest, "the gate needs the cores, too"
+    workers.forget()
     assert workers._play.next_order(seat(1)) is not None
 
 

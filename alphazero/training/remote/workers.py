@@ -20,6 +20,7 @@ from alphazero.cluster.pool import Pool, Seat
 from alphazero.errors import StorageError
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import Trainer
+from alphazero.progress import count_cores
 from alphazero.training.config import settings_by_name
 from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
 from alphazero.training.remote.inbox import Inbox
@@ -34,11 +35,19 @@ logger = logging.getLogger(__name__)
 
 MOST_AGE = 8
 """Networks that may have taken over self-play since a game began; older games are left out."""
-ORDERS_PER_GENERATION = 8
-"""Orders of each host in a generation: fewer make messages rare, more let all hosts end together."""
+LEAST_ORDERS, MOST_ORDERS = 8, 24
+"""Orders of each host in a generation. A host keeps its weights for the orders that it has, so with more of them it
+plays less by old ones, and all hosts end together; but each costs the coach some milliseconds."""
+SMALL_ORDER = 8
+"""Games of an order for which more than LEAST_ORDERS are not worth it."""
 SECONDS_OF_ORDER = 2.0
 """The longest order: after so long a worker tells what it has."""
 PAUSE = 0.1
+
+
+def games_of_order(games: float) -> int:
+    """Games of one order to a host that plays so many in a generation."""
+    return max(1, int(games / MOST_ORDERS), min(SMALL_ORDER, int(games / LEAST_ORDERS)))
 
 
 @dataclass
@@ -64,7 +73,7 @@ class _Play:
         self._plan, self._settings, self.inbox, self._playing = plan, settings, inbox, playing
         self.fingerprint = game_fingerprint(plan.loaded.game)
         self.wanted = plan.config.self_play.games_per_generation
-        self._order_games = max(1, self.wanted // (ORDERS_PER_GENERATION * num_hosts))
+        self._order_games = games_of_order(self.wanted / num_hosts)
         self.versions = versions
         """The generations whose networks took over self-play, in ascending order."""
         self._ledgers: dict[int, _Ledger] = {}
@@ -77,6 +86,8 @@ class _Play:
         self.wants_shown = True
         self._sent: int | None = None
         self.arrived = threading.Event()
+        self.resting: str | None = None
+        """The machine whose hosts get no orders, since the network learns there now; by Ray's name for it."""
 
     # --- as Work ------------------------------------------------------------------------------------------------------
 
@@ -94,6 +105,8 @@ class _Play:
         return generation, dict(zip((CHECKPOINT, CARD), weights, strict=True))
 
     def next_order(self, seat: Seat) -> Order | None:
+        if seat.node.identity == self.resting:
+            return None
         if self.inbox.num_games >= self.wanted:  # the learner is behind: its next generation is complete
             return None
         ledger = self._ledgers.setdefault(seat.number, _Ledger())
@@ -278,6 +291,10 @@ class ClusterWorkers:
         """The machines and the number of games at once, as a phrase."""
         return f"on {self._cluster.describe()}: each worker plays {self.host_slots:,} games at once"
 
+    def start(self) -> None:
+        """Lets hosts load their code, and begin to play, while this process still gets ready."""
+        self.pool.start()
+
     def played(self) -> SelfPlayCounts:
         """Counts of all hosts together."""
         return self.worker.counts()
@@ -292,7 +309,8 @@ class ClusterWorkers:
         return self.worker.cpu_seconds
 
     def forget(self) -> None:
-        """Does nothing."""
+        """The network that plays from now on is known: all hosts get orders again."""
+        self._play.resting = None
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
         """Not known: the machines differ."""
@@ -318,7 +336,12 @@ class ClusterWorkers:
         }
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        """Calls `learn_here`."""
+        """Calls `learn_here`; if it takes all cores of this machine, hosts here get no orders until `forget`.
+
+        They would slow it down with games by the last weights. Hosts elsewhere play on.
+        """
+        if self._plan.device_kinds == ["cpu"] and self._plan.threads >= count_cores():
+            self._play.resting = self._cluster.here()
         return learn_here()
 
     def close(self) -> None:
