@@ -2,7 +2,8 @@
 
 numba writes its files without waiting for the disk, trusts whatever it finds in them, and raises at import where it
 may write nowhere. `cached` compiles a function whose damaged files are compiled anew, and whose code is used without
-being kept where it cannot be kept. The files hold pickles: their folder must be the user's own.
+being kept where it cannot be kept. The files hold pickles: a folder of them apart from the sources must be the user's
+own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from typing import Any
 
 from numba import config, njit
 from numba.core import event
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    IPythonCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
 
 from alphazero import interruption
 
@@ -76,8 +85,44 @@ def _open_cache(function: Callable[..., Any]) -> Cache | None:
     return None
 
 
+class _Own:
+    """A place for compiled code that is taken only if it is this user's: who owns it can put code of theirs there."""
+
+    def ensure_cache_path(self) -> None:
+        """Makes the folder; raises OSError if it is not ours or cannot be written to."""
+        super().ensure_cache_path()  # type: ignore[misc]
+        folder = Path(self.get_cache_path())  # type: ignore[attr-defined]
+        if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
+            raise PermissionError(f"{folder} is not yours")
+
+
+class _Named(_Own, UserProvidedCacheLocator):  # type: ignore[misc]
+    """Below the folder that NUMBA_CACHE_DIR names."""
+
+
+class _Home(_Own, UserWideCacheLocator):  # type: ignore[misc]
+    """Below the user's cache folder. Without a home, numba would take a folder `~` in the current one."""
+
+    def ensure_cache_path(self) -> None:
+        if not os.path.isabs(self.get_cache_path()):
+            raise FileNotFoundError("this user has no home")
+        super().ensure_cache_path()
+
+
+class _Notebook(_Own, IPythonCacheLocator):  # type: ignore[misc]
+    """Below IPython's cache folder."""
+
+
+class _Place(CompileResultCacheImpl):  # type: ignore[misc]
+    """Finds the folder of a function; beside its source, whoever owns the folder could change that as well."""
+
+    _locator_classes = (_Named, InTreeCacheLocator, _Home, _Notebook)
+
+
 class Cache(FunctionCache):  # type: ignore[misc]
     """The files of one function."""
+
+    _impl_class = _Place
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
@@ -212,7 +257,7 @@ def _use_temporary_folder() -> None:
             config.CACHE_DIR = str(folder)
             logger.warning(
                 "compiled code is kept in %s, since neither the installation nor a cache folder of yours can be "
-                "written to; NUMBA_CACHE_DIR names another folder", folder,
+                "written to; NUMBA_CACHE_DIR names another folder that is yours", folder,
             )  # fmt: skip
 
 

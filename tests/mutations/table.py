@@ -269,6 +269,21 @@ MUTATIONS = [
         "    if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:\n", "    if False:\n",
         T_CACHE + "test_damaged_code_is_compiled_anew_once_and_this_is_said",
     ),
+    Mutation(
+        "a user without a home gets no compiled code from the current folder", CACHE,
+        "        if not os.path.isabs(self.get_cache_path()):\n", "        if False:\n",
+        T_CACHE + "test_no_code_is_taken_from_the_current_folder",
+    ),
+    Mutation(
+        "compiled code in a folder of somebody else is not taken", CACHE,
+        'if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():', "if False:",
+        T_CACHE + "test_no_code_is_taken_from_a_folder_of_somebody_else",
+    ),
+    Mutation(
+        "the folder of compiled code among temporary files is ours", CACHE,
+        "if private and found.st_uid == user and", "if private and",
+        T_CACHE + "test_the_folder_among_temporary_files_must_be_ones_own",
+    ),
     # --- no code from files
     Mutation(
         "a run folder starts no code", "alphazero/training/run.py",

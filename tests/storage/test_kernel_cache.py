@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+NOBODY = 54321
+"""A number that no user has, as containers are run by."""
 SOURCE = """
 import logging, sys
 logging.basicConfig(format="%(message)s")
@@ -105,6 +110,18 @@ def test_who_may_write_nowhere_else_has_a_folder_of_its_own(folder, tmp_path_fac
     assert run(folder, TMPDIR=str(temporary)).stdout == "found\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a folder away")
+def test_the_folder_among_temporary_files_must_be_ones_own(folder, tmp_path_factory):
+    temporary = tmp_path_factory.mktemp("temporary")
+    own = temporary / "alphazero-kernels-0"
+    own.mkdir(mode=0o700)
+    os.chown(own, NOBODY, NOBODY)
+    (folder / "program.py").write_text(NOWHERE + SOURCE)
+    shown = run(folder, TMPDIR=str(temporary))
+    assert shown.stdout == "compiled\n" and "compiled code cannot be kept" in shown.stderr
+    assert list(own.iterdir()) == []
+
+
 def test_a_disk_that_takes_nothing_costs_the_cache_and_nothing_else(folder):
     for path in files(folder):
         path.unlink()
@@ -114,3 +131,53 @@ def test_a_disk_that_takes_nothing_costs_the_cache_and_nothing_else(folder):
     (folder / "program.py").write_text(source.replace("made =", limited + "made ="))
     shown = run(folder)
     assert shown.stdout == "compiled\n" and "compiled code cannot be kept" in shown.stderr
+
+
+@pytest.fixture
+def shared(tmp_path_factory) -> Iterator[Path]:
+    """A folder with the program that everybody may read and root alone may change, and a folder to be in that NOBODY
+    has."""
+    if not hasattr(os, "getuid") or os.getuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("only root can run a program as another user, by setpriv")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "program.py").write_text(SOURCE)
+        (folder / "here").mkdir()
+        os.chown(folder / "here", NOBODY, NOBODY)
+        (folder / "temporary").mkdir(mode=0o1777)
+        (folder / "temporary").chmod(0o1777)
+        yield folder
+
+
+def run_as_nobody(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The program, run by NOBODY, who may read everything (Python may lie in root's home) and write as others may."""
+    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    become += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    kept = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    temporary = str(folder / "temporary")
+    return subprocess.run(
+        [*become, sys.executable, str(folder / "program.py")], capture_output=True, text=True, timeout=120,
+        cwd=folder / "here", env={**kept, "PYTHONPATH": str(ROOT), "TMPDIR": temporary, **environment},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("named", [{}, {"XDG_CACHE_HOME": "cache"}])
+def test_no_code_is_taken_from_the_current_folder(shared, named):
+    """Without a home, `~` stays as it is, and would be a folder in the current one, which may be somebody else's."""
+    own = shared / "temporary" / f"alphazero-kernels-{NOBODY}"
+    for known in ("compiled\n", "found\n"):
+        shown = run_as_nobody(shared, **named)
+        assert shown.stdout == known, shown.stderr
+        assert shown.stderr.count(f"compiled code is kept in {own}") == 1
+        assert list((shared / "here").iterdir()) == []
+
+
+def test_no_code_is_taken_from_a_folder_of_somebody_else(shared):
+    others = shared / "others"
+    assert run_as_nobody(shared, NUMBA_CACHE_DIR=str(shared / "here")).stdout == "compiled\n"
+    shutil.copytree(shared / "here", others)
+    for path in (others, *others.rglob("*")):  # root's, and everybody may write there
+        path.chmod(0o777)
+    shown = run_as_nobody(shared, NUMBA_CACHE_DIR=str(others))
+    assert shown.stdout == "compiled\n" and shown.stderr.count("compiled code is kept in ") == 1
