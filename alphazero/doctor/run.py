@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
+import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from alphazero.doctor.findings import Section, show_bytes
@@ -147,10 +147,9 @@ def _generations(folder: Path, manifests: Sequence[Manifest], damage: Mapping[in
     numbers = [line["generation"] for line in lines]
     section.add("lines of metrics", _ranges(numbers))
     newest = manifests[-1].generation if manifests else max(numbers, default=0)
-    missing = sorted(set(range(1, newest + 1)) - set(numbers))
-    if missing:
+    if gaps := _gaps(numbers, newest):
         section.advice.append(
-            f"metrics.jsonl lacks the generations {_ranges(missing)}: its pictures have gaps, and the run is not harmed"
+            f"metrics.jsonl lacks the generations {_in_words(gaps)}: its pictures have gaps, and the run is not harmed"
         )
     return section
 
@@ -215,14 +214,22 @@ def _log(folder: Path) -> list[Section]:
     return [section]
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _ranges(numbers: Iterable[int]) -> str:
     """`1-3, 7` for 1, 2, 3 and 7; `none` for nothing."""
-    found = list[str]()
-    first = last = -math.inf
-    for number in [*sorted(set(numbers)), math.inf]:
-        if number != last + 1:
-            if last > -math.inf:
-                found.append(f"{first}" if first == last else f"{first}-{last}")
-            first = number
-        last = number
-    return listed(found, 10) or "none"
+    found = list[tuple[int, int]]()
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return _in_words(found)
+
+
+def _gaps(numbers: Iterable[int], newest: int) -> list[tuple[int, int]]:
+    """The first and last of each range of numbers from 1 to `newest`, be it absurd, that are not among the others."""
+    known = [0, *sorted({number for number in numbers if 0 < number <= newest}), newest + 1]
+    return [(before + 1, after - 1) for before, after in itertools.pairwise(known) if after - before > 1]
+
+
+def _in_words(ranges: Iterable[tuple[int, int]]) -> str:
+    return listed((f"{first}" if first == last else f"{first}-{last}" for first, last in ranges), 10) or "none"

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,6 +135,32 @@ def test_small_things_get_advice_and_no_alarm(folder: Path, capsys):
     assert code == 0 and shown.startswith("advice: ")
     assert "metrics.jsonl lacks the generations 2: " in shown and "the next --resume removes what it left" in shown
     assert (folder / ".replay_0004.npz.999999999.tmp").exists()
+
+
+def line_of_the_future(folder: Path) -> None:
+    with open(folder / "metrics.jsonl", "a") as file:
+        file.write('{"generation": 3000000}\n')
+    for path in folder.glob("manifest_*"):
+        path.unlink()
+
+
+def manifest_of_the_future(folder: Path) -> None:
+    manifest = {"format": 1, "generation": 3_000_000, "files": {}, "state": {}}
+    write_sealed_json(folder / "manifest_3000000.json", manifest, "manifest_sha256")
+
+
+@pytest.mark.parametrize("add", [line_of_the_future, manifest_of_the_future])
+def test_an_absurd_number_of_a_generation_takes_no_memory(folder: Path, add, capsys):
+    add(folder)
+    examine(folder, capsys)  # what it imports and loads is not counted
+    tracemalloc.start()
+    try:
+        shown = examine(folder, capsys)[1]
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+    last = 3_000_000 - (add is line_of_the_future)
+    assert f"metrics.jsonl lacks the generations 4-{last}: " in shown
 
 
 def test_the_last_lines_of_the_log_are_shown_without_their_tricks(folder: Path, capsys):

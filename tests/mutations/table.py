@@ -284,6 +284,12 @@ MUTATIONS = [
         "if private and found.st_uid == user and", "if private and",
         T_CACHE + "test_the_folder_among_temporary_files_must_be_ones_own",
     ),
+    Mutation(
+        "an absurd number of a generation takes the doctor no memory", "alphazero/doctor/run.py",
+        "    if gaps := _gaps(numbers, newest):\n",
+        "    if gaps := [(number, number) for number in range(1, newest + 1) if number not in numbers]:\n",
+        "tests/doctor/test_run.py::test_an_absurd_number_of_a_generation_takes_no_memory",
+    ),
     # --- no code from files
     Mutation(
         "a run folder starts no code", "alphazero/training/run.py",
