@@ -83,11 +83,15 @@ class TensorBoard:
     """TensorBoard events in the run folder, if TensorBoard is installed."""
 
     def __init__(self, folder: Path):
-        self._folder = folder / "events"
+        self._folder, self._skipped = folder / "events", False
 
     def add(self, figures: Figures) -> None:
         """As in Tracker."""
-        if importlib.util.find_spec("tensorboard") is None:
+        if self._skipped or importlib.util.find_spec("tensorboard") is None:
+            return
+        if self._folder.is_symlink():
+            logger.warning("%s is a link, so TensorBoard gets no figures: move it away", self._folder)
+            self._skipped = True
             return
         from torch.utils.tensorboard import SummaryWriter
 
@@ -134,15 +138,20 @@ class Wandb:
     """
 
     def __init__(self, project: str, folder: Path, config: Mapping[str, Any], lines: Iterable[Figures]):
-        """`lines`: those of the generations so far; what wandb has missed of them is added."""
+        """`lines`: those of the generations so far; what wandb has missed of them is added.
+
+        The folder tells the id of a run that goes on, and never the project: no file of a run sends figures anywhere.
+        """
         check_wandb()
         import wandb
 
+        for name in ("wandb", ".wandb"):  # the second one is taken where it is there
+            if (folder / name).is_symlink():
+                raise InvalidSetting(f"wandb cannot begin, since {folder / name} is a link: move it away")
         identity = folder / WANDB_FILE
         if not identity.exists():
             write_json(identity, {"project": project, "id": secrets.token_hex(4)})
         known = check(WandbRun, read_json(identity), str(identity), advice="; move it away")
-        project = project or known.project
         try:
             self._run = wandb.init(
                 project=project, id=known.id, name=folder.resolve().name, dir=folder, config=dict(config),

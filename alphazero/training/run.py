@@ -75,9 +75,11 @@ class TrainedRun:
 
     @property
     def config(self) -> RunConfig:
-        """The settings of the run."""
-        settings = read_settings(self.folder)["settings"]
-        return config_from_dict(RunConfig, settings, str(self.folder / "config.json"), like=example_config(self.loaded))
+        """The settings of the run, less opponents that run code: no file of a run starts any."""
+        settings, where = read_settings(self.folder)["settings"], str(self.folder / "config.json")
+        config, left_out = _without_code(config_from_dict(RunConfig, settings, where, like=example_config(self.loaded)))
+        _say_left_out(left_out)
+        return config
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -128,21 +130,24 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None) -> dict[s
             f"{folder} is a run of {saved['game']:.80}, not of {game}: choose its game by {option('game')}"
         )
     config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
-    opponents = config.evaluation.opponents
-    config = replace(
-        config,
-        evaluation=replace(config.evaluation, opponents=tuple(name for name in opponents if not runs_code(name))),
-    )
+    config, left_out = _without_code(config)
     settings = asdict(config)  # with the defaults of settings that are younger than the run
-    return saved | {"settings": settings, LEFT_OUT: [name for name in opponents if runs_code(name)]}
+    return saved | {"settings": settings, LEFT_OUT: left_out}
 
 
-def _say_left_out(opponents: Sequence[str], config: RunConfig) -> None:
-    left_out = [name for name in opponents if name not in config.evaluation.opponents]
-    if left_out:
+def _without_code(config: RunConfig) -> tuple[RunConfig, list[str]]:
+    """The settings without opponents that run code, and those opponents."""
+    opponents = config.evaluation.opponents
+    kept = tuple(name for name in opponents if not runs_code(name))
+    left_out = [name for name in opponents if runs_code(name)]
+    return replace(config, evaluation=replace(config.evaluation, opponents=kept)), left_out
+
+
+def _say_left_out(opponents: Sequence[str]) -> None:
+    if opponents:
         logger.warning(
             "a run folder never starts code, so %s is left out of the last matches: name it again by %s to play it",
-            " and ".join(left_out),
+            " and ".join(opponents),
             option("evaluation.opponents"),
         )
 
@@ -205,7 +210,7 @@ def train(
         RunFolder.open(folder) if saved else RunFolder.create(folder, settings) as run,
         _logged(run.log),
     ):
-        _say_left_out(saved.pop(LEFT_OUT, ()), config)
+        _say_left_out([name for name in saved.pop(LEFT_OUT, ()) if name not in config.evaluation.opponents])
         changed = settings_changed(saved, settings) if saved else []
         _say_changes(changed)
         trackers = _make_trackers(wandb, run, settings)
@@ -227,8 +232,13 @@ def train(
 
 
 def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> list[Wandb]:
-    known = wandb or (run.path / WANDB_FILE).exists()
-    return [Wandb(wandb, run.path, settings, run.metrics())] if known else []
+    if wandb:
+        return [Wandb(wandb, run.path, settings, run.metrics())]
+    if os.path.lexists(run.path / WANDB_FILE):
+        logger.warning(
+            "a run folder sends nothing to wandb by itself: add %s to go on there", option("wandb", "PROJECT")
+        )
+    return []
 
 
 def _check_nets(loaded: LoadedGame, config: RunConfig) -> None:

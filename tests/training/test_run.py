@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import alphazero as az
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
+from alphazero.storage.files import write_json
 from alphazero.training.coach import Coach
+from alphazero.training.metrics import TensorBoard, Wandb
 from alphazero.training.run import train
 from alphazero.training.selfplay import Recordings, SelfPlayConfig
 from alphazero.training.workers import RunPlan
+from tests.storage.resealing import reseal_config
 from tests.training.test_coach import TINY, checksums
 
 SLOW = str(Path(__file__).with_name("slow_game.py"))
@@ -61,6 +67,23 @@ def test_a_stopped_training_is_saved_and_can_go_on(tmp_path, monkeypatch, how):
     assert train(loaded, CONFIG, tmp_path / "run", threads=2, resume=True).generation == 2
     train(loaded, CONFIG, tmp_path / "whole", threads=2)
     assert checksums(tmp_path / "run") == checksums(tmp_path / "whole")
+
+
+def test_the_settings_of_a_strangers_run_start_no_code_in_python(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    folder, mark = tmp_path / "stranger", tmp_path / "imported"
+    train(registry.load("tictactoe"), replace(CONFIG, generations=1), folder, threads=1)
+    (folder / "policy.py").write_text(
+        f"import pathlib\npathlib.Path({str(mark)!r}).touch()\ndef f(observations): return 0\n"
+    )
+    code = f"python:{folder / 'policy.py'}:f"
+    reseal_config(folder, lambda config: config["settings"]["evaluation"].update(opponents=["random", code]))
+    caplog.clear()
+    config = az.load_run("stranger").config
+    assert config.evaluation.opponents == ("random",)
+    assert "a run folder never starts code, so python:" in caplog.text and len(caplog.messages) == 1
+    assert not az.train("tictactoe", config, folder=tmp_path / "mine", threads=1).stopped
+    assert not mark.exists()
 
 
 # --- another value target --------------------------------------------------------------------------------------------
@@ -151,7 +174,7 @@ def test_wandb_gets_the_figures_offline_and_goes_on_with_the_same_run(tmp_path, 
     loaded, folder = registry.load("tictactoe"), tmp_path / "run"
     train(loaded, replace(CONFIG, generations=1), folder, threads=2, wandb="boards")
     known = json.loads((folder / "wandb.json").read_text())
-    run = train(loaded, CONFIG, folder, threads=2, resume=True)
+    run = train(loaded, CONFIG, folder, threads=2, resume=True, wandb="boards")
     assert json.loads((folder / "wandb.json").read_text()) == known and known["project"] == "boards"
     first, second = sorted((folder / "wandb").glob(f"offline-run-*/run-{known['id']}.wandb"))
     for file, rows in ((first, run.metrics[:1]), (second, run.metrics)):
@@ -160,6 +183,61 @@ def test_wandb_gets_the_figures_offline_and_goes_on_with_the_same_run(tmp_path, 
             if isinstance(value, float) and not value.is_integer():  # 8.0 is written as 8
                 assert json.dumps(value).encode() in found and name.encode() in found, (file, name)
     assert json.dumps(run.metrics[1]["policy_loss"]).encode() not in recorded(first)
+
+
+def test_a_run_folder_sends_nothing_anywhere_by_itself(tmp_path, monkeypatch, caplog):
+    begun = []
+    monkeypatch.setattr("alphazero.training.run.Wandb", lambda *arguments: begun.append(arguments))
+    loaded, folder = registry.load("tictactoe"), tmp_path / "run"
+    train(loaded, replace(CONFIG, generations=1), folder, threads=1)
+    write_json(folder / "wandb.json", {"project": "strangers", "id": "0a1b2c3d"})
+    train(loaded, CONFIG, folder, threads=1, resume=True)
+    assert begun == [] and "sends nothing to wandb" in caplog.text and "wandb='PROJECT'" in caplog.text
+
+
+class LikeTensorBoard:
+    """Writes a file into its folder, as TensorBoard's writer does."""
+
+    def __init__(self, folder: Path, purge_step: int):
+        folder.mkdir(exist_ok=True)
+        (folder / f"events.{purge_step}").touch()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def add_scalar(self, name: str, value: float, step: int) -> None: ...
+
+
+def test_tensorboard_gets_no_figures_through_a_link(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=LikeTensorBoard))
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    run.mkdir()
+    outside.mkdir()
+    (run / "events").symlink_to("../outside")
+    linked = TensorBoard(run)
+    for generation in (1, 2):
+        linked.add({"generation": generation, "loss": 0.5})
+    assert list(outside.iterdir()) == []
+    assert caplog.messages == [f"{run / 'events'} is a link, so TensorBoard gets no figures: move it away"]
+    (run / "events").unlink()
+    TensorBoard(run).add({"generation": 3, "loss": 0.5})
+    assert [file.name for file in (run / "events").iterdir()] == ["events.3"]
+
+
+def test_wandb_does_not_begin_through_a_link(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    (tmp_path / "outside").mkdir()
+    for name in ("wandb", ".wandb"):  # wandb takes the second where there is one
+        run = tmp_path / f"run{name}"
+        run.mkdir()
+        (run / name).symlink_to("../outside")
+        with pytest.raises(InvalidSetting, match=f"{name} is a link: move it away"):
+            Wandb("boards", run, {}, [])
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 def test_without_wandb_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):

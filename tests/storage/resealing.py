@@ -1,0 +1,32 @@
+"""Changes the settings of a run as somebody would who knows how they are sealed: in `config.json` and its manifests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from alphazero.storage.files import write_sealed_json
+from alphazero.storage.run_folder import CONFIG, CONFIG_SEAL, read_config
+
+
+def reseal_config(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Changes the settings and seals them again; the manifests vouch for any settings from then on."""
+    config = read_config(run)
+    change(config)
+    unseal_manifests(run)
+    write_sealed_json(run / CONFIG, config, CONFIG_SEAL)
+
+
+def reseal_manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Changes a manifest and seals it again."""
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    write_sealed_json(path, manifest, "manifest_sha256")
+
+
+def unseal_manifests(run: Path) -> None:
+    """Makes the manifests those of an older version, which said nothing about the settings."""
+    for path in run.glob("manifest_*.json"):
+        reseal_manifest(path, lambda manifest: manifest.pop("settings", None))
