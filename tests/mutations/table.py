@@ -499,4 +499,24 @@ MUTATIONS = [
         "                raise\n",
         "tests/commands/test_program.py::test_a_wrong_word_gets_one_sentence",
     ),
+    Mutation(
+        "the settings of a run start no code in Python", "alphazero/training/run.py",
+        "        config, left_out = _without_code(config_from_dict(", "        config, left_out = (lambda x: (x, []))(config_from_dict(",
+        "tests/training/test_run.py::test_the_settings_of_a_strangers_run_start_no_code_in_python",
+    ),
+    Mutation(
+        "a run folder sends nothing to wandb by itself", "alphazero/training/run.py",
+        "    if wandb:\n        return [Wandb(", "    if wandb or (run.path / WANDB_FILE).exists():\n        return [Wandb(",
+        "tests/training/test_run.py::test_a_run_folder_sends_nothing_anywhere_by_itself",
+    ),
+    Mutation(
+        "TensorBoard writes through no link", "alphazero/training/metrics.py",
+        "        if self._folder.is_symlink():\n", "        if False:\n",
+        "tests/training/test_run.py::test_tensorboard_gets_no_figures_through_a_link",
+    ),
+    Mutation(
+        "wandb writes through no link", "alphazero/training/metrics.py",
+        "            if (folder / name).is_symlink():\n", "            if False:\n",
+        "tests/training/test_run.py::test_wandb_does_not_begin_through_a_link",
+    ),
 ]  # fmt: skip
