@@ -501,12 +501,14 @@ MUTATIONS = [
     ),
     Mutation(
         "the settings of a run start no code in Python", "alphazero/training/run.py",
-        "        config, left_out = _without_code(config_from_dict(", "        config, left_out = (lambda x: (x, []))(config_from_dict(",
+        "        config, left_out = _without_code(config_from_dict(",
+        "        config, left_out = (lambda x: (x, []))(config_from_dict(",
         "tests/training/test_run.py::test_the_settings_of_a_strangers_run_start_no_code_in_python",
     ),
     Mutation(
         "a run folder sends nothing to wandb by itself", "alphazero/training/run.py",
-        "    if wandb:\n        return [Wandb(", "    if wandb or (run.path / WANDB_FILE).exists():\n        return [Wandb(",
+        "    if wandb:\n        return [Wandb(",
+        "    if wandb or (run.path / WANDB_FILE).exists():\n        return [Wandb(",
         "tests/training/test_run.py::test_a_run_folder_sends_nothing_anywhere_by_itself",
     ),
     Mutation(
