@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import math
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
+from subprocess import check_output
 
 import pytest
 
 from benchmarks.scale.__main__ import LIVES, WORKERS, write_csv
+from benchmarks.scale.efficiency import on_cores
 from benchmarks.scale.simulation import Costs, Setting, simulate
 
 FREE = Costs(
@@ -89,3 +93,15 @@ def test_the_csv_has_every_run(tmp_path: Path):
     assert [float(row["life_seconds"]) for row in found] == list(LIVES) and math.inf in LIVES
     assert float(found[0]["games_per_s"]) == pytest.approx(rows[0][2].games_per_s, rel=1e-3)
     assert max(WORKERS) == 1024
+
+
+def cores_of_a_child() -> int:
+    return int(check_output([sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"]))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins no process to cores")
+def test_a_measurement_and_the_programs_that_it_starts_have_as_many_cores_as_it_says():
+    before = os.sched_getaffinity(0)
+    assert on_cores(1, cores_of_a_child) == 1
+    assert on_cores(len(before), cores_of_a_child) == len(before)
+    assert os.sched_getaffinity(0) == before
