@@ -251,6 +251,22 @@ def read_config(path: str | Path) -> dict[str, Any]:
     return {name: value for name, value in sealed.items() if name != CONFIG_SEAL}
 
 
+def move_aside(path: Path) -> str:
+    """Renames a damaged file, whatever it is: to `X.damaged.Y` beside it, or `X.damaged-2.Y`; returns the new name."""
+    aside = free_name(path)
+    try:
+        os.rename(path, path.with_name(aside))
+    except OSError as error:
+        raise StorageError(f"cannot move {path} aside: {error.strerror}; make the folder writable") from error
+    return aside
+
+
+def free_name(path: Path) -> str:
+    """The name under which something damaged can be kept beside `path`."""
+    names = (f"{path.stem}.damaged{number}{path.suffix}" for number in ("", *(f"-{i}" for i in range(2, 10_000))))
+    return next(name for name in names if not os.path.lexists(path.with_name(name)))
+
+
 def kept_generations(generations: Iterable[int], newest: int, keep: int) -> set[int]:
     """The generations whose nets stay: the `keep` newest, and at most `keep` others, evenly spaced, as milestones.
 

@@ -30,7 +30,7 @@ from alphazero.storage.run_folder import Manifest, RunFolder
 from alphazero.storage.schema import Count, Counts, Seconds, Text, Texts, check
 from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.learner import Learner
-from alphazero.training.remote.inbox import Inbox
+from alphazero.training.remote.inbox import Inbox, most_games
 from alphazero.training.remote.workers import ClusterWorkers
 from alphazero.training.replay_buffer import ReplayBuffer, Samples, read_samples
 from alphazero.training.selfplay import SelfPlay
@@ -201,6 +201,11 @@ class RunState:
         return self._playing != self.plan.config.net
 
     @property
+    def _most_games(self) -> int:
+        """The most games of a generation, or of one arrival from a cluster."""
+        return most_games(self.plan.loaded.game, self.plan.config.self_play.games_per_generation)
+
+    @property
     def cpu_seconds_of_workers(self) -> float:
         """Processor time of all workers so far, outside of this process."""
         return self._cpu_of_closed + self.workers.cpu_seconds
@@ -317,14 +322,14 @@ class RunState:
         self.learner.trainer.load(path / f"learner_{self.generation:04d}.safetensors")
         self.best.load(self.checkpoint(self.best_generation))
         expected = {f"{name}_#": array for name, array in SelfPlay.saved(game).items()}
-        most_slots = OTHER_SLOTS * max(state.slots, self.workers.num_slots)
+        # what the manifest says about itself is believed as far as the settings allow it
+        most_slots = max(OTHER_SLOTS * self.workers.num_slots, min(state.slots, self._most_games))
         past = self._read_arrivals(state)
         self._go_on_with(read_npz(path / f"games_{self.generation:04d}.npz", expected, {"slots": most_slots}), past)
-        slots = len(self.workers.all) * most_slots
-        most = (self.plan.config.self_play.games_per_generation + slots) * game.max_plies
+        most = (self._most_games + len(self.workers.all) * self.workers.num_slots) * game.max_plies
         for number, count in zip(state.replay, state.samples or [most] * len(state.replay), strict=True):
             name = f"replay_{number:04d}.npz"
-            self.replay.add(number, read_samples(path / name, game, count))
+            self.replay.add(number, read_samples(path / name, game, min(count, most)))
             self._replay_files[name] = manifest.files[name]
         self._played_files = {name: sha for name, sha in manifest.files.items() if name.startswith("played_")}
         logger.info("going on after generation %d of %d", self.generation, self.plan.config.generations)
@@ -348,7 +353,7 @@ class RunState:
         if self.plan.cluster is not None:
             promoted = [line["generation"] for line in self.folder.metrics() if line.get("promoted")]
             before = getattr(self, "workers", None)
-            inbox = before.inbox if isinstance(before, ClusterWorkers) else Inbox(self.folder, self.kernels.game)
+            inbox = before.inbox if isinstance(before, ClusterWorkers) else self._make_inbox()
             return ClusterWorkers(
                 self.plan, self.kernels, self._playing, self.inference,
                 lambda: (self.best_generation, self.checkpoint(self.best_generation)), inbox, [0, *promoted],
@@ -357,6 +362,9 @@ class RunState:
             self.plan, self.kernels, self.best, self._playing, self.inference, slots,
             lambda: self.checkpoint(self.best_generation), self._stop,
         )  # fmt: skip
+
+    def _make_inbox(self) -> Inbox:
+        return Inbox(self.folder, self.kernels.game, self._most_games)
 
     def _let_it_play(self, generation: int) -> None:
         """The network of that generation takes over self-play."""
@@ -386,9 +394,7 @@ class RunState:
 
     def _read_arrivals(self, state: SavedState) -> int:
         """Takes up games that a cluster has sent and no generation has taken; returns a number above all of theirs."""
-        inbox = (
-            self.workers.inbox if isinstance(self.workers, ClusterWorkers) else Inbox(self.folder, self.kernels.game)
-        )
+        inbox = self.workers.inbox if isinstance(self.workers, ClusterWorkers) else self._make_inbox()
         past = inbox.restore(state.arrived)
         if not isinstance(self.workers, ClusterWorkers) and inbox.num_games:
             logger.info("they wait until the run goes on with %s", option("cluster"))

@@ -161,7 +161,7 @@ def _ingest(path: Path, game_name: str, content: bytes) -> tuple[float, float, f
     """Seconds of the coach's thread for a position, an answer without positions, and a file."""
     game = registry.load(game_name).game
     with RunFolder.create(path, {}) as folder:
-        inbox = Inbox(folder, game)
+        inbox = Inbox(folder, game, 1 << 20)
         chunk = unpack(content, "a chunk", game, 1 << 20)
         one = without(chunk, np.arange(chunk.num_games) >= 1)
         small = pack(one)

@@ -521,4 +521,29 @@ MUTATIONS = [
         "            if (folder / name).is_symlink():\n", "            if False:\n",
         "tests/training/test_run.py::test_wandb_does_not_begin_through_a_link",
     ),
+    Mutation(
+        "a replay has no more samples than the settings allow", RUN_STATE,
+        "min(count, most)", "count",
+        "tests/training/test_hostile_runs.py::test_a_replay_holds_no_more_samples_than_the_settings_allow",
+    ),
+    Mutation(
+        "a manifest does not say how many games in progress may be read", RUN_STATE,
+        "min(state.slots, self._most_games)", "state.slots",
+        "tests/training/test_hostile_runs.py::test_games_in_progress_are_no_more_than_the_settings_allow",
+    ),
+    Mutation(
+        "damaged games of a cluster are moved aside", "alphazero/training/remote/inbox.py",
+        "and it is now %s\", error, move_aside(path))\n", "and it is now %s\", error, path.unlink())\n",
+        "tests/training/test_inbox.py::test_damaged_games_are_moved_aside",
+    ),
+    Mutation(
+        "games of a cluster that cannot be read stay where they are", "alphazero/training/remote/inbox.py",
+        "and it stays where it is\", error)\n", "and it stays where it is\", error)\n            path.unlink()\n",
+        "tests/training/test_inbox.py::test_a_file_that_cannot_be_read_now_stays_where_it_is",
+    ),
+    Mutation(
+        "no more games of a cluster are read than the settings allow", "alphazero/training/remote/inbox.py",
+        "raw_bytes(game, most * game.max_plies, most) + HEADER_BYTES)", "1 << 40)",
+        "tests/training/test_inbox.py::test_no_more_is_read_than_the_settings_allow",
+    ),
 ]  # fmt: skip

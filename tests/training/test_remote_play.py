@@ -226,7 +226,7 @@ def folder(tmp_path: Path):
 
 
 def test_what_arrives_is_on_disk_before_it_counts(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Inbox(folder, GAME.game)
+    inbox = Inbox(folder, GAME.game, 1000)
     inbox.add([chunks[0], chunks[2], chunks[1]])
     assert inbox.num_games == chunks[0].num_games + chunks[1].num_games
     assert len(list(folder.path.glob("arrived_*.npz"))) == 1
@@ -236,12 +236,12 @@ def test_what_arrives_is_on_disk_before_it_counts(folder: RunFolder, chunks: lis
 
 def test_after_a_kill_what_waited_waits_and_what_was_taken_does_not(folder: RunFolder, chunks: list[Chunk]):
     """Killed between the commit of a generation and the removal of the files that it took."""
-    inbox = Inbox(folder, GAME.game)
+    inbox = Inbox(folder, GAME.game, 1000)
     for chunk in chunks[:2]:
         inbox.add([chunk])
     taken = inbox.take(1)
     assert taken is not None and numbers_of(taken) == numbers_of(chunks[0])
-    after = Inbox(folder, GAME.game)
+    after = Inbox(folder, GAME.game, 1000)
     past = after.restore(inbox.taken)
     assert past == max(numbers_of(chunks[1])) + 1
     waiting = after.take(1000)
@@ -252,16 +252,16 @@ def test_after_a_kill_what_waited_waits_and_what_was_taken_does_not(folder: RunF
 
 
 def test_killed_before_the_commit_everything_waits_again(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Inbox(folder, GAME.game)
+    inbox = Inbox(folder, GAME.game, 1000)
     inbox.add([chunks[0]])
     inbox.take(1)
-    after = Inbox(folder, GAME.game)
+    after = Inbox(folder, GAME.game, 1000)
     after.restore(())
     assert after.num_games == chunks[0].num_games
 
 
 def test_a_committed_generation_leaves_no_arrivals(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Inbox(folder, GAME.game)
+    inbox = Inbox(folder, GAME.game, 1000)
     inbox.add([chunks[0]])
     inbox.take(1)
     inbox.committed()
@@ -269,16 +269,16 @@ def test_a_committed_generation_leaves_no_arrivals(folder: RunFolder, chunks: li
 
 
 def test_a_damaged_arrival_is_left_out_and_said(folder: RunFolder, chunks: list[Chunk], caplog):
-    Inbox(folder, GAME.game).add([chunks[0]])
+    Inbox(folder, GAME.game, 1000).add([chunks[0]])
     (file,) = folder.path.glob("arrived_*.npz")
     file.write_bytes(file.read_bytes()[:-100])
-    inbox = Inbox(folder, GAME.game)
+    inbox = Inbox(folder, GAME.game, 1000)
     inbox.restore(())
     assert inbox.num_games == 0 and "its games are left out" in caplog.text
 
 
 def test_games_of_old_weights_are_left_out_and_counted(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Inbox(folder, GAME.game)
+    inbox = Inbox(folder, GAME.game, 1000)
     inbox.add(chunks)
     old = sum(int((chunk.games[:, 2] < 1).sum()) for chunk in chunks)
     total = inbox.num_games
@@ -304,7 +304,7 @@ def seat(number: int) -> Seat:
 def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
     plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=NoCluster("local"))
     found = ClusterWorkers(
-        plan, None, TINY.net, "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game), [0]
+        plan, None, TINY.net, "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game, 1000), [0]
     )  # type: ignore[arg-type]
     assert found._play.files() is not None
     return found

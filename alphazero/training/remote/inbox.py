@@ -19,13 +19,15 @@ from pathlib import Path
 from alphazero.errors import StorageError
 from alphazero.game import Game
 from alphazero.storage.files import atomic_write, read_bytes
-from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.run_folder import RunFolder, move_aside
 from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, join, pack, raw_bytes, unpack, without
 
 logger = logging.getLogger(__name__)
 
-MOST_GAMES = 1 << 20
-"""The most games in a file."""
+GENERATIONS = 8
+"""Games come together in a file, and into a generation, of no more than so many generations: all hosts have less."""
+MODEST_BYTES = 64 << 20
+"""So much is read whatever the settings say: before the run went on, a generation may have had more games."""
 _NAME = re.compile(r"arrived_(\d{9,18})\.npz", re.ASCII)
 
 
@@ -35,11 +37,17 @@ class _Arrival:
     chunk: Chunk
 
 
+def most_games(game: Game, games_per_generation: int) -> int:
+    """The most games that a file of a run with such a setting is read for."""
+    return max(GENERATIONS * games_per_generation, MODEST_BYTES // raw_bytes(game, game.max_plies, 1))
+
+
 class Inbox:
     """The games that wait. One thread adds them, another takes them."""
 
-    def __init__(self, folder: RunFolder, game: Game):
-        self._folder, self._game = folder, game
+    def __init__(self, folder: RunFolder, game: Game, most_games: int):
+        """`most_games`: a file of more is not taken up, see `most_games`."""
+        self._folder, self._game, self._most_games = folder, game, most_games
         self._lock = threading.Lock()
         self._waiting: deque[_Arrival] = deque()
         self._next = 0
@@ -59,20 +67,37 @@ class Inbox:
             self._next = max(self._next, number + 1)
             path = self._path(number)
             if number in taken:
-                path.unlink(missing_ok=True)
+                self._remove(path)
                 continue
-            try:
-                most = raw_bytes(self._game, MOST_GAMES * self._game.max_plies, MOST_GAMES) + HEADER_BYTES
-                chunk = unpack(read_bytes(path, most), str(path), self._game, MOST_GAMES)
-            except StorageError as error:
-                logger.warning("%s; its games are left out", error)
-                path.unlink(missing_ok=True)
+            chunk = self._read(path)
+            if chunk is None:
                 continue
             past = max(past, int(chunk.games[:, 0].max(initial=-1)) + 1)
             self._waiting.append(_Arrival(number, chunk))
         if waiting := self.num_games:
             logger.info("%s games that had arrived wait for the next generation", f"{waiting:,}")
         return past
+
+    def _read(self, path: Path) -> Chunk | None:
+        """The games in a file; None if they are left out. Nothing is lost: what is damaged is moved aside."""
+        game, most = self._game, self._most_games
+        try:
+            content = read_bytes(path, raw_bytes(game, most * game.max_plies, most) + HEADER_BYTES)
+        except StorageError as error:
+            logger.warning("%s; its games are left out, and it stays where it is", error)
+            return None
+        try:
+            return unpack(content, str(path), game, most)
+        except StorageError as error:
+            logger.warning("%s; its games are left out, and it is now %s", error, move_aside(path))
+            return None
+
+    def _remove(self, path: Path) -> None:
+        """Removes a file whose games a generation has taken."""
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            logger.warning("cannot remove %s, whose games have been taken: %s", path, error.strerror)
 
     @property
     def num_games(self) -> int:
@@ -118,7 +143,7 @@ class Inbox:
     def committed(self) -> None:
         """The generation is on disk: removes the files of what it took."""
         for number in self.taken:
-            self._path(number).unlink(missing_ok=True)
+            self._remove(self._path(number))
         self.taken = []
 
     def _path(self, number: int) -> Path:

@@ -1,0 +1,81 @@
+"""A stranger's run is resumed: its own files do not say how much memory that takes."""
+
+from __future__ import annotations
+
+import shutil
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphazero.errors import StorageError
+from alphazero.game import registry
+from alphazero.storage.arrays import write_npz
+from alphazero.storage.files import sha256_of
+from alphazero.training.remote.inbox import most_games
+from alphazero.training.run import train
+from alphazero.training.selfplay import SelfPlay
+from tests.storage.resealing import reseal_manifest
+from tests.training.test_coach import TINY
+
+LOADED = registry.load("tictactoe")
+CONFIG = replace(TINY, generations=1, evaluation=replace(TINY.evaluation, opponents=()))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("finished") / "run"
+    train(LOADED, CONFIG, path, threads=1)
+    return path
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    """A run of one generation, to be changed."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def resume(folder: Path, **changes: object) -> None:
+    train(LOADED, replace(CONFIG, generations=2, **changes), folder, threads=1, resume=True)
+
+
+def vouch_for(folder: Path, name: str, **state: object) -> None:
+    """The manifest names the file as it is now, and has that state."""
+    path = folder / name
+    entry = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    for manifest in folder.glob("manifest_*.json"):
+        reseal_manifest(manifest, lambda m: (m["files"].__setitem__(name, entry), m["state"].update(state)))
+
+
+def test_a_replay_holds_no_more_samples_than_the_settings_allow(folder: Path):
+    n = 8 * most_games(LOADED.game, 1) * LOADED.game.max_plies // 7
+    zeros = np.zeros(n, np.float32)
+    arrays = {"states": np.zeros((n, 2), np.uint64), "policies": np.zeros((n, 9), np.float32)}
+    write_npz(folder / "replay_0001.npz", arrays | {"outcomes": zeros, "values": zeros})
+    del arrays, zeros
+    vouch_for(folder, "replay_0001.npz", samples=[n])
+    tracemalloc.start()
+    with pytest.raises(StorageError, match=r"replay_0001.npz is damaged or no file of ours: .*n <= "):
+        resume(folder)
+    assert tracemalloc.get_traced_memory()[1] < 60 << 20
+    tracemalloc.stop()
+
+
+def test_games_in_progress_are_no_more_than_the_settings_allow(folder: Path):
+    n = most_games(LOADED.game, 1) * 8 // 7
+    arrays = {
+        f"{name}_0": np.zeros([n if size == "slots" else size for size in array.shape], array.dtype)
+        for name, array in SelfPlay.saved(LOADED.game).items()
+    }
+    write_npz(folder / "games_0001.npz", arrays)
+    del arrays
+    vouch_for(folder, "games_0001.npz", slots=n)
+    with pytest.raises(StorageError, match=r"games_0001.npz is damaged or no file of ours: .*slots <= "):
+        resume(folder)
+
+
+def test_a_run_goes_on_with_fewer_games_than_before(folder: Path):
+    """Its replay has more than the new settings ask for."""
+    resume(folder, self_play=replace(CONFIG.self_play, games_per_generation=6, num_slots=6))
