@@ -151,10 +151,49 @@ def test_recorded_playthroughs(played: dict[str, Any]):
         "connect_four(rows=50000,columns=50000)", "breakthrough(rows=50000,columns=50000)", "go(board_size=5000)",
         "y(board_size=50000)", "clobber(rows=99999,columns=99999)", "oware(num_houses_per_player=1000000000)",
         "misere(game=hex(board_size=50000))", "misere(game=" * 1000 + "hex()" + ")" * 1000,
+        "hex(board_size=1000)", "gomoku(size=92682,dims=2)", "gomoku(size=257,dims=4)", "gomoku(size=1000,dims=1000)",
+        "misere(game=gomoku(size=92682,dims=2))", "misere(game=misere(game=gomoku(size=257,dims=4)))",
+        "nim(pile_sizes=858993460;858993460;858993460;858993460;858993460)", "hex(board_size=-2147483648)",
     ],
 )  # fmt: skip
 def test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory(text):
     """Sizes overflow in OpenSpiel: with 65,537 rows Hex says that it has 131,073 actions."""
-    with pytest.raises(GameError, match=r"is too large|has at most 200 characters") as caught:
+    with pytest.raises(GameError, match=r"is too large|must lie between|has at most 200 characters") as caught:
         registry.load(f"openspiel:{text}")
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("gomoku(size=-5)", "gomoku(size=-5) cannot be used here: size must lie between 0 and 1,000, not -5"),
+        ("misere(game=gomoku(size=-5))", "size must lie between 0 and 1,000, not -5"),
+        ("gomoku(size=5,dims=-1)", "dims must lie between 0 and 1,000, not -1"),
+        ("gomoku(size=abc,dims=2)", "cannot load 'gomoku(size=abc,dims=2)'"),
+        ("gomoku(size=5,dims=0)", "dims >= 1"),
+        ("clobber(rows=5,columns=100)", "columns_ <= 26"),
+        ("misere(game=clobber(rows=5,columns=100))", "columns_ <= 26"),
+        ("go(board_size=20)", "supports board size up to 19"),
+        ("hex(num_rows=3", "cannot load 'hex(num_rows=3'"),
+        ("start_at(history=4,game=tic_tac_toe())", "Wrong type for parameter history"),
+        ("hex(num_rows=20,num_cols=7,plain_obs_tensor=true)", "plain_obs_tensor needs as many rows as columns"),
+        ("misere(game=hex(num_rows=9,plain_obs_tensor=true))", "plain_obs_tensor needs as many rows as columns"),
+    ],
+)
+def test_parameters_that_cannot_be_get_one_sentence(text, sentence):
+    pytest.importorskip("pyspiel")
+    with pytest.raises(GameError, match=re.escape(sentence)) as caught:
+        registry.load(f"openspiel:{text}").game.start()
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hex(num_rows=7,num_cols=7,plain_obs_tensor=true)", "gomoku(size=4,dims=3,connect=4)", "gomoku(dims=2)",
+        "nim(pile_sizes=2000;3)", "go(board_size=5,komi=0.5)", "misere(game=gomoku(size=5))",
+    ],
+)  # fmt: skip
+def test_parameters_that_can_be_are_taken(text):
+    pytest.importorskip("pyspiel")
+    assert registry.load(f"openspiel:{text}").game.start().legal_actions

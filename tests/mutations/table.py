@@ -13,6 +13,7 @@ ARENA, COACH, LEARNER = "alphazero/matches/arena.py", "alphazero/training/coach.
 RUN_STATE, REPLAY = "alphazero/training/run_state.py", "alphazero/training/replay_buffer.py"
 TRAINER, GAME = "alphazero/nets/torch_trainer.py", "alphazero/game/game.py"
 
+OPENSPIEL, T_OPENSPIEL = "alphazero/game/adapters/openspiel.py", "tests/game/test_openspiel.py::"
 T_FILES, T_ARRAYS = "tests/storage/test_files.py::", "tests/storage/test_arrays.py::"
 T_FOLDER, T_DAMAGE, T_LOCK = (f"tests/storage/test_{name}.py::" for name in ("run_folder", "damage", "lock"))
 T_CHECKPOINT, T_CACHE = "tests/storage/test_checkpoint.py::", "tests/storage/test_kernel_cache.py::"
@@ -300,6 +301,21 @@ MUTATIONS = [
         "a tournament's file starts no code", "alphazero/tournaments/file.py",
         'if word.partition(":")[0] in RUN_CODE:', "if False:",
         "tests/tournaments/test_tournament.py::test_a_wrong_file_gets_one_sentence",
+    ),
+    Mutation(
+        "numbers with which OpenSpiel overflows are refused", OPENSPIEL,
+        "    _check_parameters(text, given)\n", "",
+        T_OPENSPIEL + "test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory",
+    ),
+    Mutation(
+        "a game of OpenSpiel that is too large is refused before it begins", OPENSPIEL,
+        "        _check_size(text, game)\n", "",
+        T_OPENSPIEL + "test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory",
+    ),
+    Mutation(
+        "what OpenSpiel raises becomes one sentence", OPENSPIEL,
+        "    except Exception as error:\n", "    except RecursionError as error:\n",
+        T_OPENSPIEL + "test_parameters_that_cannot_be_get_one_sentence",
     ),
     # --- resuming
     Mutation(

@@ -10,8 +10,9 @@ import contextlib
 import difflib
 import logging
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +37,10 @@ MOST_TEXT = 200
 """Characters in a game's name and parameters."""
 MOST_ACTIONS, MOST_NUMBERS = 1 << 17, 1 << 20
 """The most actions of a game, and the most numbers in an observation."""
+HEX_SIZE, GOMOKU_SIZE = 11, 15
+"""Sizes of boards in OpenSpiel unless told otherwise."""
+LARGEST = 1000
+"""The largest whole number among a game's parameters: products of larger ones overflow in OpenSpiel."""
 
 
 class OpenSpielGame(PythonGame[Any]):
@@ -180,19 +185,35 @@ def load_game(text: str) -> Any:
     elif "game=" not in text:
         example = _example_of(name, parameters)
         raise GameError(f"the OpenSpiel game {name} is made from another game, which `game` names{example}")
-    try:
+    with _telling(text, parameters):
+        given = pyspiel.game_parameters_from_string(text)
+    _check_parameters(text, given)
+    with _telling(text, parameters):
         game = pyspiel.load_game(text)
-    except Exception as error:  # not all that it raises is a SpielError
-        reason = " ".join(str(error).split()).rstrip(".")
+    _check_kind(text, game.get_type())
+    if game.num_players() != 2:
+        raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {TWO_PLAYERS}")
+    with _telling(text, parameters):
+        _check_size(text, game)
+        start = game.new_initial_state()  # much is checked nowhere else
+        start.observation_tensor(0)
+        start.legal_actions()
+    return game
+
+
+@contextlib.contextmanager
+def _telling(text: str, parameters: Mapping[str, Any]) -> Iterator[None]:
+    """Whatever OpenSpiel raises in here, not all of which is a SpielError, becomes a GameError of one sentence."""
+    try:
+        yield
+    except GameError:
+        raise
+    except Exception as error:
+        name, reason = text.partition("(")[0], " ".join(str(error).split()).rstrip(".")
         examples = [f", as in {name}({key}={value})" for key, value in parameters.items() if value not in ("", {})]
         takes = f"; its parameters are {', '.join(parameters)}" + "".join(examples[:1])
         told = not parameters or "Available parameters" in reason
         raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{'' if told else takes}") from error
-    _check_kind(text, game.get_type())
-    if game.num_players() != 2:
-        raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {TWO_PLAYERS}")
-    _check_size(text, game)
-    return game
 
 
 def _example_of(name: str, parameters: Mapping[str, Any]) -> str:
@@ -203,6 +224,28 @@ def _example_of(name: str, parameters: Mapping[str, Any]) -> str:
         load_game(f"{name}({given})")
         return f", as in {name}({given})"
     return ""
+
+
+def _check_parameters(text: str, given: Mapping[str, Any]) -> None:
+    """Raises GameError for numbers with which OpenSpiel overflows or ends the process.
+
+    `given` are the parameters as OpenSpiel reads them, those of games that others are made from included.
+    """
+    cannot = f"the OpenSpiel game {shorten(text)} cannot be used here"
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            _check_parameters(text, value)
+        elif isinstance(value, int) and not 0 <= value <= LARGEST:
+            raise GameError(f"{cannot}: {shorten(name)} must lie between 0 and {LARGEST:,}, not {value}")
+        elif isinstance(value, str) and max(map(int, re.findall(r"\d+", value)), default=0) > MOST_ACTIONS:
+            raise GameError(f"{cannot}: numbers in {shorten(name)} must lie between 0 and {MOST_ACTIONS:,}")
+    size, dims = given.get("size", GOMOKU_SIZE), given.get("dims", 0)
+    if isinstance(size, int) and isinstance(dims, int) and size**dims > MOST_ACTIONS:
+        raise GameError(f"the OpenSpiel game {shorten(text)} is too large: size ** dims is {MOST_ACTIONS:,} at most")
+    size = given.get("board_size", HEX_SIZE)
+    # on other boards it writes outside of its memory
+    if given.get("plain_obs_tensor") and given.get("num_rows", size) != given.get("num_cols", size):
+        raise GameError(f"{cannot}: plain_obs_tensor needs as many rows as columns")
 
 
 def _check_size(text: str, game: Any) -> None:
