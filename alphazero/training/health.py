@@ -19,7 +19,7 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.evaluator import Evaluator
 from alphazero.training.replay_buffer import Samples, merge_equal
 
-MAX_POSITIONS = 4096
+MAX_POSITIONS = 2048
 """Most positions that the network is asked about."""
 BINS = 10
 """Intervals of the value in which prediction and outcome are compared."""
