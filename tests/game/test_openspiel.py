@@ -153,6 +153,7 @@ def test_recorded_playthroughs(played: dict[str, Any]):
         "misere(game=hex(board_size=50000))", "misere(game=" * 1000 + "hex()" + ")" * 1000,
         "hex(board_size=1000)", "gomoku(size=92682,dims=2)", "gomoku(size=257,dims=4)", "gomoku(size=1000,dims=1000)",
         "misere(game=gomoku(size=92682,dims=2))", "misere(game=misere(game=gomoku(size=257,dims=4)))",
+        "gomoku(size=1,dims=1000)", "gomoku(size=2,dims=17)",
         "nim(pile_sizes=858993460;858993460;858993460;858993460;858993460)", "hex(board_size=-2147483648)",
     ],
 )  # fmt: skip

@@ -39,6 +39,8 @@ MOST_ACTIONS, MOST_NUMBERS = 1 << 17, 1 << 20
 """The most actions of a game, and the most numbers in an observation."""
 HEX_SIZE, GOMOKU_SIZE = 11, 15
 """Sizes of boards in OpenSpiel unless told otherwise."""
+MOST_LINES = 1 << 21
+"""Of a Gomoku of more dimensions, its cells times the directions of lines, of which there are about 3**dims."""
 LARGEST = 1000
 """The largest whole number among a game's parameters: products of larger ones overflow in OpenSpiel."""
 
@@ -240,8 +242,8 @@ def _check_parameters(text: str, given: Mapping[str, Any]) -> None:
         elif isinstance(value, str) and max(map(int, re.findall(r"\d+", value)), default=0) > MOST_ACTIONS:
             raise GameError(f"{cannot}: numbers in {shorten(name)} must lie between 0 and {MOST_ACTIONS:,}")
     size, dims = given.get("size", GOMOKU_SIZE), given.get("dims", 0)
-    if isinstance(size, int) and isinstance(dims, int) and size**dims > MOST_ACTIONS:
-        raise GameError(f"the OpenSpiel game {shorten(text)} is too large: size ** dims is {MOST_ACTIONS:,} at most")
+    if isinstance(size, int) and isinstance(dims, int) and (3 * size) ** dims > MOST_LINES:
+        raise GameError(f"the OpenSpiel game {shorten(text)} is too large: (3 size)**dims is {MOST_LINES:,} at most")
     size = given.get("board_size", HEX_SIZE)
     # on other boards it writes outside of its memory
     if given.get("plain_obs_tensor") and given.get("num_rows", size) != given.get("num_cols", size):
