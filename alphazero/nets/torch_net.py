@@ -21,7 +21,7 @@ from alphazero.nets.any_module import check_module, choose_layout, count_flops, 
 from alphazero.nets.devices import bf16_pays
 from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference, to_priors
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
-from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
+from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
     from alphazero.nets.torch_trainer import TorchTrainer
@@ -192,12 +192,13 @@ class TorchNet(NeuralNet):
         return save_checkpoint(path, to_arrays(self.module.state_dict()), {**self.card, **card})
 
     def load(self, path: Path) -> dict[str, Any]:
-        arrays, card = load_checkpoint(path)
+        expected = to_arrays(self.module.state_dict())
+        arrays, card = load_checkpoint(path, bytes_of(expected))
         if card.get("game") != self.card["game"]:
             raise CheckpointError(
                 f"{path} plays {quote(card.get('game'))}, not {quote(self.card['game'])}: choose it by {option('game')}"
             )
-        check_tensors(arrays, to_arrays(self.module.state_dict()), path)
+        check_tensors(arrays, expected, path)
         self.module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
         self.freeze()
         return card

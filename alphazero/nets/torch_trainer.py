@@ -24,7 +24,7 @@ from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.torch_net import MASKED, TorchNet, to_arrays
-from alphazero.storage.checkpoint import check_tensors, load_checkpoint, save_checkpoint
+from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 from alphazero.storage.formats import LearnerCard
 from alphazero.storage.schema import check
 
@@ -228,7 +228,8 @@ class TorchTrainer(Trainer):
         return save_checkpoint(path, to_arrays(self._tensors()), {"num_updates": self.num_updates})
 
     def load(self, path: Path) -> None:
-        arrays, card = load_checkpoint(path)
+        # the weights, their averages, momenta or two moments
+        arrays, card = load_checkpoint(path, 5 * bytes_of(to_arrays(self.module.state_dict())))
         self.num_updates = check(LearnerCard, card, f"the card of {path}", CheckpointError).num_updates
         if self.num_updates:
             _, adam = self.optimizers

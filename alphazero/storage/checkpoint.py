@@ -13,22 +13,23 @@ weights and its card do not match.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import safetensors.numpy
 
 from alphazero.errors import CheckpointError, StorageError, quote
 from alphazero.storage.files import atomic_write, open_regular, read_sealed_json, sha256_of_open, write_sealed_json
-from alphazero.storage.formats import Card, NetCard
+from alphazero.storage.formats import MAX_HEADER_BYTES, MAX_WEIGHTS_BYTES, Card, NetCard
 from alphazero.storage.schema import check
 
 FORMAT = 1
-MAX_HEADER_BYTES = 1 << 20
-"""Room for about 8,000 tensors. Parsing a header takes many times its size in memory."""
 
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
@@ -60,10 +61,13 @@ def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Ma
     return write_sealed_json(card_path, {**card, "format": FORMAT, "weights": weights}, "card_sha256")
 
 
-def load_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def load_checkpoint(
+    path: str | Path, most_bytes: int = MAX_WEIGHTS_BYTES
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Weights and card of a checkpoint, both verified; `path` is either of the two files.
 
-    bfloat16 tensors come as float32, which holds all their values. Raises CheckpointError.
+    bfloat16 tensors come as float32, which holds all their values. `most_bytes`: those of the tensors of the net that
+    is expected; a larger file is refused unread. Raises CheckpointError.
 
     >>> import alphazero as az, numpy as np
     >>> card = az.save_checkpoint("ours.safetensors", {"weights": np.ones(3, np.float32)}, {"game": "tictactoe"})
@@ -73,7 +77,7 @@ def load_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
     """
     weights_path, _ = _pair(path)
     card = read_card(path)
-    content = _read_weights(weights_path, card["weights"])
+    content = _read_weights(weights_path, card["weights"], most_bytes)
     try:
         arrays = {name: _array(view) for name, view in safetensors.deserialize(content)}
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
@@ -129,19 +133,45 @@ def _pair(path: str | Path) -> tuple[Path, Path]:
     return path.with_suffix(".safetensors"), path.with_suffix(".json")
 
 
-def _read_weights(path: Path, weights: Mapping[str, Any]) -> bytes:
+def bytes_of(tensors: Mapping[str, np.ndarray]) -> int:
+    """The size of tensors: those of a net are the most that its checkpoint may have."""
+    return sum(tensor.nbytes for tensor in tensors.values())
+
+
+def check_weights(path: str | Path) -> None:
+    """Raises CheckpointError unless the weights are those of the card; they are not read into memory."""
+    weights_path, _ = _pair(path)
+    with _verified(weights_path, read_card(path)["weights"], MAX_WEIGHTS_BYTES):
+        pass
+
+
+def _read_weights(path: Path, weights: Mapping[str, Any], most_bytes: int) -> bytes:
     """The weights file, whose size and checksum are compared with the card before it is read into memory."""
+    with _verified(path, weights, most_bytes) as file:
+        return file.readall()
+
+
+@contextlib.contextmanager
+def _verified(path: Path, weights: Mapping[str, Any], most_bytes: int) -> Iterator[io.FileIO]:
+    """The open weights file, verified; whatever can be seen by its size and header is, before it is read."""
     try:
         with open_regular(path) as file:
             num_bytes = os.fstat(file.fileno()).st_size
             if num_bytes != weights["bytes"]:
                 raise CheckpointError(f"{path} has {num_bytes:,} bytes, its card says {weights['bytes']:,}; {_REMEDY}")
-            _check_header(file.read(8), num_bytes, path)
+            first_bytes = file.read(8)
+            _check_header(first_bytes, num_bytes, path)
+            if num_bytes > most_bytes + MAX_HEADER_BYTES + 8:
+                raise CheckpointError(
+                    f"{path} is of another net: it has {num_bytes:,} bytes, and the net that is expected has at most "
+                    f"{most_bytes:,}; {_REMEDY}"
+                )
+            _check_announced(file.read(int.from_bytes(first_bytes, "little")), num_bytes - 8, path)
             file.seek(0)
             if sha256_of_open(file) != weights["sha256"]:
                 raise CheckpointError(f"{path} is damaged: its SHA-256 is not the one on its card; {_REMEDY}")
             file.seek(0)
-            return file.readall()
+            yield file
     except CheckpointError:
         raise
     except StorageError as error:
@@ -153,6 +183,26 @@ def _check_header(first_bytes: bytes, num_bytes: int, path: Path) -> None:
     length = int.from_bytes(first_bytes, "little")
     if length > min(MAX_HEADER_BYTES, num_bytes - 8):
         raise CheckpointError(f"{path} announces an absurd header of {length:,} bytes; {_REMEDY}")
+
+
+class _Place(msgspec.Struct):
+    """The place of a tensor in a file; entries that are no tensors have none."""
+
+    data_offsets: tuple[int, int] = (0, 0)
+
+
+def _check_announced(header: bytes, num_bytes: int, path: Path) -> None:
+    """The tensors of the header fill the file: `num_bytes` is the size of both."""
+    try:
+        places = msgspec.json.decode(header, type=dict[str, _Place])
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is no safetensors file of ours: {quote(str(error), 120)}; {_REMEDY}") from error
+    announced = max((place.data_offsets[1] for place in places.values()), default=0)
+    if len(header) + announced != num_bytes:
+        raise CheckpointError(
+            f"{path} is no safetensors file of ours: its header announces {announced:,} bytes of tensors, and it has "
+            f"{num_bytes - len(header):,}; {_REMEDY}"
+        )
 
 
 def _array(view: Mapping[str, Any]) -> np.ndarray:

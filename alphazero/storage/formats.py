@@ -14,6 +14,10 @@ from msgspec import Meta, Struct
 from alphazero.errors import InputError, StorageError, quote
 from alphazero.storage.schema import Count, Figure, Names, Seconds, Sha256, Text, check
 
+MAX_WEIGHTS_BYTES = 1 << 29
+"""The most bytes of a net: 134 million weights. A larger file is refused unread, whoever vouches for it."""
+MAX_HEADER_BYTES = 1 << 20
+"""Room for about 8,000 tensors. Parsing a header takes many times its size in memory."""
 LISTS = ("benchmark_figures", "value_calibration")
 """The entries of a line of metrics that are lists."""
 

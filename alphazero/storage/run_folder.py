@@ -20,6 +20,7 @@ net. Readers need no lock.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import re
@@ -31,6 +32,7 @@ from typing import Any
 
 from alphazero.errors import CheckpointError, RunFolderError, StorageError, quote, shorten_path
 from alphazero.invocation import option
+from alphazero.storage.arrays import MAX_BYTES
 from alphazero.storage.files import (
     append,
     atomic_write,
@@ -47,7 +49,14 @@ from alphazero.storage.files import (
     write_sealed_json,
 )
 from alphazero.storage.folder_lock import FolderLock
-from alphazero.storage.formats import ManifestFile, SavedRun, SecondsSoFar, check_metrics
+from alphazero.storage.formats import (
+    MAX_HEADER_BYTES,
+    MAX_WEIGHTS_BYTES,
+    ManifestFile,
+    SavedRun,
+    SecondsSoFar,
+    check_metrics,
+)
 from alphazero.storage.run_log import RunLog
 from alphazero.storage.schema import check
 
@@ -263,7 +272,8 @@ def move_aside(path: Path) -> str:
 
 def free_name(path: Path) -> str:
     """The name under which something damaged can be kept beside `path`."""
-    names = (f"{path.stem}.damaged{number}{path.suffix}" for number in ("", *(f"-{i}" for i in range(2, 10_000))))
+    numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    names = (f"{path.stem}.damaged{number}{path.suffix}" for number in numbers)
     return next(name for name in names if not os.path.lexists(path.with_name(name)))
 
 
@@ -413,7 +423,8 @@ def verify_manifest(folder: Path, generation: int, prefix: str = "") -> Manifest
     """
     manifest = _read_manifest(folder, generation)
     for name, entry in manifest["files"].items():
-        if name.startswith(prefix) and _measure(file_in(folder, name)) != (entry["bytes"], entry["sha256"]):
+        expected = entry["bytes"], entry["sha256"]
+        if name.startswith(prefix) and _measure(file_in(folder, name), entry["bytes"]) != expected:
             raise StorageError(f"{folder / name} is damaged: its size or SHA-256 is not the manifest's")
     return Manifest(generation, {name: entry["sha256"] for name, entry in manifest["files"].items()}, manifest["state"])
 
@@ -452,10 +463,14 @@ def _read_manifest(folder: Path, generation: int) -> dict[str, Any]:
     return manifest
 
 
-def _measure(path: Path) -> tuple[int, str]:
-    """Size in bytes and SHA-256 of a regular file."""
+def _measure(path: Path, expected_bytes: int | None = None) -> tuple[int, str]:
+    """Size in bytes and SHA-256 of a regular file, which is not read if its size is absurd or not the expected one."""
+    most = MAX_WEIGHTS_BYTES + MAX_HEADER_BYTES if path.name.startswith("generation_") else MAX_BYTES
     with open_regular(path) as file:
-        return os.fstat(file.fileno()).st_size, sha256_of_open(file)
+        num_bytes = os.fstat(file.fileno()).st_size
+        if num_bytes > most:
+            raise StorageError(f"{path} is larger than any such file: {num_bytes:,} bytes, allowed are {most:,}")
+        return num_bytes, sha256_of_open(file) if expected_bytes in (None, num_bytes) else ""
 
 
 def _as_dict(value: Any, path: Path) -> dict[str, Any]:

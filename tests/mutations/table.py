@@ -13,6 +13,7 @@ ARENA, COACH, LEARNER = "alphazero/matches/arena.py", "alphazero/training/coach.
 RUN_STATE, REPLAY = "alphazero/training/run_state.py", "alphazero/training/replay_buffer.py"
 TRAINER, GAME = "alphazero/nets/torch_trainer.py", "alphazero/game/game.py"
 
+TOURNAMENT, T_TOURNAMENT = "alphazero/tournaments/folder.py", "tests/tournaments/test_tournament.py::"
 OPENSPIEL, T_OPENSPIEL = "alphazero/game/adapters/openspiel.py", "tests/game/test_openspiel.py::"
 T_FILES, T_ARRAYS = "tests/storage/test_files.py::", "tests/storage/test_arrays.py::"
 T_FOLDER, T_DAMAGE, T_LOCK = (f"tests/storage/test_{name}.py::" for name in ("run_folder", "damage", "lock"))
@@ -291,6 +292,43 @@ MUTATIONS = [
         "    if gaps := [(number, number) for number in range(1, newest + 1) if number not in numbers]:\n",
         "tests/doctor/test_run.py::test_an_absurd_number_of_a_generation_takes_no_memory",
     ),
+    # --- tournaments
+    Mutation(
+        "a tournament that has lost its folder or its lock writes no more", TOURNAMENT,
+        "        if not self._lock.is_held():\n", "        if False:\n",
+        T_TOURNAMENT + "test_a_tournament_that_has_lost_its_folder_says_so_and_writes_to_no_other",
+    ),
+    Mutation(
+        "the lock that is held is the one in the folder", LOCK,
+        "(there.st_dev, there.st_ino) == (same.st_dev, same.st_ino) and", "",
+        T_TOURNAMENT + "test_a_tournament_that_has_lost_its_folder_says_so_and_writes_to_no_other[replaced by a copy]",
+    ),
+    Mutation(
+        "settings of tournaments are sealed", TOURNAMENT,
+        "    if SEAL in saved:\n        try:\n            saved = read_sealed_json(where, SEAL)\n",
+        "    if SEAL in saved:\n        try:\n            pass\n",
+        T_TOURNAMENT + "test_damage_is_found_and_said",
+    ),
+    Mutation(
+        "the openings of a tournament's games are shorter than its game", TOURNAMENT,
+        "            if self.opening_plies >= most:\n", "            if False:\n",
+        T_TOURNAMENT + "test_damage_is_found_and_said",
+    ),
+    Mutation(
+        "a tournament plays no more games of a pair than one can ask for", TOURNAMENT,
+        "Meta(ge=1, le=MOST_GAMES, ", "Meta(ge=1, ",
+        T_TOURNAMENT + "test_damage_is_found_and_said",
+    ),
+    Mutation(
+        "a long file of a tournament is not read", "alphazero/tournaments/file.py",
+        "read_bytes(path, MAX_BYTES)", "read_bytes(path, 1 << 40)",
+        T_TOURNAMENT + "test_a_wrong_file_gets_one_sentence",
+    ),
+    Mutation(
+        "a key of many dots in a tournament's file is not parsed", "alphazero/tournaments/file.py",
+        '        if QUOTED.sub("", text).count(".") > MOST_DOTS:\n', "        if False:\n",
+        T_TOURNAMENT + "test_a_wrong_file_gets_one_sentence",
+    ),
     # --- no code from files
     Mutation(
         "a run folder starts no code", "alphazero/training/run.py",
@@ -561,5 +599,25 @@ MUTATIONS = [
         "no more games of a cluster are read than the settings allow", "alphazero/training/remote/inbox.py",
         "raw_bytes(game, most * game.max_plies, most) + HEADER_BYTES)", "1 << 40)",
         "tests/training/test_inbox.py::test_no_more_is_read_than_the_settings_allow",
+    ),
+    Mutation(
+        "a file of another size than its manifest says is not hashed", RUN_FOLDER,
+        "if expected_bytes in (None, num_bytes) else \"\"", "or expected_bytes",
+        T_DAMAGE + "test_a_file_of_another_size_is_not_hashed",
+    ),
+    Mutation(
+        "a file of absurd size is not hashed", RUN_FOLDER,
+        "        if num_bytes > most:\n", "        if False:\n",
+        T_DAMAGE + "test_a_manifest_that_vouches_for_an_absurd_file_is_passed_over_unread",
+    ),
+    Mutation(
+        "weights of more bytes than the net that is expected are not read", CHECKPOINT,
+        "            if num_bytes > most_bytes + MAX_HEADER_BYTES + 8:\n", "            if False:\n",
+        T_CHECKPOINT + "test_a_file_of_more_bytes_than_the_expected_net_has_is_refused_before_it_is_read",
+    ),
+    Mutation(
+        "weights of other bytes than their header announces are not read", CHECKPOINT,
+        "    if len(header) + announced != num_bytes:\n", "    if False:\n",
+        T_CHECKPOINT + "test_a_sparse_file_is_refused_before_it_is_read",
     ),
 ]  # fmt: skip

@@ -356,6 +356,39 @@ def test_a_huge_file_that_the_card_vouches_for_is_refused_by_its_header(path):
         load_checkpoint(path)
 
 
+SPARSE = {
+    "its tensors are too large": ({"a": entry([1 << 33], [0, 1 << 35])}, 1 << 35, "at most"),
+    "its header announces less": ({"a": entry([1], [0, 4])}, 300 << 20, "announces 4 bytes of tensors"),
+    "its header announces more": ({"a": entry([1 << 26], [0, 1 << 28])}, 100 << 20, "announces 268,435,456 bytes"),
+    "its header announces nothing": ({}, 100 << 20, "announces 0 bytes"),
+    "its header is no object": ([], 100 << 20, "no safetensors file of ours"),
+    "its header has other offsets": ({"a": {"data_offsets": "x"}}, 100 << 20, "no safetensors file of ours"),
+}
+
+
+@pytest.mark.parametrize(("header", "num_bytes", "words"), SPARSE.values(), ids=SPARSE)
+def test_a_sparse_file_is_refused_before_it_is_read(path, monkeypatch, header, num_bytes, words):
+    """Whatever its SHA-256 is, and the card may vouch for it."""
+    content = with_header(header)
+    forge(path, content)
+    os.truncate(path, len(content) + num_bytes)
+    card = read_card(path)
+    card["weights"]["bytes"] = len(content) + num_bytes
+    write_sealed_json(path.with_suffix(".json"), card, "card_sha256")
+    monkeypatch.setattr("alphazero.storage.checkpoint.sha256_of_open", lambda file: pytest.fail("it is read"))
+    with refused(words):
+        load_checkpoint(path)
+
+
+def test_a_file_of_more_bytes_than_the_expected_net_has_is_refused_before_it_is_read(path, monkeypatch):
+    tensors = {"a": np.zeros(1 << 20, np.float32)}
+    save_checkpoint(path, tensors, CARD)
+    assert load_checkpoint(path, tensors["a"].nbytes)[0]["a"].shape == (1 << 20,)
+    monkeypatch.setattr("alphazero.storage.checkpoint.sha256_of_open", lambda file: pytest.fail("it is read"))
+    with refused("is of another net: it has 4,194,3.. bytes, and the net that is expected has at most 1,000"):
+        load_checkpoint(path, 1000)
+
+
 # Names and shapes
 
 

@@ -9,9 +9,11 @@ import time
 import numpy as np
 import pytest
 
-from alphazero.errors import CheckpointError
+from alphazero.errors import CheckpointError, StorageError
+from alphazero.storage import run_folder
 from alphazero.storage.files import atomic_write, write_sealed_json
 from alphazero.storage.run_folder import RunFolder, latest_manifest
+from tests.storage.resealing import reseal_manifest
 from tests.storage.small_run import checksums, flip, play, resume
 
 RUINED = {
@@ -63,6 +65,38 @@ def test_every_flipped_bit_is_found(folder, name, num_flips):
         assert latest_manifest(folder).generation == 2
         flip(folder / name, bit)
     assert latest_manifest(folder).generation == 3
+
+
+@pytest.fixture
+def reads_little(monkeypatch):
+    """No large file is hashed: a terabyte of nothing takes hours."""
+    hashed = run_folder.sha256_of_open
+
+    def small(file):
+        assert os.fstat(file.fileno()).st_size < 1 << 20
+        return hashed(file)
+
+    monkeypatch.setattr(run_folder, "sha256_of_open", small)
+
+
+@pytest.mark.parametrize("name", ["generation_0003.safetensors", "replay_0003.npz"])
+@pytest.mark.parametrize("size", [1 << 30, 1 << 40])
+def test_a_file_of_another_size_is_not_hashed(folder, reads_little, name, size):
+    os.truncate(folder / name, size)
+    with RunFolder.open(folder) as run:
+        assert run.newest_valid().generation == 2
+
+
+@pytest.mark.parametrize(("name", "size"), [("generation_0003.safetensors", 1 << 31), ("replay_0003.npz", 1 << 40)])
+def test_a_manifest_that_vouches_for_an_absurd_file_is_passed_over_unread(folder, reads_little, caplog, name, size):
+    os.truncate(folder / name, size)
+    entry = {"bytes": size, "sha256": "0" * 64}
+    reseal_manifest(folder / "manifest_0003.json", lambda manifest: manifest["files"].update({name: entry}))
+    with RunFolder.open(folder) as run:
+        assert run.newest_valid().generation == 2
+        with pytest.raises(StorageError, match="is larger than any such file"):
+            run.commit(4, {name: "0" * 64}, {})
+    assert f"{name} is larger than any such file" in caplog.text
 
 
 def test_readers_do_not_mind_a_pruned_replay(folder):
