@@ -189,11 +189,20 @@ def resolve(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
 
 
 def _later(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
-    """The same, imported when it is first called."""
-    if not isinstance(part, str):
-        return part
+    return part if not isinstance(part, str) else LaterPart(part, words, holder)
 
-    def call(*arguments: Any, **settings: Any) -> Any:
-        return resolve(part, words, holder)(*arguments, **settings)
 
-    return call
+@dataclass(frozen=True)
+class LaterPart:
+    """A part that is imported when it is first called."""
+
+    part: str
+    words: str
+    holder: ModuleType
+
+    def resolve(self) -> Callable[..., Any]:
+        """The function that is called."""
+        return resolve(self.part, self.words, self.holder)
+
+    def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        return self.resolve()(*arguments, **settings)

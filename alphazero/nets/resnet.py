@@ -44,21 +44,25 @@ class NetConfig:
         check_ranges(self, "net setting", **{name: (lowest.get(name, 1), 4096) for name in asdict(self)})
 
 
-def least_weights(settings: Mapping[str, Any]) -> int:
-    """The least number of weights of a network with these settings, on any board; 0 if they are of another network.
+def least_weights(settings: Mapping[str, Any], game: Game, own_policy: bool) -> int:
+    """Almost all weights of a network with these settings, and no more than it has; 0 if they are of another network.
 
-    What a card announces can so be held against its file before anything is made.
+    `own_policy`: the network has a policy head of its own, which is not counted. What a card announces can so be held
+    against its file before anything is made.
     """
     try:
         config = config_from_dict(NetConfig, settings, "net")
     except InvalidSetting:
         return 0
+    planes, height, width = game.observation_shape
     if config.bottleneck:
         block = 2 * config.channels * config.bottleneck + 18 * config.bottleneck**2
     else:
         block = 18 * config.channels**2
-    heads = config.head_channels * (2 * config.channels + config.value_hidden)
-    return config.blocks * block + heads + 2 * config.lines * config.line_length
+    outputs = config.value_hidden + (0 if own_policy else game.num_actions)
+    heads = config.head_channels * (2 * config.channels + height * width * outputs)
+    lines = 3 * config.lines * config.line_length * (planes + config.channels)
+    return 9 * planes * config.channels + config.blocks * block + heads + lines
 
 
 def convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:

@@ -35,7 +35,7 @@ from typing import Any, get_type_hints
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
-from alphazero.game.spec import LoadedGame
+from alphazero.game.spec import LaterPart, LoadedGame
 from alphazero.invocation import option
 from alphazero.nets.devices import choose_device, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
@@ -58,8 +58,9 @@ from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
 from alphazero.settings import check_range, config_from_dict
-from alphazero.storage.checkpoint import read_net_card
+from alphazero.storage.checkpoint import check_weights, read_net_card
 from alphazero.storage.files import sha256_of
+from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_folder import resolve_checkpoint
 
 Contestant = str | Player | NeuralNet | Callable[[Position], int]
@@ -319,6 +320,7 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
             "Python by az.load_run(folder, net=...) or az.load_net(name, game, net=...), and let that net play"
         )
     check_announced(path, card["net"], loaded)
+    check_weights(path)  # also a damaged file may announce a large net
     net = loaded.make_net(loaded.game, card["net"])
     net.load(path)
     net.use_device(choose_device(device))
@@ -333,13 +335,29 @@ def has_own_net(loaded: LoadedGame) -> bool:
     return own is None or loaded.make_net is own.make_net
 
 
-def check_announced(path: Path, sizes: Mapping[str, Any], loaded: LoadedGame) -> None:
-    """Raises CheckpointError if the game's network of these sizes could not come from the file, before it is made."""
-    from alphazero.nets.resnet import least_weights
+def weights_announced(sizes: Mapping[str, Any], loaded: LoadedGame) -> int:
+    """Almost all weights of the game's network of these sizes, and no more than it has; 0 if nobody can tell."""
+    from alphazero.nets.resnet import least_weights, make_net
 
     if not has_own_net(loaded):
-        return  # somebody's network, to which the sizes mean what they like
-    if BYTES_PER_WEIGHT * least_weights(sizes) > path.stat().st_size:
+        return 0  # somebody's network, to which the sizes mean what they like
+    own = loaded.make_net.resolve() if isinstance(loaded.make_net, LaterPart) else loaded.make_net
+    return least_weights(sizes, loaded.game, own_policy=own is not make_net)
+
+
+def check_sizes(sizes: Mapping[str, Any], loaded: LoadedGame) -> None:
+    """Raises InvalidSetting if the game's network of these sizes is absurdly large, before it is made."""
+    num_bytes = 4 * weights_announced(sizes, loaded)
+    if num_bytes > MAX_WEIGHTS_BYTES:
+        raise InvalidSetting(
+            f"a network of these sizes has {num_bytes:,} bytes or more, and at most {MAX_WEIGHTS_BYTES:,} are allowed: "
+            f"choose smaller ones by {option('net')}"
+        )
+
+
+def check_announced(path: Path, sizes: Mapping[str, Any], loaded: LoadedGame) -> None:
+    """Raises CheckpointError if the game's network of these sizes could not come from the file, before it is made."""
+    if BYTES_PER_WEIGHT * weights_announced(sizes, loaded) > path.stat().st_size:
         raise CheckpointError(f"{path} is too small for the network that its card announces: use another checkpoint")
 
 

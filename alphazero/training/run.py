@@ -24,7 +24,7 @@ from alphazero.invocation import option
 from alphazero.memory import limit_arenas
 from alphazero.nets.devices import name_devices, see_only
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestants import load_net, open_opponents, runs_code
+from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code
 from alphazero.progress import count_cores
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_net_card
@@ -193,6 +193,7 @@ def train(
     plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets, cluster)
     settings = {"game": game_name, "seed": seed, "threads": threads, "settings": asdict(config)}
     saved = read_saved(folder, game_name, config) if resume else {}
+    check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
     if not saved:
         _check_nets(loaded, config)
     if wandb:

@@ -620,4 +620,19 @@ MUTATIONS = [
         "    if len(header) + announced != num_bytes:\n", "    if False:\n",
         T_CHECKPOINT + "test_a_sparse_file_is_refused_before_it_is_read",
     ),
+    Mutation(
+        "sizes on a card count with the board", "alphazero/nets/resnet.py",
+        "height * width * outputs)", "outputs)",
+        "tests/players/test_contestants.py::test_sizes_on_a_card_are_held_against_the_file_with_the_board",
+    ),
+    Mutation(
+        "a damaged net is refused before one is made", "alphazero/players/contestants.py",
+        "    check_weights(path)", "    pass",
+        "tests/players/test_contestants.py::test_a_file_that_is_damaged_is_refused_before_its_net_is_made",
+    ),
+    Mutation(
+        "a run without a net does not say how large it is", "alphazero/training/run.py",
+        "    check_sizes(config.net_settings, loaded)", "    pass",
+        "tests/training/test_hostile_runs.py::test_a_run_without_a_net_does_not_say_how_large_it_is",
+    ),
 ]  # fmt: skip

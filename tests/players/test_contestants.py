@@ -1,6 +1,8 @@
 """Names on the command line and the players that they mean."""
 
 import dataclasses
+import os
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -11,7 +13,16 @@ from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.game import registry
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
-from alphazero.players.contestants import PLAY, game_of, load_net, open_contestant, open_opponents, weights_of
+from alphazero.players.contestants import (
+    PLAY,
+    check_announced,
+    game_of,
+    load_net,
+    open_contestant,
+    open_opponents,
+    weights_announced,
+    weights_of,
+)
 from alphazero.players.human import HumanPlayer
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player
@@ -282,6 +293,47 @@ def test_a_card_that_announces_more_than_its_file_can_hold_is_refused_before_any
         read_net_settings(str(path), CONNECT_4, next(iter(CONNECT_4.presets().values())))
     assert tracemalloc.get_traced_memory()[1] < 20 << 20
     tracemalloc.stop()
+
+
+WIDE = {
+    "connect4": {"blocks": 1, "channels": 1, "head_channels": 512, "value_hidden": 512},
+    "othello": {"blocks": 1, "channels": 1, "head_channels": 4096, "value_hidden": 1},
+    "gomoku": {"blocks": 1, "channels": 512, "bottleneck": 1, "head_channels": 1, "lines": 512, "line_length": 5},
+}
+"""Sizes whose weights are almost all in layers that depend on the board."""
+
+
+@pytest.mark.parametrize("game", WIDE)
+def test_sizes_on_a_card_are_held_against_the_file_with_the_board(game, tmp_path):
+    loaded, sizes = registry.load(game), WIDE[game]
+    net = loaded.make_net(loaded.game, sizes)
+    path = tmp_path / "wide.safetensors"
+    net.save(path, {"net": sizes})
+    check_announced(path, sizes, loaded)
+    weights = sum(parameter.numel() for parameter in net.module.parameters())
+    os.truncate(path, int(0.8 * 2 * weights))  # the least type of weights takes 2 bytes
+    with pytest.raises(CheckpointError, match="is too small for the network that its card announces"):
+        check_announced(path, sizes, loaded)
+
+
+def test_the_sizes_of_every_game_are_no_more_than_its_net_has():
+    for name in ("tictactoe", "connect4", "othello", "hex", "dots_and_boxes"):
+        loaded = registry.load(name)
+        for preset in loaded.presets().values():
+            net = loaded.make_net(loaded.game, preset.net_settings)
+            weights = sum(parameter.numel() for parameter in net.module.parameters())
+            assert 0.8 * weights < weights_announced(preset.net_settings, loaded) <= weights, name
+
+
+def test_a_file_that_is_damaged_is_refused_before_its_net_is_made(run, tmp_path, monkeypatch):
+    for ending in ("safetensors", "json"):
+        shutil.copy(run / f"generation_0001.{ending}", tmp_path / f"net.{ending}")
+    content = bytearray((tmp_path / "net.safetensors").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "net.safetensors").write_bytes(content)
+    monkeypatch.setattr("alphazero.nets.resnet.ResNet.__init__", lambda *arguments: pytest.fail("a net is made"))
+    with pytest.raises(CheckpointError, match="its SHA-256 is not the one on its card"):
+        load_net(str(tmp_path / "net.safetensors"), registry.load("tictactoe"))
 
 
 def test_a_card_without_a_game_is_refused(run, tmp_path):

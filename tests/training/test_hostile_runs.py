@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import shutil
 import tracemalloc
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from alphazero.errors import StorageError
+from alphazero.errors import InvalidSetting, StorageError
 from alphazero.game import registry
+from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.config import RunConfig
 from alphazero.training.remote.inbox import most_games
-from alphazero.training.run import train
+from alphazero.training.run import read_saved, train
 from alphazero.training.selfplay import SelfPlay
 from tests.storage.resealing import reseal_manifest
 from tests.training.test_coach import TINY
@@ -79,3 +82,18 @@ def test_games_in_progress_are_no_more_than_the_settings_allow(folder: Path):
 def test_a_run_goes_on_with_fewer_games_than_before(folder: Path):
     """Its replay has more than the new settings ask for."""
     resume(folder, self_play=replace(CONFIG.self_play, games_per_generation=6, num_slots=6))
+
+
+def test_a_run_without_a_net_does_not_say_how_large_it_is(tmp_path: Path, monkeypatch):
+    """Nothing is there to hold its sizes against: the sensible is the limit."""
+    path = tmp_path / "run"
+    net = replace(CONFIG.net, channels=4096, blocks=4096)
+    settings = {"game": "tictactoe", "seed": 0, "threads": 1, "settings": asdict(replace(CONFIG, net=net))}
+    RunFolder.create(path, settings).close()
+    config = config_from_dict(RunConfig, read_saved(path, "tictactoe")["settings"], "config.json", like=CONFIG)
+    monkeypatch.setattr("alphazero.nets.resnet.ResNet.__init__", lambda *arguments: pytest.fail("the net is made"))
+    with pytest.raises(InvalidSetting, match="has 4,947,.* bytes or more, and at most 536,870,912 are allowed"):
+        train(LOADED, config, path, threads=1, resume=True)
+    with pytest.raises(InvalidSetting, match="choose smaller ones by net"):
+        train(LOADED, config, tmp_path / "new", threads=1)
+    assert not (tmp_path / "new").exists()
