@@ -1,7 +1,7 @@
 """A tournament's folder: every game is saved as soon as it is over, so that a stopped tournament can go on.
 
     lock, lock_holder      held by the process that plays
-    tournament.json        who takes part, how they search, and how many games each pair is to play
+    tournament.json        who takes part, how they search, and how many games each pair is to play; sealed
     all_games.jsonl        one line per finished game, in the order in which they ended
 
 Game n of A and B is the same whenever it is played: it follows from the seed, n and the contestants. So a
@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from alphazero.errors import InvalidSetting, StorageError, quote
+from alphazero.errors import InvalidSetting, RunFolderError, StorageError, quote
 from alphazero.game import Game
 from alphazero.game.record import GameRecord, append_records, read_records
 from alphazero.game.spec import LoadedGame
@@ -27,12 +27,20 @@ from alphazero.matches.balance import JUDGE, Balance
 from alphazero.matches.openings import balance_of, choose_openings, plies_of
 from alphazero.players.contestants import weights_of
 from alphazero.settings import settings_changed
-from alphazero.storage.files import drop_torn_line, read_json, remove_stray_temporary_files, write_json
+from alphazero.storage.files import (
+    drop_torn_line,
+    read_json,
+    read_sealed_json,
+    remove_stray_temporary_files,
+    write_sealed_json,
+)
 from alphazero.storage.folder_lock import FolderLock
 from alphazero.storage.schema import Count, Sha256, Text, check
 
 FORMAT = 1
 SETTINGS, GAMES = "tournament.json", "all_games.jsonl"
+SEAL = "settings_sha256"
+"""The entry of the settings that is the SHA-256 of the others."""
 MOST_GAMES = 1_000_000
 """Games of a pair that a tournament may ask for."""
 MOST = 5
@@ -140,7 +148,8 @@ class TournamentFolder:
         return {pairing: numbers for pairing, numbers in missing.items() if numbers}
 
     def add(self, records: Sequence[GameRecord]) -> None:
-        """Keeps finished games; they are on disk when it returns."""
+        """Keeps finished games; they are on disk when it returns. Raises RunFolderError if the folder is lost."""
+        self._check_lock()
         append_records(self.path / GAMES, records)
         self.records += records
 
@@ -162,7 +171,12 @@ class TournamentFolder:
             saved = read_settings(self.path)
             self._check(saved, now)
             self._targets = {Pairing(first, second): games for first, second, games in saved["pairings"]}
-            self.opening_plies = saved["opening_plies"]
+            self.opening_plies, most = saved["opening_plies"], loaded.game.max_plies
+            if self.opening_plies >= most:
+                raise StorageError(
+                    f"{self.path / SETTINGS} asks for {self.opening_plies:,} opening plies, and {loaded.name} takes "
+                    f"fewer than {most:,}; bring it back or choose another folder"
+                )
         else:
             if (self.path / GAMES).exists():
                 raise StorageError(f"{self.path} holds games without {SETTINGS}; bring that back or choose another one")
@@ -183,8 +197,16 @@ class TournamentFolder:
         return plies
 
     def _save(self) -> None:
+        self._check_lock()
         pairings = [[pairing.first, pairing.second, games] for pairing, games in self._targets.items()]
-        write_json(self.path / SETTINGS, {**self._settings, "opening_plies": self.opening_plies, "pairings": pairings})
+        settings = {**self._settings, "opening_plies": self.opening_plies, "pairings": pairings}
+        write_sealed_json(self.path / SETTINGS, settings, SEAL)
+
+    def _check_lock(self) -> None:
+        if not self._lock.is_held():
+            raise RunFolderError(
+                f"{self.path} is no longer this tournament's folder: it was closed, removed or replaced"
+            )
 
     def _check(self, saved: dict[str, Any], now: dict[str, Any]) -> None:
         """Raises InvalidSetting, saying what differs, unless the tournament in the folder is this one or less of it."""
@@ -225,16 +247,25 @@ class TournamentFolder:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """For readers, without the lock: the settings in a tournament's folder; raises StorageError."""
-    saved, where = read_json(path / SETTINGS), path / SETTINGS
+    """For readers, without the lock: the settings in a tournament's folder; raises StorageError.
+
+    Older folders have no seal; their settings are taken as they are.
+    """
+    where, advice = path / SETTINGS, "; bring it back or choose another folder"
+    saved = read_json(where)
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise StorageError(f"{where} is not the settings of a tournament of this version; choose another folder")
-    found = check(SavedTournament, saved, str(where), advice="; bring it back or choose another folder")
+    if SEAL in saved:
+        try:
+            saved = read_sealed_json(where, SEAL)
+        except StorageError as error:
+            raise StorageError(f"{error}{advice}") from error
+        del saved[SEAL]
+    found = check(SavedTournament, saved, str(where), advice=advice)
     for first, second, games in found.pairings:
-        if games > MOST * found.games or not {first, second} <= found.contestants.keys():
+        if first == second or games > MOST * found.games or not {first, second} <= found.contestants.keys():
             raise StorageError(
-                f"{where} has a pair that cannot be, {quote(first)} and {quote(second)} with {games:,} games; bring "
-                "it back or choose another folder"
+                f"{where} has a pair that cannot be, {quote(first)} and {quote(second)} with {games:,} games{advice}"
             )
     return saved
 

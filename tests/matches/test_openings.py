@@ -130,6 +130,7 @@ def test_a_tournament_goes_on_only_with_the_net_that_chose_its_openings(tmp_path
     assert run_pit(*line, "--folder", tmp_path) == 0
     assert "is 45 to 55% by the shipped net" in capsys.readouterr().out
     settings = json.loads((tmp_path / "tournament.json").read_text())
+    settings.pop("settings_sha256")
     assert run_pit(*line, "--folder", tmp_path) == 0
     (tmp_path / "tournament.json").write_text(json.dumps({**settings, "judge": "0" * 64}))
     assert run_pit(*line, "--folder", tmp_path) == 2
@@ -198,6 +199,7 @@ def test_a_folder_from_before_there_was_a_choice_goes_on_with_random_openings(tm
     line = ("greedy", "random", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path)
     assert run_pit(*line) == 0
     settings = json.loads((tmp_path / "tournament.json").read_text())
+    settings.pop("settings_sha256")
     assert settings.pop("openings") == "random"
     (tmp_path / "tournament.json").write_text(json.dumps(settings))
     assert run_pit(*line) == 0

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.game.record import read_records
 from alphazero.tournaments import folder as tournament_folder
-from alphazero.tournaments.folder import GAMES, SETTINGS, Pairing, key_of
+from alphazero.tournaments.folder import GAMES, SEAL, SETTINGS, Pairing, key_of
 from alphazero.tournaments.tournament import (
     default_folder,
     gauntlet,
@@ -166,6 +167,40 @@ def test_two_processes_do_not_play_in_one_folder(tmp_path):
     assert not (tmp_path / GAMES).exists()
 
 
+LOST = {
+    "unlocked": lambda path: (path / "lock").unlink(),
+    "locked by another": lambda path: (path / "lock_holder").write_text("1 elsewhere\n"),
+    "moved": lambda path: path.rename(path.with_name("away")),
+    "replaced": lambda path: (path.rename(path.with_name("away")), path.mkdir()),
+    "replaced by a copy": lambda path: shutil.copytree(path.rename(path.with_name("away")), path),
+}
+
+
+@pytest.mark.parametrize("lose", LOST.values(), ids=LOST)
+def test_a_tournament_that_has_lost_its_folder_says_so_and_writes_to_no_other(lose, tmp_path):
+    records, path = play(tmp_path / "whole", make()), tmp_path / "folder"
+    with tournament_folder.TournamentFolder(path, make(adaptive=True), registry.load("tictactoe")) as folder:
+        folder.add(records[:5])
+        lose(path)
+        there = {file.name: file.read_bytes() for file in path.iterdir()} if path.exists() else {}
+        for write in (lambda: folder.add(records[5:6]), lambda: folder.add_games(round_robin(FOUR))):
+            with pytest.raises(InputError, match="is no longer this tournament's folder: it was closed, removed or"):
+                write()
+    assert ({file.name: file.read_bytes() for file in path.iterdir()} if path.exists() else {}) == there
+
+
+def test_two_that_play_in_one_folder_since_its_lock_was_removed_do_not_spoil_it(tmp_path):
+    loaded, records, path = registry.load("tictactoe"), play(tmp_path / "whole", make()), tmp_path / "folder"
+    with tournament_folder.TournamentFolder(path, make(), loaded) as first:
+        first.add(records[:2])
+        (path / "lock").unlink()
+        with tournament_folder.TournamentFolder(path, make(), loaded) as second:
+            with pytest.raises(InputError, match="no longer"):
+                first.add(records[2:4])
+            second.add(records[2:4])
+    assert moves_by_key(play(path, make())) == moves_by_key(records)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -194,6 +229,19 @@ def test_a_net_that_has_changed_under_its_name_is_refused(tmp_path):
                 play(tmp_path / "folder", make(contestants, games=2))
 
 
+def unsealed(text: str, **changes) -> str:
+    """Settings as older versions wrote them, without a seal."""
+    return json.dumps({name: value for name, value in json.loads(text).items() if name != SEAL} | changes)
+
+
+def test_a_folder_of_before_settings_were_sealed_goes_on_and_is_sealed(tmp_path):
+    records = play(tmp_path, make())
+    sealed = (tmp_path / SETTINGS).read_bytes()
+    damaged(tmp_path, SETTINGS, unsealed)
+    assert moves_by_key(play(tmp_path, make())) == moves_by_key(records)
+    assert (tmp_path / SETTINGS).read_bytes() == sealed
+
+
 def damaged(folder: Path, name: str, change) -> None:
     path = folder / name
     path.write_text(change(path.read_text()))
@@ -207,7 +255,25 @@ def damaged(folder: Path, name: str, change) -> None:
         (GAMES, lambda text: text.replace("mcts:8", "mcts:9", 1), "is no game of this tournament"),
         (GAMES, lambda text: "\n" + text, "line 1 is not valid JSON"),
         (SETTINGS, lambda text: "{}", "is not the settings of a tournament of this version"),
-        (SETTINGS, lambda text: text.replace('"opening_plies": ', '"opening_plies": "2", "x": '), "plies must be"),
+        (
+            SETTINGS,
+            lambda text: text.replace('"opening_plies": 2', '"opening_plies": 3'),
+            "was changed by hand: .*; bring",
+        ),
+        (SETTINGS, lambda text: text.replace('"seed": 5', '"seed":  5'), "was changed by hand"),
+        (SETTINGS, lambda text: unsealed(text, opening_plies="2"), "opening_plies must be a whole number of 0 or more"),
+        (
+            SETTINGS,
+            lambda text: unsealed(text, opening_plies=2**62),
+            "4,611,686,018,427,387,904 opening plies, .* fewer than 9",
+        ),
+        (
+            SETTINGS,
+            lambda text: unsealed(text, games=1_000_001),
+            "games must be a whole number from 1 to 1,000,000, not 1",
+        ),
+        (SETTINGS, lambda text: unsealed(text, opening_plies=9), "9 opening plies, .* fewer than 9"),
+        (SETTINGS, lambda text: unsealed(text, pairings=[["random", "random", 6]]), "has a pair that cannot be"),
         (SETTINGS, lambda text: text[: len(text) // 2], "is not valid JSON"),
     ],
 )
@@ -331,6 +397,8 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypat
         ('contestants = ["a", "b", "python:evil.py:f"]', "name it on the command line"),
         ('contestants = ["a", "b", "gtp:touch x"]', "name it on the command line"),
         ("contestants = [", "is not valid TOML"),
+        ('contestants = ["a", "b", "c"]\n' + "#" * (1 << 16), "a.toml is too large: 65,566 bytes, allowed are 65,536"),
+        ('contestants = ["a", "b", "c"]\n' + "a." * 101 + "b = 1", "its keys are nested, and no setting is"),
     ],
 )
 def test_a_wrong_file_gets_one_sentence(text, message, capsys, monkeypatch, tmp_path):
