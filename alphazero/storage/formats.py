@@ -37,6 +37,8 @@ class ManifestFile(Struct, forbid_unknown_fields=True):
     files: Annotated[dict[str, FileEntry], Meta(description="the bytes and sha256 of each file")]
     state: Names
     manifest_sha256: Sha256
+    settings: Annotated[tuple[Sha256, ...], Meta(max_length=2, description="a list of at most two SHA-256")] = ()
+    """The SHA-256 of the run's settings; two while they change, none in older runs."""
 
 
 class SavedRun(Struct, forbid_unknown_fields=True):

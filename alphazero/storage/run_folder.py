@@ -1,7 +1,7 @@
 """A run folder: the files of one training run, its lock, and one manifest for each finished generation.
 
     lock, lock_holder          the lock of the process that trains, and its number; the kernel frees it on kill -9
-    config.json                the settings, sealed by their SHA-256
+    config.json                the settings, sealed by their SHA-256, which the manifests name, too
     metrics.jsonl              one line per generation
     generation_NNNN.*          the nets, .safetensors and .json, which verify themselves; pruned as `commit` is told
     replay_NNNN.*              needed to resume, like learner_NNNN.* and games_NNNN.*; pruned
@@ -20,6 +20,7 @@ net. Readers need no lock.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import logging
 import os
@@ -64,7 +65,7 @@ FORMAT = 1
 MAX_METRICS_BYTES = 64 << 20
 CONFIG, METRICS, NEVER_COMMITTED = "config.json", "metrics.jsonl", "never_committed"
 DAMAGED_METRICS = "metrics.damaged.jsonl"
-CONFIG_SEAL = "config_sha256"
+CONFIG_SEAL, MANIFEST_SEAL = "config_sha256", "manifest_sha256"
 
 _NUMBERED = {
     "generation": re.compile(r"generation_(\d{4,9})\.safetensors", re.ASCII),
@@ -91,6 +92,8 @@ class RunFolder:
     def __init__(self, path: Path):
         self.path = path
         self.config: dict[str, Any] = {}
+        self._sealed = False
+        """The settings on the disk have a seal, which those of older runs have not."""
         self._lock = FolderLock(path)
         self.log = RunLog(path, self._lock.is_held)
         for name in remove_stray_temporary_files(path):
@@ -128,7 +131,7 @@ class RunFolder:
         check_run_folder(path)
         run = cls(path)
         try:
-            run.config = read_config(path)
+            run.config, run._sealed = read_config(path), CONFIG_SEAL in read_json(path / CONFIG)
             run._repair_metrics()
             run._prune()  # a process that died in `commit` may have left that undone
         except BaseException:
@@ -149,10 +152,22 @@ class RunFolder:
         self.close()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """Writes the settings, sealed by their checksum."""
+        """Writes the settings, sealed by their checksum, unless they are there already.
+
+        The manifests come first, and name both the settings of before and these: a process that is killed at any
+        moment leaves settings that they name.
+        """
         self.check()
-        write_sealed_json(self.path / CONFIG, config, CONFIG_SEAL)
-        self.config = read_config(self.path)
+        before, after = _settings_sha256(self.config), _settings_sha256(config)
+        for generation in _generations(self.path, "manifest"):
+            with contextlib.suppress(StorageError):  # a damaged one counts no more
+                manifest = _read_manifest(self.path, generation)
+                if not {before, after} <= set(manifest.get("settings", ())):
+                    manifest["settings"] = sorted({before, after})
+                    write_sealed_json(self.path / f"manifest_{generation:04d}.json", manifest, MANIFEST_SEAL)
+        if before != after or not self._sealed:
+            write_sealed_json(self.path / CONFIG, config, CONFIG_SEAL)
+        self.config, self._sealed = read_config(self.path), True
 
     def commit(self, generation: int, files: Mapping[str, str], state: Mapping[str, Any], keep: int = 0) -> None:
         """Finishes a generation; `files` maps the names of files already written here to their SHA-256.
@@ -167,8 +182,9 @@ class RunFolder:
                 raise StorageError(f"{self.path / name} changed after it was written; generation {generation} is lost")
             entries[name] = {"bytes": num_bytes, "sha256": sha256}
         manifest = {"format": FORMAT, "generation": generation, "files": entries, "state": dict(state)}
+        manifest["settings"] = [_settings_sha256(self.config)]
         fault_point("manifest.before")
-        write_sealed_json(self.path / f"manifest_{generation:04d}.json", manifest, "manifest_sha256")
+        write_sealed_json(self.path / f"manifest_{generation:04d}.json", manifest, MANIFEST_SEAL)
         fault_point("manifest.after")
         self._prune(keep)
 
@@ -243,11 +259,27 @@ class RunFolder:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """For readers, without the lock: the settings of a run. Raises StorageError if a bit of them has changed.
+    """For readers, without the lock: the settings of a run.
 
-    Runs of older versions have no seal; their settings are taken as they are.
+    Raises StorageError if a bit of them has changed, or if the newest manifest names others. Runs of older versions
+    have no seal, and their manifests name none; those settings are taken as they are.
     """
-    file = Path(path) / CONFIG
+    tried = None
+    while True:
+        config, named = _read_sealed_config(Path(path) / CONFIG), _settings_named(Path(path))
+        found = _settings_sha256(config)
+        if not named or found in named:
+            return config
+        if tried == (found, named):  # else a running process has changed them meanwhile
+            raise StorageError(
+                f"{Path(path) / CONFIG} does not hold the settings of this run: bring back the file, and change "
+                f"settings beside {option('resume', True)}"
+            )
+        tried = found, named
+
+
+def _read_sealed_config(file: Path) -> dict[str, Any]:
+    """The settings without their seal, which is verified if there is one."""
     config = _as_dict(read_json(file), file)
     if CONFIG_SEAL not in config:
         return config
@@ -258,6 +290,19 @@ def read_config(path: str | Path) -> dict[str, Any]:
             f"{error}; bring back the file, and change settings beside {option('resume', True)}"
         ) from error
     return {name: value for name, value in sealed.items() if name != CONFIG_SEAL}
+
+
+def _settings_sha256(config: Mapping[str, Any]) -> str:
+    """The SHA-256 of settings, which is their seal."""
+    return hashlib.sha256(to_json(parse_json(to_json(dict(config)), CONFIG))).hexdigest()
+
+
+def _settings_named(folder: Path) -> list[str]:
+    """The SHA-256 of the settings that the newest manifest names; none in a run without manifests, or an older one."""
+    for generation in _generations(folder, "manifest"):
+        with contextlib.suppress(StorageError):
+            return list(_read_manifest(folder, generation).get("settings", ()))
+    return []
 
 
 def move_aside(path: Path) -> str:
@@ -455,7 +500,7 @@ def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
 
 def _read_manifest(folder: Path, generation: int) -> dict[str, Any]:
     path = folder / f"manifest_{generation:04d}.json"
-    manifest = read_sealed_json(path, "manifest_sha256")
+    manifest = read_sealed_json(path, MANIFEST_SEAL)
     if manifest.get("format") != FORMAT:
         raise StorageError(f"{path} has format {quote(manifest.get('format'))}, this version reads {FORMAT}")
     if check(ManifestFile, manifest, str(path)).generation != generation:

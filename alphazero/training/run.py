@@ -218,8 +218,8 @@ def train(
         coach = Coach(plan, run, trackers, stop)
         try:
             with coach:
-                if changed:  # not sooner: settings that are refused must not be met again by the next --resume
-                    run.write_config(settings)
+                # not sooner: settings that are refused must not be met again by the next --resume
+                run.write_config(settings if changed else run.config)
                 logger.info("%s", coach.describe_matches(opponents))
                 on_start(coach)
                 coach.run()

@@ -23,6 +23,7 @@ from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.run_folder import choose_folder, read_config
 from alphazero.training.run import read_saved
+from tests.storage.resealing import reseal_config, unseal_manifests
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
@@ -206,16 +207,22 @@ def test_a_run_from_before_a_setting_was_there_goes_on(capsys, caplog, finished)
     saved = json.loads((finished / "config.json").read_text())
     del saved["settings"]["initial_net"], saved["config_sha256"]
     (finished / "config.json").write_text(json.dumps(saved))
+    unseal_manifests(finished)
     with caplog.at_level("INFO"):
         assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]) == 0
     assert "generations: 1 -> 2" in caplog.text and "initial_net" not in caplog.text
 
 
-def reseal(run: Path, change) -> None:
-    """Changes the settings of a run as somebody would who knows how they are sealed."""
-    config = read_config(run)
-    change(config)
-    write_sealed_json(run / "config.json", config, "config_sha256")
+def test_a_run_of_an_older_version_is_sealed_when_it_goes_on(finished, capsys):
+    path, argv = finished / "config.json", ["--game", "tictactoe", "--run", str(finished), "--resume"]
+    saved = json.loads(path.read_text())
+    del saved["config_sha256"]
+    path.write_text(json.dumps(saved))
+    unseal_manifests(finished)
+    assert run_command(main, argv) == 0
+    assert read_config(finished) == saved
+    path.write_text(json.dumps(saved | {"seed": 1}))
+    assert "config.json does not hold the settings of this run" in fails(capsys, *argv)
 
 
 def test_a_run_folder_starts_no_code(capsys, caplog, finished):
@@ -224,7 +231,7 @@ def test_a_run_folder_starts_no_code(capsys, caplog, finished):
         f"import pathlib\npathlib.Path({str(marks[1])!r}).touch()\ndef f(observations): return 0\n"
     )
     code = [f'gtp:"touch {marks[0]}"', f"python:{finished / 'policy.py'}:f"]
-    reseal(finished, lambda config: config["settings"]["evaluation"].update(opponents=["random", *code]))
+    reseal_config(finished, lambda config: config["settings"]["evaluation"].update(opponents=["random", *code]))
     assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume"]) == 0
     assert not any(mark.exists() for mark in marks)
     assert "a run folder never starts code, so gtp:" in caplog.text
@@ -238,6 +245,7 @@ def test_a_run_folder_starts_no_code(capsys, caplog, finished):
 
 def test_any_wrong_setting_of_a_run_is_one_sentence(finished):
     config = read_config(finished)
+    unseal_manifests(finished)
 
     def leaves(value, path=()):
         if isinstance(value, dict):

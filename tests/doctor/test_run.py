@@ -18,6 +18,7 @@ from alphazero.commands.shared import run_command
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.run_folder import RunFolder, read_config
+from tests.storage.resealing import reseal_config
 
 
 @pytest.fixture(scope="module")
@@ -178,16 +179,14 @@ def test_no_game_is_loaded_from_a_file_that_settings_name(folder: Path, tmp_path
     canary = tmp_path / "canary"
     game = tmp_path / "game.py"
     game.write_text(f"open({str(canary)!r}, 'w')\n")
-    write_sealed_json(folder / "config.json", read_config(folder) | {"game": str(game)}, "config_sha256")
+    reseal_config(folder, lambda config: config.update(game=str(game)))
     code, shown = examine(folder, capsys)
     assert code == 0 and "not checked: the game is not one that comes with alphazero" in shown
     assert not canary.exists()
 
 
 def test_settings_of_another_version_are_named(folder: Path, capsys):
-    config = read_config(folder)
-    config["settings"]["search"]["c_pukt"] = 1.0
-    write_sealed_json(folder / "config.json", config, "config_sha256")
+    reseal_config(folder, lambda config: config["settings"]["search"].update(c_pukt=1.0))
     code, shown = examine(folder, capsys)
     assert code == 1 and "settings that this version does not know: c_pukt" in shown
     (folder / "config.json").write_text(json.dumps(read_config(folder) | {"settings": 3}))

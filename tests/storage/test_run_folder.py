@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 from alphazero.errors import CheckpointError, RunFolderError, StorageError
 from alphazero.settings import settings_changed
 from alphazero.storage.arrays import write_npz
-from alphazero.storage.files import atomic_write
+from alphazero.storage.files import atomic_write, write_sealed_json
 from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config, read_metrics, resolve_checkpoint
+from tests.storage.resealing import unseal_manifests
 from tests.storage.small_run import checksums, play, resume
 
 # What a run folder holds
@@ -117,11 +119,94 @@ def test_settings_are_sealed(folder):
             assert offset in range(content.index(b"config_sha256"), content.index(b"config_sha256") + 13)
 
 
-def test_settings_of_older_runs_have_no_seal(folder):
+def unseal(folder):
+    """Makes the run one of an older version, which sealed no settings; returns them."""
+    unseal_manifests(folder)
     content = json.loads((folder / "config.json").read_text())
     del content["config_sha256"]
     (folder / "config.json").write_text(json.dumps(content))
-    assert read_config(folder) == content
+    return content
+
+
+def test_settings_of_older_runs_have_no_seal(folder):
+    content = unseal(folder)
+    (folder / "config.json").write_text(json.dumps(content | {"seed": 8}))
+    assert read_config(folder) == {"seed": 8}
+
+
+FOREIGN = {
+    "without its seal": lambda path: path.write_bytes(b'{"seed": 8}'),
+    "of another run": lambda path: write_sealed_json(path, {"seed": 8}, "config_sha256"),
+    "with one more": lambda path: path.write_bytes(b'{"seed": 7, "more": 1}'),
+}
+
+
+@pytest.mark.parametrize("damage", ["", "manifest_0003.json"])
+@pytest.mark.parametrize("write", FOREIGN.values(), ids=FOREIGN)
+def test_settings_are_those_that_the_manifest_names(folder, write, damage):
+    write(folder / "config.json")
+    if damage:  # then the manifest before counts
+        os.truncate(folder / damage, 100)
+    for read in (read_config, RunFolder.open):
+        with pytest.raises(StorageError, match="config.json does not hold the settings of this run"):
+            read(folder)
+
+
+def test_an_older_run_is_sealed_when_it_goes_on(folder):
+    unseal(folder)
+    with RunFolder.open(folder) as run:
+        run.write_config(run.config)
+        assert run.newest_valid().generation == 3
+    assert "config_sha256" in (folder / "config.json").read_text()
+    (folder / "config.json").write_bytes(b'{"seed": 8}')
+    with pytest.raises(StorageError, match="does not hold the settings of this run"):
+        read_config(folder)
+
+
+def test_settings_that_stay_are_not_written_again(folder):
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.json")}
+    with RunFolder.open(folder) as run:
+        run.write_config(run.config)
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("*.json")} == before
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_kill_while_settings_change_leaves_a_run_that_goes_on(folder, monkeypatch, older):
+    before, after, left = unseal(folder) if older else read_config(folder), {"seed": 9}, list[dict]()
+    whole = shutil.copytree(folder, folder.with_name("whole"))
+    for last in range(1, 100):
+        shutil.rmtree(folder)
+        shutil.copytree(whole, folder)
+        reached = iter(range(1, 100))
+
+        def kill(name, reached=reached, last=last):
+            if next(reached) == last:
+                raise Killed
+
+        with RunFolder.open(folder) as run, monkeypatch.context() as patched:
+            patched.setattr("alphazero.storage.files.fault_point", kill)
+            try:
+                run.write_config(after)
+                break
+            except Killed:
+                left.append(read_config(folder))
+                assert latest_manifest(folder).generation == 3
+        with RunFolder.open(folder) as run:  # other settings, after all
+            run.write_config({"seed": 10})
+        assert read_config(folder) == {"seed": 10}
+    assert left[0] == before and left[-1] == after and all(config in (before, after) for config in left)
+    assert len(left) == 15, "two manifests and the settings are written, each with five places to be killed at"
+    with RunFolder.open(folder) as run:
+        assert run.config == after
+        run.commit(4, {}, {})
+    assert read_config(folder) == after
+    assert json.loads((folder / "manifest_0004.json").read_text())["settings"] == [
+        json.loads((folder / "config.json").read_text())["config_sha256"]
+    ]
 
 
 # Full disk, lost folder
