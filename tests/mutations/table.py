@@ -14,6 +14,7 @@ RUN_STATE, REPLAY = "alphazero/training/run_state.py", "alphazero/training/repla
 TRAINER, GAME = "alphazero/nets/torch_trainer.py", "alphazero/game/game.py"
 
 TOURNAMENT, T_TOURNAMENT = "alphazero/tournaments/folder.py", "tests/tournaments/test_tournament.py::"
+GTP, T_GTP = "alphazero/players/gtp_player.py", "tests/players/test_gtp_player.py::"
 OPENSPIEL, T_OPENSPIEL = "alphazero/game/adapters/openspiel.py", "tests/game/test_openspiel.py::"
 T_FILES, T_ARRAYS = "tests/storage/test_files.py::", "tests/storage/test_arrays.py::"
 T_FOLDER, T_DAMAGE, T_LOCK = (f"tests/storage/test_{name}.py::" for name in ("run_folder", "damage", "lock"))
@@ -537,9 +538,29 @@ MUTATIONS = [
         T_CONTRACT + "test_a_position_is_read_only",
     ),
     Mutation(
-        "an engine's time limit is for its whole answer", "alphazero/players/gtp_player.py",
-        "deadline = 0, time.monotonic() + self._timeout", "deadline = 0, time.monotonic() + 20 * self._timeout",
-        "tests/players/test_gtp_player.py::test_the_time_limit_is_for_the_whole_answer",
+        "an engine's time limit is for its whole answer", GTP,
+        "deadline = time.monotonic() + self._timeout", "deadline = time.monotonic() + 20 * self._timeout",
+        T_GTP + "test_the_time_limit_is_for_the_whole_answer",
+    ),
+    Mutation(
+        "an engine's time limit is for reading what it is told", GTP,
+        "        if not self._written.acquire(timeout=self._timeout):\n", "        if not self._written.acquire():\n",
+        T_GTP + "test_the_time_limit_is_for_an_engine_that_does_not_read_as_well",
+    ),
+    Mutation(
+        "lines of an engine that nobody takes are not kept for ever", GTP,
+        "return self._put - self._taken <= 4 * MAX_ANSWER", "return True",
+        T_GTP + "test_lines_that_nobody_takes_are_not_kept_for_ever",
+    ),
+    Mutation(
+        "an engine's answer has an end", GTP,
+        "            if len(lines) > MAX_LINES or length > MAX_ANSWER:\n", "            if False:\n",
+        T_GTP + "test_what_an_engine_does_wrong_loses_its_game_and_the_next_one_begins[endless]",
+    ),
+    Mutation(
+        "an engine's line has an end", GTP,
+        "pipe.readline(MAX_LINE)) and lines.put(line)", "pipe.readline()) and lines.put(line)",
+        T_GTP + "test_a_line_without_end_is_taken_in_pieces",
     ),
     Mutation(
         "settings lie within their limits", "alphazero/settings.py",
@@ -634,5 +655,21 @@ MUTATIONS = [
         "a run without a net does not say how large it is", "alphazero/training/run.py",
         "    check_sizes(config.net_settings, loaded)", "    pass",
         "tests/training/test_hostile_runs.py::test_a_run_without_a_net_does_not_say_how_large_it_is",
+    ),
+    Mutation(
+        "settings are those that the manifest names", RUN_FOLDER,
+        "        if not named or found in named:\n", "        if True:\n",
+        T_FOLDER + "test_settings_are_those_that_the_manifest_names",
+    ),
+    Mutation(
+        "while settings change, a manifest names both", RUN_FOLDER,
+        'manifest["settings"] = sorted({before, after})', 'manifest["settings"] = [after]',
+        T_FOLDER + "test_a_kill_while_settings_change_leaves_a_run_that_goes_on",
+    ),
+    Mutation(
+        "settings of an older run are sealed when it goes on", "alphazero/training/run.py",
+        "                run.write_config(settings if changed else run.config)\n",
+        "                if changed:\n                    run.write_config(settings)\n",
+        T_TRAIN + "test_a_run_of_an_older_version_is_sealed_when_it_goes_on",
     ),
 ]  # fmt: skip
