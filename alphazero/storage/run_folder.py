@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import logging
 import os
 import re
@@ -35,13 +34,11 @@ from alphazero.errors import CheckpointError, RunFolderError, StorageError, quot
 from alphazero.invocation import option
 from alphazero.storage.arrays import MAX_BYTES
 from alphazero.storage.files import (
-    append,
     atomic_write,
     fault_point,
     file_in,
     open_regular,
     parse_json,
-    read_bytes,
     read_json,
     read_sealed_json,
     remove_stray_temporary_files,
@@ -56,15 +53,13 @@ from alphazero.storage.formats import (
     ManifestFile,
     SavedRun,
     SecondsSoFar,
-    check_metrics,
 )
+from alphazero.storage.metrics_file import METRICS, append_metrics, read_metrics, repair_metrics, write_metrics
 from alphazero.storage.run_log import RunLog
 from alphazero.storage.schema import check
 
 FORMAT = 1
-MAX_METRICS_BYTES = 64 << 20
-CONFIG, METRICS, NEVER_COMMITTED = "config.json", "metrics.jsonl", "never_committed"
-DAMAGED_METRICS = "metrics.damaged.jsonl"
+CONFIG, NEVER_COMMITTED = "config.json", "never_committed"
 CONFIG_SEAL, MANIFEST_SEAL = "config_sha256", "manifest_sha256"
 
 _NUMBERED = {
@@ -132,7 +127,7 @@ class RunFolder:
         run = cls(path)
         try:
             run.config, run._sealed = read_config(path), CONFIG_SEAL in read_json(path / CONFIG)
-            run._repair_metrics()
+            repair_metrics(path)
             run._prune()  # a process that died in `commit` may have left that undone
         except BaseException:
             run.close()
@@ -201,7 +196,7 @@ class RunFolder:
         if not isinstance(line.get("generation"), int):
             raise TypeError(f"a line of metrics needs its generation: {line}")
         self.check()
-        atomic_write(self.path / METRICS, _metrics_bytes(self.path) + to_json(dict(line), indent=None))
+        append_metrics(self.path, line)
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of `metrics.jsonl`."""
@@ -212,18 +207,7 @@ class RunFolder:
         lines = self.metrics()
         kept = [line for line in lines if line["generation"] <= generation]
         if kept != lines:
-            atomic_write(self.path / METRICS, b"".join(to_json(line, indent=None) for line in kept))
-
-    def _repair_metrics(self) -> None:
-        """Moves damaged lines of `metrics.jsonl` aside; they are for people, and no reason to stop."""
-        lines, damaged = _lines_of_metrics(self.path)
-        if damaged:
-            append(self.path / DAMAGED_METRICS, b"".join(line + b"\n" for line in damaged))
-            atomic_write(self.path / METRICS, b"".join(to_json(line, indent=None) for line in lines))
-            logger.warning(
-                "%s had damaged lines (%d): they are now in %s, and the run goes on without them",
-                self.path / METRICS, len(damaged), DAMAGED_METRICS,
-            )  # fmt: skip
+            write_metrics(self.path, kept)
 
     def check(self) -> None:
         """Raises RunFolderError unless the folder is still the one that was opened; call it before writing there."""
@@ -305,23 +289,6 @@ def _settings_named(folder: Path) -> list[str]:
     return []
 
 
-def move_aside(path: Path) -> str:
-    """Renames a damaged file, whatever it is: to `X.damaged.Y` beside it, or `X.damaged-2.Y`; returns the new name."""
-    aside = free_name(path)
-    try:
-        os.rename(path, path.with_name(aside))
-    except OSError as error:
-        raise StorageError(f"cannot move {path} aside: {error.strerror}; make the folder writable") from error
-    return aside
-
-
-def free_name(path: Path) -> str:
-    """The name under which something damaged can be kept beside `path`."""
-    numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    names = (f"{path.stem}.damaged{number}{path.suffix}" for number in numbers)
-    return next(name for name in names if not os.path.lexists(path.with_name(name)))
-
-
 def kept_generations(generations: Iterable[int], newest: int, keep: int) -> set[int]:
     """The generations whose nets stay: the `keep` newest, and at most `keep` others, evenly spaced, as milestones.
 
@@ -350,26 +317,6 @@ def latest_manifest(path: str | Path) -> Manifest | None:
     return _newest_valid(Path(path), "generation_")
 
 
-def read_metrics(path: str | Path) -> list[dict[str, Any]]:
-    """For readers, without the lock: the lines of a run folder's `metrics.jsonl`."""
-    lines, damaged = _lines_of_metrics(Path(path))
-    if damaged:
-        logger.warning("%s has damaged lines (%d), which are left out", Path(path) / METRICS, len(damaged))
-    return lines
-
-
-def _lines_of_metrics(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """The lines that are as they should be, and the others."""
-    lines, damaged = list[dict[str, Any]](), list[bytes]()
-    for text in _metrics_bytes(folder).split(b"\n"):
-        with contextlib.suppress(StorageError):
-            lines.append(check_metrics(parse_json(text, METRICS), METRICS))
-            continue
-        if text.strip():
-            damaged.append(text)
-    return lines, damaged
-
-
 def seconds_of_generations(path: str | Path) -> dict[int, float]:
     """For readers, without the lock: the generations whose nets exist, and the run's duration in seconds after each."""
     check_run_folder(Path(path))
@@ -378,11 +325,6 @@ def seconds_of_generations(path: str | Path) -> dict[int, float]:
         seconds[line["generation"]] = check(SecondsSoFar, line, f"{Path(path) / METRICS}").seconds
     there = set(_generations(Path(path), "generation"))
     return {generation: seconds[generation] for generation in sorted(seconds.keys() & there)}
-
-
-def _metrics_bytes(folder: Path) -> bytes:
-    path = folder / METRICS
-    return read_bytes(path, MAX_METRICS_BYTES) if path.exists() else b""
 
 
 def choose_folder(game_name: str, resume: bool) -> Path:

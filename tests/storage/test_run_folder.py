@@ -14,7 +14,8 @@ from alphazero.errors import CheckpointError, RunFolderError, StorageError
 from alphazero.settings import settings_changed
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import atomic_write, write_sealed_json
-from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config, read_metrics, resolve_checkpoint
+from alphazero.storage.metrics_file import read_metrics
+from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config, resolve_checkpoint
 from tests.storage.resealing import unseal_manifests
 from tests.storage.small_run import checksums, play, resume
 
@@ -85,21 +86,6 @@ def test_metrics_are_kept_line_by_line_and_cut_on_resume(folder):
         assert run.metrics() == lines[:2]
         assert len((folder / "metrics.jsonl").read_bytes().splitlines()) == 2
         assert read_metrics(folder) == lines[:2]
-
-
-@pytest.mark.parametrize("content", [b"{", b"[]\n", b'{"loss": 1}\n', b'{"generation": NaN}\n', b"[" * 10_000])
-def test_damaged_metrics_are_moved_aside(folder, content, caplog):
-    lines = read_metrics(folder)
-    with open(folder / "metrics.jsonl", "ab") as file:
-        file.write(content)
-    assert read_metrics(folder) == lines
-    assert "damaged lines (1), which are left out" in caplog.text
-    with RunFolder.open(folder) as run:
-        assert "are now in metrics.damaged.jsonl" in caplog.text
-        assert run.metrics() == lines
-        run.append_metrics({"generation": 4})
-    assert (folder / "metrics.damaged.jsonl").read_bytes() == content.rstrip() + b"\n"
-    assert (folder / "metrics.jsonl").read_bytes().splitlines()[-1] == b'{"generation": 4}'
 
 
 # Settings

@@ -19,7 +19,8 @@ from pathlib import Path
 from alphazero.errors import StorageError
 from alphazero.game import Game
 from alphazero.storage.files import atomic_write, read_bytes
-from alphazero.storage.run_folder import RunFolder, move_aside
+from alphazero.storage.metrics_file import move_aside
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, join, pack, raw_bytes, unpack, without
 
 logger = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class Inbox:
         try:
             return unpack(content, str(path), game, most)
         except StorageError as error:
-            logger.warning("%s; its games are left out, and it is now %s", error, move_aside(path))
+            logger.warning("%s; its games are left out, and it is now %s", error, move_aside(path, "damaged"))
             return None
 
     def _remove(self, path: Path) -> None:

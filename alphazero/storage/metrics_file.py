@@ -1,0 +1,115 @@
+"""`metrics.jsonl` of a run folder: a line of figures for each generation.
+
+They are for people, and no reason to stop a run: what cannot be used is moved aside, and the run goes on without it.
+
+    metrics.damaged.jsonl      damaged lines, or a whole file that could not be used; the next one is ...damaged-2...
+    metrics.full.jsonl         the lines up to the maximum
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from alphazero.errors import StorageError
+from alphazero.storage.files import MAX_LINE_BYTES, atomic_write, parse_json, read_bytes, to_json
+from alphazero.storage.formats import check_metrics
+
+METRICS = "metrics.jsonl"
+MAX_METRICS_BYTES, MAX_METRICS_LINES = 64 << 20, 100_000
+
+logger = logging.getLogger(__name__)
+
+
+def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
+    """For readers, without the lock: the lines of a run's metrics, less damaged ones.
+
+    Raises StorageError if the whole file cannot be used.
+    """
+    lines, damaged = _read(Path(folder))
+    if damaged:
+        logger.warning("%s has damaged lines (%d), which are left out", Path(folder) / METRICS, len(damaged))
+    return lines
+
+
+def write_metrics(folder: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Writes all lines."""
+    atomic_write(folder / METRICS, b"".join(to_json(dict(line), indent=None) for line in lines))
+
+
+def append_metrics(folder: Path, line: Mapping[str, Any]) -> None:
+    """Adds a line; the file begins anew if it is full or cannot be used."""
+    path, added = folder / METRICS, to_json(dict(line), indent=None)
+    try:
+        content = _content(folder)
+    except StorageError as error:
+        _go_on_without(path, error)
+        content = b""
+    if content and (len(content) + len(added) > MAX_METRICS_BYTES or content.count(b"\n") >= MAX_METRICS_LINES):
+        logger.warning("%s is full: it is now %s, and new lines begin another", path, move_aside(path, "full"))
+        content = b""
+    atomic_write(path, content + added)
+
+
+def repair_metrics(folder: Path) -> None:
+    """Moves damaged lines aside, or the whole file if it cannot be used."""
+    path = folder / METRICS
+    try:
+        lines, damaged = _read(folder)
+    except StorageError as error:
+        _go_on_without(path, error)
+        return
+    if damaged:
+        aside = free_name(path, "damaged")
+        atomic_write(path.with_name(aside), b"".join(line + b"\n" for line in damaged))
+        write_metrics(folder, lines)
+        logger.warning(
+            "%s had damaged lines (%d): they are now in %s, and the run goes on without them", path, len(damaged), aside
+        )
+
+
+def move_aside(path: Path, why: str) -> str:
+    """Renames whatever lies there to `X.WHY.Y` beside it, or `X.WHY-2.Y`; returns the new name."""
+    aside = free_name(path, why)
+    try:
+        os.rename(path, path.with_name(aside))
+    except OSError as error:
+        raise StorageError(f"cannot move {path} aside: {error.strerror}; make the folder writable") from error
+    return aside
+
+
+def free_name(path: Path, why: str) -> str:
+    """The first of these names under which nothing lies."""
+    numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    names = (f"{path.stem}.{why}{number}{path.suffix}" for number in numbers)
+    return next(name for name in names if not os.path.lexists(path.with_name(name)))
+
+
+def _go_on_without(path: Path, error: StorageError) -> None:
+    logger.warning("%s; it is now %s, and the run goes on without it", error, move_aside(path, "damaged"))
+
+
+def _content(folder: Path) -> bytes:
+    path = folder / METRICS
+    return read_bytes(path, MAX_METRICS_BYTES) if os.path.lexists(path) else b""
+
+
+def _read(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """The lines that are as they should be, and the others; raises StorageError if there are too many."""
+    content = _content(folder)
+    if (count := content.count(b"\n")) > MAX_METRICS_LINES:
+        raise StorageError(f"{folder / METRICS} has {count:,} lines, allowed are {MAX_METRICS_LINES:,}")
+    lines, damaged = list[dict[str, Any]](), list[bytes]()
+    for text in content.split(b"\n"):
+        if len(text) <= MAX_LINE_BYTES:
+            with contextlib.suppress(StorageError):
+                lines.append(check_metrics(parse_json(text, METRICS), METRICS))
+                continue
+        if text.strip():
+            damaged.append(text)
+    return lines, damaged

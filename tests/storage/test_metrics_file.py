@@ -1,0 +1,113 @@
+"""Figures of a run are for people: whatever is wrong with their file is moved aside, and the run goes on."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+
+import pytest
+
+from alphazero.errors import StorageError
+from alphazero.storage import metrics_file
+from alphazero.storage.metrics_file import read_metrics
+from alphazero.storage.run_folder import RunFolder
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]\n", b'{"loss": 1}\n', b'{"generation": NaN}\n', b"[" * 10_000])
+def test_damaged_metrics_are_moved_aside(folder, content, caplog):
+    lines = read_metrics(folder)
+    with open(folder / "metrics.jsonl", "ab") as file:
+        file.write(content)
+    assert read_metrics(folder) == lines
+    assert "damaged lines (1), which are left out" in caplog.text
+    with RunFolder.open(folder) as run:
+        assert "are now in metrics.damaged.jsonl" in caplog.text
+        assert run.metrics() == lines
+        run.append_metrics({"generation": 4})
+    assert (folder / "metrics.damaged.jsonl").read_bytes() == content.rstrip() + b"\n"
+    assert (folder / "metrics.jsonl").read_bytes().splitlines()[-1] == b'{"generation": 4}'
+
+
+def folder_with_a_file(path):
+    path.mkdir()
+    (path / "file").write_text("precious")
+
+
+def link_out_of_the_folder(path):
+    (path.parent.parent / "secret").write_text("secret")
+    path.symlink_to("../secret")
+
+
+UNUSABLE = {
+    "too large": lambda path: [path.touch(), os.truncate(path, 65 << 20)],
+    "too many lines": lambda path: path.write_bytes(b"x\n" * 100_001),
+    "a folder": folder_with_a_file,
+    "a pipe": os.mkfifo,
+    "a link": link_out_of_the_folder,
+}
+
+
+@pytest.mark.parametrize("make", UNUSABLE.values(), ids=UNUSABLE)
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_metrics_that_cannot_be_used_are_moved_aside(folder, caplog, make, when):
+    path = folder / "metrics.jsonl"
+
+    def spoil():
+        path.unlink()
+        make(path)
+        return os.lstat(path).st_ino
+
+    found = spoil() if when == "before" else 0
+    with RunFolder.open(folder) as run:
+        if when == "meanwhile":
+            found = spoil()
+        else:
+            assert run.metrics() == []
+        run.append_metrics({"generation": 4})
+        assert run.metrics() == [{"generation": 4}] and run.newest_valid().generation == 3
+    (aside,) = folder.glob("metrics.*.jsonl")
+    assert os.lstat(aside).st_ino == found and path.read_bytes() == b'{"generation": 4}\n'
+    assert f"it is now {aside.name}, and " in caplog.text
+
+
+@pytest.mark.parametrize("make", UNUSABLE.values(), ids=UNUSABLE)
+def test_what_lies_where_damaged_lines_go_stays(folder, make):
+    aside = folder / "metrics.damaged.jsonl"
+    make(aside)
+    lines, before = read_metrics(folder), os.lstat(aside)
+    with open(folder / "metrics.jsonl", "ab") as file:
+        file.write(b"damaged\n")
+    with RunFolder.open(folder) as run:
+        assert run.metrics() == lines
+    after = os.lstat(aside)
+    assert (after.st_ino, after.st_size, after.st_mtime_ns) == (before.st_ino, before.st_size, before.st_mtime_ns)
+    assert (folder / "metrics.damaged-2.jsonl").read_bytes() == b"damaged\n"
+
+
+def test_readers_keep_no_list_of_millions_of_damaged_lines(folder):
+    (folder / "metrics.jsonl").write_bytes(b"x\n" * (1 << 25))
+    tracemalloc.start()
+    with pytest.raises(StorageError, match="metrics.jsonl has 33,554,432 lines, allowed are 100,000"):
+        read_metrics(folder)
+    assert tracemalloc.get_traced_memory()[1] < 80 << 20
+    tracemalloc.stop()
+
+
+def test_a_line_of_megabytes_is_not_parsed(folder):
+    lines = read_metrics(folder)
+    with open(folder / "metrics.jsonl", "ab") as file:
+        file.write(b'{"generation": 4, ' + b", ".join(b'"%d": 1' % i for i in range(200_000)) + b"}\n")
+    assert read_metrics(folder) == lines
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MAX_METRICS_BYTES", 300), ("MAX_METRICS_LINES", 5)])
+def test_a_run_whose_metrics_are_full_begins_new_ones(folder, monkeypatch, caplog, limit, most):
+    monkeypatch.setattr(metrics_file, limit, most)
+    with RunFolder.open(folder) as run:
+        before = run.metrics()
+        for generation in range(4, 20):
+            run.append_metrics({"generation": generation, "loss": 0.12345})
+        last = run.metrics()
+    kept = (folder / "metrics.full.jsonl").read_text().splitlines()
+    assert len(kept) >= 5 and len(before) == 3 and last[-1]["generation"] == 19
+    assert "metrics.jsonl is full" in caplog.text
