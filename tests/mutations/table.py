@@ -248,9 +248,9 @@ MUTATIONS = [
         T_LOCK + "test_a_lock_that_was_removed_ends_the_run",
     ),
     Mutation(
-        "damaged figures are moved aside", RUN_FOLDER,
-        "        if damaged:\n            append(", "        if False:\n            append(",
-        T_FOLDER + "test_damaged_metrics_are_moved_aside",
+        "damaged figures are moved aside", "alphazero/storage/metrics_file.py",
+        "    if damaged:\n        aside =", "    if False:\n        aside =",
+        "tests/storage/test_metrics_file.py::test_damaged_metrics_are_moved_aside",
     ),
     Mutation(
         "the figures of unfinished generations are dropped", RUN_FOLDER,
@@ -671,5 +671,25 @@ MUTATIONS = [
         "                run.write_config(settings if changed else run.config)\n",
         "                if changed:\n                    run.write_config(settings)\n",
         T_TRAIN + "test_a_run_of_an_older_version_is_sealed_when_it_goes_on",
+    ),
+    Mutation(
+        "figures that cannot be used do not stop a run that begins", "alphazero/storage/metrics_file.py",
+        "        _go_on_without(path, error)\n        return\n", "        raise\n",
+        "tests/storage/test_metrics_file.py::test_metrics_that_cannot_be_used_are_moved_aside",
+    ),
+    Mutation(
+        "damaged figures take the place of nothing", "alphazero/storage/metrics_file.py",
+        "if not os.path.lexists(path.with_name(name))", "if True",
+        "tests/storage/test_metrics_file.py::test_what_lies_where_damaged_lines_go_stays",
+    ),
+    Mutation(
+        "no list of millions of lines is made", "alphazero/storage/metrics_file.py",
+        "    if (count := content.count(b\"\\n\")) > MAX_METRICS_LINES:\n", "    if (count := 0):\n",
+        "tests/storage/test_metrics_file.py::test_readers_keep_no_list_of_millions_of_damaged_lines",
+    ),
+    Mutation(
+        "a run whose figures are full goes on", "alphazero/storage/metrics_file.py",
+        "    if content and (", "    if False and (",
+        "tests/storage/test_metrics_file.py::test_a_run_whose_metrics_are_full_begins_new_ones",
     ),
 ]  # fmt: skip
