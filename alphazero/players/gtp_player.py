@@ -59,31 +59,34 @@ class Engine:
             raise EngineFault(f"cannot be started: {reason}") from error
         self._lines = Inbox()
         self._complaints: deque[str] = deque(maxlen=1)
+        self._commands: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._written = threading.Semaphore(0)
         # the threads do not know this object, so that it can be collected while they wait
-        readers = (_listen, self._process.stdout, self._lines), (_overhear, self._process.stderr, self._complaints)
-        for work, *arguments in readers:
+        for work, *arguments in (
+            (_speak, self._process.stdin, self._commands, self._written),
+            (_listen, self._process.stdout, self._lines),
+            (_overhear, self._process.stderr, self._complaints),
+        ):
             threading.Thread(target=work, args=arguments, daemon=True).start()
-        self.close = weakref.finalize(self, _end, self._process)
+        self.close = weakref.finalize(self, _end, self._process, self._commands)
         """Ends the engine and its children; at the end of the program by itself."""
 
     def ask(self, command: str) -> str:
         """The answer without its sign; raises EngineFault when there is none, or it is a refusal."""
         self._note(f"> {command}")
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(command + "\n")
-            self._process.stdin.flush()
-        except (OSError, ValueError):
-            pass  # it has ended; its last words tell why
-        sign, text = self._answer(command)
+        deadline = time.monotonic() + self._timeout  # for the command and its whole answer, however slowly it comes
+        self._commands.put(command)
+        if not self._written.acquire(timeout=self._timeout):
+            raise EngineFault(f"has not read {quote(command)} for {self._timeout:g} s")
+        sign, text = self._answer(command, deadline)
         if sign == "?":
             raise Refusal(f"refused {quote(command)}: {text or 'it gave no reason'}")
         return text
 
-    def _answer(self, command: str) -> tuple[str, str]:
+    def _answer(self, command: str, deadline: float) -> tuple[str, str]:
         """The sign and the text of an answer, which an empty line ends."""
         lines: list[str] = []
-        length, deadline = 0, time.monotonic() + self._timeout  # for the whole answer, however slowly it comes
+        length = 0
         while True:
             line = self._next_line(command, deadline)
             length += len(line)
@@ -142,6 +145,17 @@ class Inbox:
         return line
 
 
+def _speak(pipe: IO[str], commands: queue.SimpleQueue[str | None], written: threading.Semaphore) -> None:
+    """Writes every command, says so, and closes the pipe behind the last; waits as long as the engine does not read."""
+    while (command := commands.get()) is not None:
+        with contextlib.suppress(OSError, ValueError):  # it has ended; its last words tell why
+            pipe.write(command + "\n")
+            pipe.flush()
+        written.release()
+    with contextlib.suppress(OSError):
+        pipe.close()
+
+
 def _listen(pipe: IO[str], lines: Inbox) -> None:
     """Puts every line into the inbox, and None behind the last; stops reading if the engine does not stop writing."""
     with pipe, contextlib.suppress(ValueError, OSError):
@@ -157,13 +171,10 @@ def _overhear(pipe: IO[str], complaints: deque[str]) -> None:
                 complaints.append(line.strip())
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[str], commands: queue.SimpleQueue[str | None]) -> None:
     """Asks the engine to quit, then kills it and its children."""
-    assert process.stdin is not None
-    with contextlib.suppress(OSError, ValueError):
-        process.stdin.write("quit\n")
-    with contextlib.suppress(OSError):
-        process.stdin.close()
+    commands.put("quit")
+    commands.put(None)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(GRACE)
     end_program(process)

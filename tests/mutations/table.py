@@ -544,7 +544,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an engine's time limit is for reading what it is told", GTP,
-        "        if not self._written.acquire(timeout=self._timeout):\n", "        if not self._written.acquire():\n",
+        "        if not self._written.acquire(timeout=self._timeout):\n", "        if False:\n",
         T_GTP + "test_the_time_limit_is_for_an_engine_that_does_not_read_as_well",
     ),
     Mutation(

@@ -118,6 +118,11 @@ if __name__ == "__main__":
         follow(sys.argv[2:])
     elif sys.argv[1] == "mute":
         time.sleep(1000)
+    elif sys.argv[1] == "deaf":  # never reads a command, and answers them all
+        say("= " + "\n".join(COMMANDS))
+        while True:
+            say("=")
+            time.sleep(0.001)
     else:
         if sys.argv[1] == "child":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])

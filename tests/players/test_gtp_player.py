@@ -1,5 +1,6 @@
 """Engines that speak the Go Text Protocol as players: what real ones said, and what bad ones do to us."""
 
+import io
 import itertools
 import os
 import shlex
@@ -24,7 +25,7 @@ from alphazero.players import gtp_player
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_contestant
 from alphazero.players.function_player import FunctionPlayer
-from alphazero.players.gtp_player import GtpPlayer, Inbox
+from alphazero.players.gtp_player import EngineFault, GtpPlayer, Inbox
 from alphazero.players.player import Forfeit
 
 FAKE, DATA = Path(__file__).parent / "fake_gtp_engine.py", Path(__file__).parent / "data"
@@ -165,6 +166,17 @@ def test_the_time_limit_is_for_the_whole_answer():
     assert time.monotonic() - begin < 5
 
 
+def test_the_time_limit_is_for_an_engine_that_does_not_read_as_well():
+    player = engine("deaf", timeout=0.5)
+    long = "play black " + "A1" * 500
+    with pytest.raises(EngineFault, match="has not read 'play black A1A1.*' for 0.5 s"):  # when its pipe is full
+        for _ in range(5000):
+            player._engine.ask(long)
+    process = player._engine._process
+    player.interrupt()
+    assert process.poll() is not None
+
+
 def test_lines_that_nobody_takes_are_not_kept_for_ever():
     inbox, kept = Inbox(), 0
     while inbox.put("x" * 60_000):
@@ -172,6 +184,13 @@ def test_lines_that_nobody_takes_are_not_kept_for_ever():
     assert 1 << 20 < kept < 8 << 20
     inbox.take(1.0)
     assert inbox.put("x" * 1000)
+
+
+def test_a_line_without_end_is_taken_in_pieces():
+    inbox = Inbox()
+    gtp_player._listen(io.StringIO("x" * (2 * gtp_player.MAX_LINE + 1)), inbox)
+    assert [len(inbox.take(1.0)) for _ in range(3)] == [gtp_player.MAX_LINE, gtp_player.MAX_LINE, 1]
+    assert inbox.take(1.0) is None
 
 
 def test_an_engine_where_debian_puts_them_is_pointed_at(tmp_path, monkeypatch):
