@@ -1,4 +1,4 @@
-"""Hostile files, generated: some 850 of them, each with the format that it pretends to be.
+"""Hostile files, generated: some 870 of them, each with the format that it pretends to be.
 
 `cases()` gives all. `python -m tests.fuzzing.hostile FOLDER` makes and reads those whose names it gets as a list of
 JSON, and prints a line of JSON for each: how it was refused, seconds of processor time, bytes of memory beyond those
@@ -27,7 +27,7 @@ import numpy as np
 
 from alphazero.errors import InputError
 from alphazero.storage.arrays import write_npz
-from alphazero.storage.files import to_json, write_sealed_json
+from alphazero.storage.files import sha256_of, to_json, write_sealed_json
 from tests.fuzzing import formats
 from tests.fuzzing.formats import FORMATS, reseal
 
@@ -198,7 +198,15 @@ PLACES: dict[str, tuple[tuple[Any, ...], ...]] = {
         ("search",),
     ),
     "config": (("game",), ("seed",), ("threads",), ("settings",), ("settings", "generations"), ("settings", "search")),
-    "manifest": (("generation",), ("files",), ("state",), ("state", "best"), ("state", "replay"), ("state", "samples")),
+    "manifest": (
+        ("generation",),
+        ("files",),
+        ("state",),
+        ("state", "best"),
+        ("state", "replay"),
+        ("state", "samples"),
+        ("settings",),
+    ),
     "records": (("number",), ("contestants",), ("moves",), ("result",), ("seconds",)),
     "tournament": (("games",), ("contestants",), ("pairings",), ("opening_plies",), ("pairings", 0, 2)),
     "evaluation": (("generation",), ("matches",), ("matches", 0, "score"), ("matches", 0, "score_interval")),
@@ -270,6 +278,35 @@ FIRST = "stem.0.weight"
 
 def _filled(number: float) -> Callable[[np.ndarray], np.ndarray]:
     return lambda array: np.full_like(array, number)
+
+
+def _vouched_for(tensors: list[int], num_bytes: int, **sizes: int) -> Callable[[Path], None]:
+    """Weights of one tensor of float32, and nothing but zeros: sparse, with a card that vouches for them."""
+
+    def spoil(path: Path) -> None:
+        weights = path.with_suffix(".safetensors")
+        offsets = [0, 4 * int(np.prod(tensors))]
+        header = to_json({"a": {"dtype": "F32", "shape": tensors, "data_offsets": offsets}}, None)
+        weights.write_bytes(struct.pack("<Q", len(header)) + header)
+        os.truncate(weights, 8 + len(header) + num_bytes)
+        card = json.loads(path.with_suffix(".json").read_text())
+        card["net"].update(sizes)
+        card["weights"]["bytes"] = 8 + len(header) + num_bytes
+        if num_bytes < 1 << 27:
+            card["weights"]["sha256"] = sha256_of(weights)
+        write_sealed_json(path.with_suffix(".json"), card, "card_sha256")
+
+    return spoil
+
+
+def _sparse_nets() -> Iterator[Case]:
+    wide = {"channels": 1, "head_channels": 4096, "value_hidden": 4096}
+    yield Case("card", "a wide head, and a file of 34 MB", _vouched_for([8_500_000], 34_000_000, **wide))
+    yield Case("card", "a tensor of 100 MB for a small net", _vouched_for([25_000_000], 100_000_000))
+    for name in ("card", "weights"):
+        yield Case(name, "40 GB that its card vouches for", _vouched_for([10_000_000_000], 40_000_000_000))
+        yield Case(name, "300 MB beyond its header", _vouched_for([2], 300_000_000))
+        yield Case(name, "300 MB less than its header", _vouched_for([200_000_000], 500_000_000))
 
 
 def _nets() -> Iterator[Case]:
@@ -357,6 +394,21 @@ def _manifests() -> Iterator[Case]:
         "manifest", "counts of other generations", sealed("manifest", lambda m: put(m, ("state", "samples"), [1, 2]))
     )
     yield Case("manifest", "a billion generations", sealed("manifest", lambda m: put(m, ("state", "replay"), [10**9])))
+    for size, vouched in ((1 << 40, False), (1 << 30, True), (1 << 40, True)):
+
+        def enlarge(path: Path, size: int = size, vouched: bool = vouched) -> None:
+            name = "generation_0000.safetensors"
+            os.truncate(path.parent / name, size)
+            if vouched:
+                sealed("manifest", lambda m: put(m, ("files", name, "bytes"), size))(path)
+
+        yield Case("manifest", f"a net of {size >> 30:,} GB" + ", which it vouches for" * vouched, enlarge)
+
+    def of_others(path: Path) -> None:
+        manifest = formats.write_manifest(path.parent)
+        sealed("manifest", lambda m: put(m, ("settings",), ["0" * 64]))(manifest)
+
+    yield Case("config", "settings that no manifest names", of_others)
 
 
 def _archives() -> Iterator[Case]:
@@ -479,7 +531,7 @@ def cases() -> list[Case]:
         for attack, spoil in FILES.items()
         if attack not in FINE.get(name, ())
     ]
-    return [*files, *_wrong_values(), *_nets(), *_manifests(), *_archives(), *_texts()]
+    return [*files, *_wrong_values(), *_nets(), *_sparse_nets(), *_manifests(), *_archives(), *_texts()]
 
 
 # --- reading them, in a process of their own -------------------------------------------------------------------------
@@ -495,11 +547,23 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
+def outside_of(folder: Path) -> dict[str, bytes]:
+    """What lies beside a folder: the content of files and the target of links, by name."""
+    found = {}
+    for path in folder.parent.rglob("*"):
+        if not path.is_relative_to(folder):
+            name = str(path.relative_to(folder.parent))
+            found[name] = (
+                os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+            )
+    return found
+
+
 def read_one(case: Case, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
     path = FORMATS[case.format].write(folder)
     case.spoil(path)
-    there = sorted(os.listdir(folder.parent))
+    there = outside_of(folder)
     forget_peak()
     before, begin = memory("VmRSS"), time.process_time()
     try:
@@ -510,7 +574,8 @@ def read_one(case: Case, folder: Path) -> dict[str, Any]:
     except BaseException as error:
         said, kind = f"{type(error).__name__}: {error}", "traceback"
     seconds, extra = time.process_time() - begin, memory("VmHWM") - before
-    outside = sorted(set(os.listdir(folder.parent)) - set(there))
+    now = outside_of(folder)
+    outside = sorted(name for name in there.keys() | now.keys() if there.get(name) != now.get(name))
     return {
         "name": case.name,
         "kind": kind,
