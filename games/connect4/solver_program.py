@@ -25,6 +25,8 @@ from games.connect4.solver import NO_SCORE
 
 PATIENCE = 300.0
 """Seconds to wait for one answer."""
+MAX_LINE = 1 << 16
+"""The longest line, in characters, that is taken in one piece."""
 
 
 def confirm(labelled: Labelled, command: str) -> int:
@@ -124,7 +126,7 @@ def _write(program: subprocess.Popen[str], questions: list[str]) -> None:
 
 def _read(program: subprocess.Popen[str], answers: queue.SimpleQueue[str | None]) -> None:
     assert program.stdout is not None
-    for line in program.stdout:
+    while line := program.stdout.readline(MAX_LINE):
         if line.strip():
             answers.put(line)
     answers.put(None)

@@ -229,6 +229,13 @@ def test_a_score_of_thousands_of_digits_is_refused_in_one_short_line(program, la
     assert next(iter(expected)) in said and len(said) < len(command) + 250
 
 
+@pytest.mark.parametrize("line", ["'x'", "'9' * 5000"])
+def test_an_answer_without_end_is_not_read_to_its_end(line, program, labelled, expected, monkeypatch):
+    monkeypatch.setattr(solver_program, "PATIENCE", 5.0)
+    command = program(f"while True: print({line}, end='', flush=True)")
+    assert f" to {next(iter(expected))}; it should begin with" in refusal(labelled, command)
+
+
 def test_answers_that_are_no_text_are_refused(program, labelled, expected):
     command = program("sys.stdout.buffer.write(bytes(range(128, 256)) + b'\\n'); sys.stdout.flush(); time.sleep(60)")
     assert f" to {next(iter(expected))}; it should begin" in refusal(labelled, command)

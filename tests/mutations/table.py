@@ -563,6 +563,11 @@ MUTATIONS = [
         T_GTP + "test_a_line_without_end_is_taken_in_pieces",
     ),
     Mutation(
+        "a solver program's answer has an end", "games/connect4/solver_program.py",
+        "program.stdout.readline(MAX_LINE)", "program.stdout.readline()",
+        "tests/games/test_solver_program.py::test_an_answer_without_end_is_not_read_to_its_end",
+    ),
+    Mutation(
         "settings lie within their limits", "alphazero/settings.py",
         "if number and lowest <= value <= highest:", "if number:",
         "tests/test_settings.py::test_a_value_outside_its_limits_is_refused",
