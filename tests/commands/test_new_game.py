@@ -47,6 +47,15 @@ def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path, capsys: pytest.Capt
     assert (tmp_path / "test_chess.py").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["chess.py", "test_chess.py"])
+def test_a_link_is_not_followed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / name).symlink_to(tmp_path / "elsewhere")  # which is not there
+    assert new_game("chess", "--folder", tmp_path / "folder") == 2
+    assert f"{name} is there already, and nothing was written" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere").exists() and len(list((tmp_path / "folder").iterdir())) == 1
+
+
 @pytest.mark.parametrize(
     "argv", [["My-Game"], ["class"], ["_"], ["random"], ["numpy"], ["../x"], [""], [], ["x", "--folder", "no/such"]]
 )

@@ -330,6 +330,11 @@ MUTATIONS = [
         '        if QUOTED.sub("", text).count(".") > MOST_DOTS:\n', "        if False:\n",
         T_TOURNAMENT + "test_a_wrong_file_gets_one_sentence",
     ),
+    Mutation(
+        "a new game is not written to what a link leads to", "alphazero/commands/rules/new.py",
+        "        if os.path.lexists(path):\n", "        if path.exists():\n",
+        "tests/commands/test_new_game.py::test_a_link_is_not_followed",
+    ),
     # --- no code from files
     Mutation(
         "a run folder starts no code", "alphazero/training/run.py",

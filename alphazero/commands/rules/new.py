@@ -18,6 +18,7 @@ import tyro
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, StorageError, quote
 from alphazero.invocation import command_line
+from alphazero.storage.files import atomic_write
 
 GAME = '''\
 """TITLE: on a board of 4 x 4 squares, three of one's stones in a row or column win. Change it into your game.
@@ -153,12 +154,12 @@ def main(argv: list[str]) -> None:
     config = parse(NewGameConfig, argv, command="new")
     files = {config.folder / f"{config.name}.py": GAME, config.folder / f"test_{config.name}.py": TEST}
     for path in files:
-        if path.exists():
+        if os.path.lexists(path):
             raise StorageError(f"{path} is there already, and nothing was written; choose another name or --folder")
     words = config.name.split("_")
     for path, text in files.items():
         text = text.replace("CLASS", "".join(word.capitalize() for word in words)).replace("NAME", config.name)
-        path.write_text(text.replace("TITLE", " ".join(words).capitalize()), encoding="utf-8")
+        atomic_write(path, text.replace("TITLE", " ".join(words).capitalize()).encode())
     game, test = files
     print(f"{game} and {test} are written. Change the rules, then:")
     for command, what in (
