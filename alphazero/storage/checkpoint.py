@@ -25,7 +25,14 @@ import numpy as np
 import safetensors.numpy
 
 from alphazero.errors import CheckpointError, StorageError, quote
-from alphazero.storage.files import atomic_write, open_regular, read_sealed_json, sha256_of_open, write_sealed_json
+from alphazero.storage.files import (
+    atomic_write,
+    open_regular,
+    read_sealed_json,
+    sha256_of_open,
+    to_json,
+    write_sealed_json,
+)
 from alphazero.storage.formats import MAX_HEADER_BYTES, MAX_WEIGHTS_BYTES, Card, NetCard
 from alphazero.storage.schema import check
 
@@ -87,6 +94,13 @@ def load_checkpoint(
         if problem := _problem(array):
             raise CheckpointError(f"{weights_path}: tensor {quote(name)} {problem}; {_REMEDY}")
     return arrays, card
+
+
+def checkpoint_bytes(path: str | Path) -> tuple[bytes, bytes]:
+    """The content of both files of a checkpoint, verified, weights first: to be sent elsewhere and written there."""
+    weights_path, _ = _pair(path)
+    card = read_card(path)
+    return _read_weights(weights_path, card["weights"], MAX_WEIGHTS_BYTES), to_json(card)
 
 
 def read_card(path: str | Path) -> dict[str, Any]:

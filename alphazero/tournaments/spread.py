@@ -19,6 +19,7 @@ from alphazero.invocation import option
 from alphazero.matches.arena import openings_of
 from alphazero.players.contestants import checkpoint_of
 from alphazero.progress import Progress
+from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
 from alphazero.tournaments.guest import GuestSettings, MatchOrder
 
@@ -80,7 +81,7 @@ class _Matches:
             if (found := checkpoint_of(text, loaded)) is not None:
                 path, texts[name] = found
                 files[name] = f"{i}.safetensors"
-                self._content |= {files[name]: path.read_bytes(), f"{i}.json": path.with_suffix(".json").read_bytes()}
+                self._content |= zip((files[name], f"{i}.json"), checkpoint_bytes(path), strict=True)
         assert loaded.load_again is not None
         self._settings = GuestSettings(
             loaded.load_again, tournament.game, texts, files, tournament.seed, tournament.simulations, "cpu"

@@ -40,7 +40,7 @@ MOST_ACTIONS, MOST_NUMBERS = 1 << 17, 1 << 20
 HEX_SIZE, GOMOKU_SIZE = 11, 15
 """Sizes of boards in OpenSpiel unless told otherwise."""
 MOST_LINES = 1 << 21
-"""Of a Gomoku of more dimensions, its cells times the directions of lines, of which there are about 3**dims."""
+"""Cells of a Gomoku times the directions of its lines, of which there are about 3**dims."""
 LARGEST = 1000
 """The largest whole number among a game's parameters: products of larger ones overflow in OpenSpiel."""
 

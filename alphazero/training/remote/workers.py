@@ -21,6 +21,7 @@ from alphazero.errors import StorageError
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import Trainer
 from alphazero.progress import count_cores
+from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import settings_by_name
 from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
 from alphazero.training.remote.inbox import Inbox
@@ -101,8 +102,7 @@ class _Play:
         self._sent = generation
         if not self.versions or generation > self.versions[-1]:
             self.versions.append(generation)
-        weights = path.read_bytes(), path.with_suffix(".json").read_bytes()
-        return generation, dict(zip((CHECKPOINT, CARD), weights, strict=True))
+        return generation, dict(zip((CHECKPOINT, CARD), checkpoint_bytes(path), strict=True))
 
     def next_order(self, seat: Seat) -> Order | None:
         if seat.node.identity == self.resting:
