@@ -1,0 +1,125 @@
+"""Protections from what others give: folders, names and files of games and tournaments, programs, signals."""
+
+from __future__ import annotations
+
+from tests.mutations.mutation import Mutation
+
+CACHE, T_CACHE = "alphazero/storage/kernel_cache.py", "tests/storage/test_kernel_cache.py::"
+GTP, T_GTP = "alphazero/players/gtp_player.py", "tests/players/test_gtp_player.py::"
+LOCK = "alphazero/storage/folder_lock.py"
+OPENSPIEL, T_OPENSPIEL = "alphazero/game/adapters/openspiel.py", "tests/game/test_openspiel.py::"
+TOURNAMENT, T_TOURNAMENT = "alphazero/tournaments/folder.py", "tests/tournaments/test_tournament.py::"
+
+FOREIGN = [
+    # --- folders and names
+    Mutation(
+        "a user without a home gets no compiled code from the current folder", CACHE,
+        "        if not os.path.isabs(self.get_cache_path()):\n", "        if False:\n",
+        T_CACHE + "test_no_code_is_taken_from_the_current_folder",
+    ),
+    Mutation(
+        "compiled code in a folder of somebody else is not taken", CACHE,
+        'if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():', "if False:",
+        T_CACHE + "test_no_code_is_taken_from_a_folder_of_somebody_else",
+    ),
+    Mutation(
+        "the folder of compiled code among temporary files is ours", CACHE,
+        "if private and found.st_uid == user and", "if private and",
+        T_CACHE + "test_the_folder_among_temporary_files_must_be_ones_own",
+    ),
+    Mutation(
+        "an absurd number of a generation takes the doctor no memory", "alphazero/doctor/run.py",
+        "    if gaps := _gaps(numbers, newest):\n",
+        "    if gaps := [(number, number) for number in range(1, newest + 1) if number not in numbers]:\n",
+        "tests/doctor/test_run.py::test_an_absurd_number_of_a_generation_takes_no_memory",
+    ),
+    # --- tournaments
+    Mutation(
+        "a tournament that has lost its folder or its lock writes no more", TOURNAMENT,
+        "        if not self._lock.is_held():\n", "        if False:\n",
+        T_TOURNAMENT + "test_a_tournament_that_has_lost_its_folder_says_so_and_writes_to_no_other",
+    ),
+    Mutation(
+        "the lock that is held is the one in the folder", LOCK,
+        "(there.st_dev, there.st_ino) == (same.st_dev, same.st_ino) and", "",
+        T_TOURNAMENT + "test_a_tournament_that_has_lost_its_folder_says_so_and_writes_to_no_other[replaced by a copy]",
+    ),
+    Mutation(
+        "settings of tournaments are sealed", TOURNAMENT,
+        "    if SEAL in saved:\n        try:\n            saved = read_sealed_json(where, SEAL)\n",
+        "    if SEAL in saved:\n        try:\n            pass\n",
+        T_TOURNAMENT + "test_damage_is_found_and_said",
+    ),
+    Mutation(
+        "the openings of a tournament's games are shorter than its game", TOURNAMENT,
+        "            if self.opening_plies >= most:\n", "            if False:\n",
+        T_TOURNAMENT + "test_damage_is_found_and_said",
+    ),
+    Mutation(
+        "a tournament plays no more games of a pair than one can ask for", TOURNAMENT,
+        "Meta(ge=1, le=MOST_GAMES, ", "Meta(ge=1, ",
+        T_TOURNAMENT + "test_damage_is_found_and_said",
+    ),
+    Mutation(
+        "a long file of a tournament is not read", "alphazero/tournaments/file.py",
+        "read_bytes(path, MAX_BYTES)", "read_bytes(path, 1 << 40)",
+        T_TOURNAMENT + "test_a_wrong_file_gets_one_sentence",
+    ),
+    Mutation(
+        "a key of many dots in a tournament's file is not parsed", "alphazero/tournaments/file.py",
+        '        if QUOTED.sub("", text).count(".") > MOST_DOTS:\n', "        if False:\n",
+        T_TOURNAMENT + "test_a_wrong_file_gets_one_sentence",
+    ),
+    Mutation(
+        "a new game is not written to what a link leads to", "alphazero/commands/rules/new.py",
+        "        if os.path.lexists(path):\n", "        if path.exists():\n",
+        "tests/commands/test_new_game.py::test_a_link_is_not_followed",
+    ),
+    # --- no code from files
+    Mutation(
+        "numbers with which OpenSpiel overflows are refused", OPENSPIEL,
+        "    _check_parameters(text, given)\n", "",
+        T_OPENSPIEL + "test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory",
+    ),
+    Mutation(
+        "a game of OpenSpiel that is too large is refused before it begins", OPENSPIEL,
+        "        _check_size(text, game)\n", "",
+        T_OPENSPIEL + "test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory",
+    ),
+    Mutation(
+        "what OpenSpiel raises becomes one sentence", OPENSPIEL,
+        "    except Exception as error:\n", "    except RecursionError as error:\n",
+        T_OPENSPIEL + "test_parameters_that_cannot_be_get_one_sentence",
+    ),
+    # --- matches and games
+    Mutation(
+        "an engine's time limit is for its whole answer", GTP,
+        "deadline = time.monotonic() + self._timeout", "deadline = time.monotonic() + 20 * self._timeout",
+        T_GTP + "test_the_time_limit_is_for_the_whole_answer",
+    ),
+    Mutation(
+        "an engine's time limit is for reading what it is told", GTP,
+        "        if not self._written.acquire(timeout=self._timeout):\n", "        if False:\n",
+        T_GTP + "test_the_time_limit_is_for_an_engine_that_does_not_read_as_well",
+    ),
+    Mutation(
+        "lines of an engine that nobody takes are not kept for ever", GTP,
+        "return self._put - self._taken <= 4 * MAX_ANSWER", "return True",
+        T_GTP + "test_lines_that_nobody_takes_are_not_kept_for_ever",
+    ),
+    Mutation(
+        "an engine's answer has an end", GTP,
+        "            if len(lines) > MAX_LINES or length > MAX_ANSWER:\n", "            if False:\n",
+        T_GTP + "test_what_an_engine_does_wrong_loses_its_game_and_the_next_one_begins[endless]",
+    ),
+    Mutation(
+        "an engine's line has an end", GTP,
+        "pipe.readline(MAX_LINE)) and lines.put(line)", "pipe.readline()) and lines.put(line)",
+        T_GTP + "test_a_line_without_end_is_taken_in_pieces",
+    ),
+    Mutation(
+        "a solver program's answer has an end", "games/connect4/solver_program.py",
+        "program.stdout.readline(MAX_LINE)", "program.stdout.readline()",
+        "tests/games/test_solver_program.py::test_an_answer_without_end_is_not_read_to_its_end",
+    ),
+]  # fmt: skip
