@@ -122,4 +122,54 @@ FOREIGN = [
         "program.stdout.readline(MAX_LINE)", "program.stdout.readline()",
         "tests/games/test_solver_program.py::test_an_answer_without_end_is_not_read_to_its_end",
     ),
+    Mutation(
+        "an engine that cannot take part is not started", "alphazero/players/contestants.py",
+        "        if split_text(name).name in PLAYING_ALONE:  #", "        if False:  #",
+        T_GTP + "test_an_engine_that_cannot_take_part_is_not_started",
+    ),
+    Mutation(
+        "bytes that are no text do not end the engine that we are", "alphazero/commands/gtp.py",
+        '        stream.reconfigure(errors="replace")  #', "        pass  #",
+        "tests/commands/test_gtp.py::test_bytes_that_are_no_text_are_an_unknown_command",
+    ),
+    # --- files and texts
+    Mutation(
+        "a pipe in place of a file is not waited for", "alphazero/storage/files.py",
+        'getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) |', 'getattr(os, "O_BINARY", 0) |',
+        "tests/storage/test_pipes.py::test_a_pipe_is_not_waited_for[read]",
+    ),
+    Mutation(
+        "a game that a file names is one of those that are known", "alphazero/game/registry.py",
+        "    if name in NAMES or name.startswith(openspiel.PREFIX) or name in _entry_points():\n        return load",
+        "    if True:\n        return load",
+        "tests/game/test_record.py::test_what_a_file_names_is_not_run_and_illegal_moves_are_found",
+    ),
+    Mutation(
+        "a file of the user's is not replaced without asking", "alphazero/storage/files.py",
+        "    if not os.path.lexists(path):\n        return True\n", "    return True\n",
+        "tests/commands/test_outputs.py::test_a_file_that_exists_is_left_as_it_is",
+    ),
+    Mutation(
+        "texts out of files do not steer the terminal", "alphazero/errors.py",
+        'return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)',
+        "return text",
+        "tests/commands/test_shown_text.py::test_all_that_steers_is_escaped_and_nothing_else",
+    ),
+    # --- signals
+    Mutation(
+        "a second signal ends a command at once", "alphazero/interruption.py",
+        "                if not connection.recv(1):\n                    return\n",
+        "                threading.Event().wait(PATIENCE)\n",
+        "tests/test_interruption.py::test_a_second_signal_ends_a_command_at_once_whatever_it_does",
+    ),
+    Mutation(
+        "a command that does not end in order is ended", "alphazero/interruption.py",
+        "            connection.settimeout(PATIENCE)\n", "            connection.settimeout(600.0)\n",
+        "tests/reliability/test_r3_signals.py::test_an_exception_that_a_callback_swallows_is_not_the_last_word",
+    ),
+    Mutation(
+        "programs begun meanwhile do not get Ctrl-C", "alphazero/interruption.py",
+        "signal.SIG_BLOCK, {signal.SIGINT})", "signal.SIG_BLOCK, set())",
+        "tests/test_interruption.py::test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them",
+    ),
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from alphazero.game.record import read_records, words_of
 from alphazero.matches.arena import play_match
 from alphazero.players import gtp_player
 from alphazero.players.baselines import RandomPlayer
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import open_contestant, open_opponents
 from alphazero.players.function_player import FunctionPlayer
 from alphazero.players.gtp_player import EngineFault, GtpPlayer, Inbox
 from alphazero.players.player import Forfeit
@@ -273,6 +273,13 @@ def test_what_is_wrong_is_said_in_one_sentence(text, message, capsys):
     assert run_command(pit.main, ["random", text, "--game", "tictactoe"]) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1 and errors.startswith("error: ") and message in errors
+
+
+def test_an_engine_that_cannot_take_part_is_not_started(tmp_path):
+    names = ["random", f"gtp:{fake('child', tmp_path / 'pid')}"]
+    with pytest.raises(InvalidSetting, match="cannot be one of --opponents: it plays one game at a time"):
+        open_opponents(names, "--opponents", TIC_TAC_TOE, seed=1, threads=1)
+    assert not (tmp_path / "pid").exists()
 
 
 def test_an_engine_cannot_be_asked_about_single_positions():

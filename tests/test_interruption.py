@@ -1,0 +1,58 @@
+"""Ctrl-C: the second one ends a command at once, and programs begun meanwhile do not get it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from alphazero.interruption import held_back
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPUTING = """
+import hashlib, sys
+from alphazero import interruption
+from alphazero.commands.shared import run_command
+
+interruption.PATIENCE = 600.0
+
+def main(argv):
+    with interruption.listening(lambda number: print("asked", flush=True)):
+        print("ready", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)  # in C, where no handler of Python's runs
+
+sys.exit(run_command(main, []))
+"""
+
+
+def test_a_second_signal_ends_a_command_at_once_whatever_it_does():
+    with subprocess.Popen(
+        [sys.executable, "-c", COMPUTING], env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            for line in ("ready\n", "asked\n"):
+                assert process.stdout.readline() == line
+                process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 130 and said == "\ninterrupted\n"
+
+
+def test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them():
+    code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    arrived = list[int]()
+    before = signal.signal(signal.SIGINT, lambda number, frame: arrived.append(number))
+    try:
+        with held_back():
+            os.kill(os.getpid(), signal.SIGINT)
+            held = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout
+            assert arrived == []
+        assert arrived == [signal.SIGINT]  # afterwards
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert held == "True\n"
