@@ -51,8 +51,7 @@ def test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them()
         with held_back():
             os.kill(os.getpid(), signal.SIGINT)
             held = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout
-            assert arrived == []
-        assert arrived == [signal.SIGINT]  # afterwards
+        assert arrived == [signal.SIGINT]  # at the latest now: other threads, if there are any, hear it at once
     finally:
         signal.signal(signal.SIGINT, before)
     assert held == "True\n"
