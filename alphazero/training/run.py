@@ -193,9 +193,7 @@ def train(
     plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets, cluster)
     settings = {"game": game_name, "seed": seed, "threads": threads, "settings": asdict(config)}
     saved = read_saved(folder, game_name, config) if resume else {}
-    check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
-    if not saved:
-        _check_nets(loaded, config)
+    _check_nets(loaded, config, is_new=not saved)
     if wandb:
         check_wandb()
     limit_arenas(threads + 1)
@@ -242,8 +240,11 @@ def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> l
     return []
 
 
-def _check_nets(loaded: LoadedGame, config: RunConfig) -> None:
-    """Refuses sizes that do not fit the board before there is a run."""
+def _check_nets(loaded: LoadedGame, config: RunConfig, is_new: bool) -> None:
+    """Refuses sizes that are absurd, and before there is a run those that do not fit the board."""
+    check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
+    if not is_new:
+        return
     loaded.make_net(loaded.game, config.net_settings)
     if config.initial_net:
         check_growth(config, read_net_settings(config.initial_net, loaded, config))

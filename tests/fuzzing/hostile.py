@@ -1,8 +1,6 @@
 """Hostile files, generated: some 870 of them, each with the format that it pretends to be.
 
-`cases()` gives all. `python -m tests.fuzzing.hostile FOLDER` makes and reads those whose names it gets as a list of
-JSON, and prints a line of JSON for each: how it was refused, seconds of processor time, bytes of memory beyond those
-before.
+`cases()` gives all.
 """
 
 from __future__ import annotations
@@ -10,13 +8,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import logging
 import os
 import pickle
 import socket
 import struct
-import sys
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InputError
 from alphazero.storage.arrays import write_npz
-from alphazero.storage.files import sha256_of, to_json, write_sealed_json
+from alphazero.storage.files import write_sealed_json
 from tests.fuzzing import formats
 from tests.fuzzing.formats import FORMATS, reseal
+from tests.fuzzing.sparse_nets import sparse_nets
 
 CANARY = "CANARY"
 """The file that a gadget would make."""
@@ -280,35 +275,6 @@ def _filled(number: float) -> Callable[[np.ndarray], np.ndarray]:
     return lambda array: np.full_like(array, number)
 
 
-def _vouched_for(tensors: list[int], num_bytes: int, **sizes: int) -> Callable[[Path], None]:
-    """Weights of one tensor of float32, and nothing but zeros: sparse, with a card that vouches for them."""
-
-    def spoil(path: Path) -> None:
-        weights = path.with_suffix(".safetensors")
-        offsets = [0, 4 * int(np.prod(tensors))]
-        header = to_json({"a": {"dtype": "F32", "shape": tensors, "data_offsets": offsets}}, None)
-        weights.write_bytes(struct.pack("<Q", len(header)) + header)
-        os.truncate(weights, 8 + len(header) + num_bytes)
-        card = json.loads(path.with_suffix(".json").read_text())
-        card["net"].update(sizes)
-        card["weights"]["bytes"] = 8 + len(header) + num_bytes
-        if num_bytes < 1 << 27:
-            card["weights"]["sha256"] = sha256_of(weights)
-        write_sealed_json(path.with_suffix(".json"), card, "card_sha256")
-
-    return spoil
-
-
-def _sparse_nets() -> Iterator[Case]:
-    wide = {"channels": 1, "head_channels": 4096, "value_hidden": 4096}
-    yield Case("card", "a wide head, and a file of 34 MB", _vouched_for([8_500_000], 34_000_000, **wide))
-    yield Case("card", "a tensor of 100 MB for a small net", _vouched_for([25_000_000], 100_000_000))
-    for name in ("card", "weights"):
-        yield Case(name, "40 GB that its card vouches for", _vouched_for([10_000_000_000], 40_000_000_000))
-        yield Case(name, "300 MB beyond its header", _vouched_for([2], 300_000_000))
-        yield Case(name, "300 MB less than its header", _vouched_for([200_000_000], 500_000_000))
-
-
 def _nets() -> Iterator[Case]:
     changes: dict[str, Callable[[dict[str, np.ndarray]], Any]] = {
         "weights of nan": _set(FIRST, _filled(np.nan)),
@@ -531,71 +497,12 @@ def cases() -> list[Case]:
         for attack, spoil in FILES.items()
         if attack not in FINE.get(name, ())
     ]
-    return [*files, *_wrong_values(), *_nets(), *_sparse_nets(), *_manifests(), *_archives(), *_texts()]
-
-
-# --- reading them, in a process of their own -------------------------------------------------------------------------
-
-
-def memory(which: str) -> int:
-    """Bytes: `VmRSS` now, or `VmHWM` at most since the last `forget_peak`."""
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(which))
-
-
-def forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def outside_of(folder: Path) -> dict[str, bytes]:
-    """What lies beside a folder: the content of files and the target of links, by name."""
-    found = {}
-    for path in folder.parent.rglob("*"):
-        if not path.is_relative_to(folder):
-            name = str(path.relative_to(folder.parent))
-            found[name] = (
-                os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
-            )
-    return found
-
-
-def read_one(case: Case, folder: Path) -> dict[str, Any]:
-    folder.mkdir(parents=True)
-    path = FORMATS[case.format].write(folder)
-    case.spoil(path)
-    there = outside_of(folder)
-    forget_peak()
-    before, begin = memory("VmRSS"), time.process_time()
-    try:
-        FORMATS[case.format].read(path)
-        said, kind = "", "accepted"
-    except InputError as error:
-        said, kind = str(error), "refused"
-    except BaseException as error:
-        said, kind = f"{type(error).__name__}: {error}", "traceback"
-    seconds, extra = time.process_time() - begin, memory("VmHWM") - before
-    now = outside_of(folder)
-    outside = sorted(name for name in there.keys() | now.keys() if there.get(name) != now.get(name))
-    return {
-        "name": case.name,
-        "kind": kind,
-        "said": said[:3000],
-        "seconds": seconds,
-        "bytes": extra,
-        "outside": outside,
-    }
-
-
-def main(folder: Path, names: list[str]) -> None:
-    logging.disable()
-    known = {case.name: case for case in cases()}
-    for name, valid in FORMATS.items():  # compiles and imports what readers need
-        valid_folder = folder / "valid" / name
-        valid_folder.mkdir(parents=True)
-        FORMATS[name].read(valid.write(valid_folder))
-    for number, name in enumerate(names):
-        print(to_json(read_one(known[name], folder / f"{number}" / "inner"), None).decode(), end="", flush=True)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), json.loads(sys.stdin.read()))
+    return [
+        *files,
+        *_wrong_values(),
+        *_nets(),
+        *(Case(*found) for found in sparse_nets()),
+        *_manifests(),
+        *_archives(),
+        *_texts(),
+    ]

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzzing.hostile import CANARY, cases, outside_of
+from tests.fuzzing.hostile import CANARY, cases
+from tests.fuzzing.read_hostile import outside_of
 from tests.program import ROOT
 
 MOST_SECONDS, MOST_BYTES = 2.0, 200_000_000
@@ -32,7 +33,7 @@ def test_every_case_has_a_name_of_its_own_and_there_are_enough():
 @pytest.mark.parametrize("names", [NAMES[:: len(NAMES) // IN_CI], pytest.param(NAMES, marks=pytest.mark.slow)], ids=len)
 def test_hostile_files_are_refused(names, tmp_path: Path):
     child = subprocess.run(
-        [sys.executable, "-m", "tests.fuzzing.hostile", str(tmp_path)], input=json.dumps(names), cwd=ROOT,
+        [sys.executable, "-m", "tests.fuzzing.read_hostile", str(tmp_path)], input=json.dumps(names), cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr[-2000:]
