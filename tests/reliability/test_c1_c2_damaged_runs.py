@@ -76,10 +76,7 @@ def test_settings_that_were_cut_or_changed_are_refused(folder: Path, number: int
         with pytest.raises(StorageError):
             read_config(folder)
         path.write_bytes(content)
-    seal = content.index(b'"config_sha256"')
     for bit in np.random.default_rng(5).integers(8 * len(content), size=number).tolist():
-        if seal <= bit // 8 < seal + 15:
-            continue  # then these are settings of an older version, which had no seal
         flip(path, bit)
         with pytest.raises(StorageError):
             read_config(folder)
