@@ -12,7 +12,7 @@ from alphazero.interruption import held_back
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPUTING = """
-import hashlib, sys
+import contextlib, hashlib, sys
 from alphazero import interruption
 from alphazero.commands.shared import run_command
 
@@ -21,7 +21,9 @@ interruption.PATIENCE = 600.0
 def main(argv):
     with interruption.listening(lambda number: print("asked", flush=True)):
         print("ready", flush=True)
-        hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)  # in C, where no handler of Python's runs
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):  # of a first signal that came before it computes
+                hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)  # in C, where no handler of Python's runs
 
 sys.exit(run_command(main, []))
 """
