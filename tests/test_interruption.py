@@ -12,14 +12,14 @@ from alphazero.interruption import held_back
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPUTING = """
-import contextlib, hashlib, sys
+import contextlib, hashlib, os, sys
 from alphazero import interruption
 from alphazero.commands.shared import run_command
 
 interruption.PATIENCE = 600.0
 
 def main(argv):
-    with interruption.listening(lambda number: print("asked", flush=True)):
+    with interruption.listening(lambda number: os.write(1, b"asked\\n")):  # a print may be under way
         print("ready", flush=True)
         while True:
             with contextlib.suppress(KeyboardInterrupt):  # of a first signal that came before it computes
