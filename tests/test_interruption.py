@@ -17,6 +17,7 @@ from alphazero import interruption
 from alphazero.commands.shared import run_command
 
 interruption.PATIENCE = 600.0
+interruption.install()  # as a command does
 
 def main(argv):
     with interruption.listening(lambda number: os.write(1, b"asked\\n")):  # a print may be under way
