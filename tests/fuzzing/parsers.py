@@ -269,7 +269,7 @@ def read_engine(lines: list[str], folder: Path) -> None:
         engine._lines.put(line)
     engine._lines.put(None)
     try:
-        sign, text = engine._answer("genmove black")
+        sign, text = engine._answer("genmove black", deadline=0.0)
     except EngineFault as fault:
         assert "\n" not in str(fault)
         return
