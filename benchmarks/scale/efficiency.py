@@ -74,7 +74,7 @@ def on_cores(count: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def positions_per_s(game_name: str, config: RunConfig, number: int, on_a_cluster: bool) -> float:
-    """Runs a training with so many threads, or workers of a new cluster; its positions a second, but the first generations."""
+    """Runs a training with so many threads, or workers of a new cluster; its positions a second after the warm-up."""
     loaded = replace(registry.load(game_name), make_benchmark=None)
     cluster = Cluster("local", number, number) if on_a_cluster else None
     with tempfile.TemporaryDirectory() as folder:
