@@ -226,7 +226,7 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 
 def _gaps(numbers: Iterable[int], newest: int) -> list[tuple[int, int]]:
-    """The first and last of each range of numbers from 1 to `newest`, be it absurd, that are not among the others."""
+    """The ranges (first, last) between 1 and `newest` that `numbers` lacks; its cost does not depend on `newest`."""
     known = [0, *sorted({number for number in numbers if 0 < number <= newest}), newest + 1]
     return [(before + 1, after - 1) for before, after in itertools.pairwise(known) if after - before > 1]
 

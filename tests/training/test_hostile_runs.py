@@ -18,7 +18,7 @@ from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.config import RunConfig
 from alphazero.training.remote.inbox import most_games
-from alphazero.training.run import read_saved, train
+from alphazero.training.run import TrainedRun, read_saved, train
 from alphazero.training.selfplay import SelfPlay
 from tests.storage.resealing import reseal_manifest
 from tests.training.test_coach import TINY
@@ -40,8 +40,8 @@ def folder(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
-def resume(folder: Path, **changes: object) -> None:
-    train(LOADED, replace(CONFIG, generations=2, **changes), folder, threads=1, resume=True)
+def resume(folder: Path, **changes: object) -> TrainedRun:
+    return train(LOADED, replace(CONFIG, generations=2, **changes), folder, threads=1, resume=True)
 
 
 def vouch_for(folder: Path, name: str, **state: object) -> None:
@@ -81,7 +81,9 @@ def test_games_in_progress_are_no_more_than_the_settings_allow(folder: Path):
 
 def test_a_run_goes_on_with_fewer_games_than_before(folder: Path):
     """Its replay has more than the new settings ask for."""
-    resume(folder, self_play=replace(CONFIG.self_play, games_per_generation=6, num_slots=6))
+    run = resume(folder, self_play=replace(CONFIG.self_play, games_per_generation=6, num_slots=6))
+    before, after = run.metrics
+    assert after["generation"] == 2 and after["games"] < before["games"]
 
 
 def test_a_run_without_a_net_does_not_say_how_large_it_is(tmp_path: Path, monkeypatch):

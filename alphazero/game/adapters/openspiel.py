@@ -205,7 +205,7 @@ def load_game(text: str) -> Any:
 
 @contextlib.contextmanager
 def _telling(text: str, parameters: Mapping[str, Any]) -> Iterator[None]:
-    """Whatever OpenSpiel raises in here, not all of which is a SpielError, becomes a GameError of one sentence."""
+    """Turns whatever OpenSpiel raises into a GameError of one sentence; not all of it is a SpielError."""
     try:
         yield
     except GameError:

@@ -26,9 +26,9 @@ from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, join, pack, raw
 logger = logging.getLogger(__name__)
 
 GENERATIONS = 8
-"""Games come together in a file, and into a generation, of no more than so many generations: all hosts have less."""
+"""A file with the games of more generations than this is refused."""
 MODEST_BYTES = 64 << 20
-"""So much is read whatever the settings say: before the run went on, a generation may have had more games."""
+"""A file up to this size is never refused: its games may have come when the settings asked for more of them."""
 _NAME = re.compile(r"arrived_(\d{9,18})\.npz", re.ASCII)
 
 
@@ -39,7 +39,7 @@ class _Arrival:
 
 
 def most_games(game: Game, games_per_generation: int) -> int:
-    """The most games that a file of a run with such a setting is read for."""
+    """The most games that a file may have in a run with that many games per generation."""
     return max(GENERATIONS * games_per_generation, MODEST_BYTES // raw_bytes(game, game.max_plies, 1))
 
 
@@ -47,7 +47,7 @@ class Inbox:
     """The games that wait. One thread adds them, another takes them."""
 
     def __init__(self, folder: RunFolder, game: Game, most_games: int):
-        """`most_games`: a file of more is not taken up, see `most_games`."""
+        """A file with more than `most_games` games is refused."""
         self._folder, self._game, self._most_games = folder, game, most_games
         self._lock = threading.Lock()
         self._waiting: deque[_Arrival] = deque()

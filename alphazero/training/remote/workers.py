@@ -37,17 +37,17 @@ logger = logging.getLogger(__name__)
 MOST_AGE = 8
 """Networks that may have taken over self-play since a game began; older games are left out."""
 LEAST_ORDERS, MOST_ORDERS = 8, 24
-"""Orders of each host in a generation. A host keeps its weights for the orders that it has, so with more of them it
-plays less by old ones, and all hosts end together; but each costs the coach some milliseconds."""
+"""Orders of each host in a generation. More orders let a host take new weights sooner, and all hosts end together; each
+costs the coach some milliseconds."""
 SMALL_ORDER = 8
-"""Games of an order for which more than LEAST_ORDERS are not worth it."""
+"""Orders that would have fewer games than this stay as large as LEAST_ORDERS makes them."""
 SECONDS_OF_ORDER = 2.0
 """The longest order: after so long a worker tells what it has."""
 PAUSE = 0.1
 
 
 def games_of_order(games: float) -> int:
-    """Games of one order to a host that plays so many in a generation."""
+    """Games in one order, for a host that plays `games` in a generation."""
     return max(1, int(games / MOST_ORDERS), min(SMALL_ORDER, int(games / LEAST_ORDERS)))
 
 
@@ -88,7 +88,7 @@ class _Play:
         self._sent: int | None = None
         self.arrived = threading.Event()
         self.resting: str | None = None
-        """The machine whose hosts get no orders, since the network learns there now; by Ray's name for it."""
+        """Ray's name of the machine on which the network learns now; its hosts get no orders."""
 
     # --- as Work ------------------------------------------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ class ClusterWorkers:
         return self.worker.cpu_seconds
 
     def forget(self) -> None:
-        """The network that plays from now on is known: all hosts get orders again."""
+        """Lets all hosts get orders again, once it is known which network plays."""
         self._play.resting = None
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
