@@ -72,3 +72,35 @@ print(before - resident())
 def test_free_memory_between_used_memory_is_given_back():
     said = subprocess.run([sys.executable, "-c", RETURNING], capture_output=True, text=True, check=True, timeout=100)
     assert float(said.stdout) > 80, "megabytes of 100 that were free"
+
+
+KEEPING = """
+import resource, sys
+import numpy as np
+from alphazero.memory import keep_free_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):  # as the layers of a network: each block lives on while the next ones are taken
+        blocks = [np.empty(1_000_000, np.uint8) for _ in range(40)]
+        for block in blocks:
+            block[::4096] = 1
+        del blocks, block
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+if sys.argv[1] == "kept":
+    keep_free_memory()
+faults()
+print(faults())
+"""
+
+
+def faults_of_a_loop(kept, **environment):
+    command, environment = [sys.executable, "-c", KEEPING, kept], {**os.environ, **environment}
+    return int(subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=100).stdout)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc is Linux's")
+def test_memory_that_is_taken_and_freed_again_and_again_stays():
+    assert faults_of_a_loop("kept") < 1000, "new pages, of 195,000 that are written to"
+    assert faults_of_a_loop("kept", MALLOC_TRIM_THRESHOLD_="131072") > 50_000, "what the user has set holds"

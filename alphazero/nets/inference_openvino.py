@@ -77,8 +77,8 @@ class _Compiled(NamedTuple):
 class OpenVinoInference:
     """Answers for a frozen module: `observations float32[n, P, H, W]` to `(logits float32[n, A], values float32[n])`.
 
-    Each thread compiles networks of its own, one for each of SIZES that it meets, in some 0.05 s; they compute on that
-    thread alone. The same batch has the same answers, bit for bit.
+    For each of SIZES there are as many compiled networks as threads have asked at once, each compiled in some 0.05 s
+    when it is first needed; it computes on the thread that asks. The same batch has the same answers, bit for bit.
     """
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
@@ -87,19 +87,20 @@ class OpenVinoInference:
         self._example = example.contiguous()
         self._precision = "bf16" if bf16 else "f32"
         self._lock = threading.Lock()
-        self._own = threading.local()
+        self._idle: dict[int, list[_Compiled]] = {size: [] for size in SIZES}
         self._next: nn.Module | None = module
         self._model, self._arrays = self._convert_with_arrays(module)
 
     def set_weights(self, module: nn.Module) -> None:
         """Answers by this module from now on; nothing may be asking now."""
         self._next = module
+        self._idle = {size: [] for size in SIZES}
 
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         count, at = len(observations), 0
         logits = values = np.empty(0, np.float32)
         for size in parts_of(count):
-            compiled = self._compiled(size)
+            compiled = self._take(size)
             if at == 0:
                 logits = np.empty((count, compiled.logits.shape[1]), np.float32)
                 values = np.empty(count, np.float32)
@@ -108,6 +109,7 @@ class OpenVinoInference:
             compiled.rows[end - at :] = 0.0
             compiled.request.infer()
             logits[at:end], values[at:end] = compiled.logits[: end - at], compiled.values[: end - at]
+            self._idle[size].append(compiled)
             at = end
         return logits, values
 
@@ -158,23 +160,18 @@ class OpenVinoInference:
             self._arrays[name].reshape(-1)[:] = tensor.numpy().reshape(-1)  # biases have more dimensions there
         return self._model.clone()
 
-    def _compiled(self, size: int) -> _Compiled:
-        """This thread's network of that size."""
-        own = self._own
+    def _take(self, size: int) -> _Compiled:
+        """A network of that size that no other thread uses."""
         with self._lock:
             if self._next is not None:
                 self._model, self._next = self._take_weights(self._next), None
-        if getattr(own, "model", None) is not self._model:
-            own.model, own.compiled = self._model, {}
-        if size not in own.compiled:
-            own.compiled[size] = self._compile(size)
-        compiled: _Compiled = own.compiled[size]
-        return compiled
-
-    def _compile(self, size: int) -> _Compiled:
-        shape = [size, *self._example.shape[1:]]
-        with self._lock:
+            if self._idle[size]:
+                return self._idle[size].pop()
             model = self._model.clone()
+        return self._compile(model, size)
+
+    def _compile(self, model: Any, size: int) -> _Compiled:
+        shape = [size, *self._example.shape[1:]]
         model.reshape(shape)
         options = {
             "INFERENCE_NUM_THREADS": 1,

@@ -221,14 +221,10 @@ class TrainingSet:
         """The positions `rows int64[n]`, turned by `symmetries int64[n]`."""
         states = self.states[rows]
         masks, _, _ = self.kernels.describe_all(states)
-        planes = self.kernels.observations(states)
-        shape = planes.shape
-        flat = planes.reshape(*shape[:2], -1)
-        turned = np.take_along_axis(flat, self._cells[symmetries][:, None, :], axis=2).reshape(shape)
-        actions = self._actions[symmetries]
-        return Batch(
-            turned,
-            np.take_along_axis(masks, actions, axis=1),
-            np.take_along_axis(self.policies[rows], actions, axis=1).astype(np.float32),
-            self.values[rows],
-        )
+        planes, policies = self.kernels.observations(states), self.policies[rows].astype(np.float32)
+        if symmetries.any():  # else there is nothing to turn
+            shape, actions = planes.shape, self._actions[symmetries]
+            cells = self._cells[symmetries][:, None, :]
+            planes = np.take_along_axis(planes.reshape(*shape[:2], -1), cells, axis=2).reshape(shape)
+            masks, policies = (np.take_along_axis(array, actions, axis=1) for array in (masks, policies))
+        return Batch(planes, masks, policies, self.values[rows])

@@ -21,7 +21,7 @@ from alphazero.errors import RunFolderError, Stopped, Terminated, shorten_path
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
-from alphazero.memory import limit_arenas
+from alphazero.memory import keep_free_memory, limit_arenas
 from alphazero.nets.devices import name_devices, see_only
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code
@@ -197,6 +197,7 @@ def train(
     if wandb:
         check_wandb()
     limit_arenas(threads + 1)
+    keep_free_memory()
     torch.manual_seed(seed)
     see_only(devices[0])
     # opponents that nobody can play against are refused before there is a run

@@ -114,8 +114,8 @@ def test_a_batch_is_cut_into_parts_that_take_the_least_time(shared, monkeypatch)
     assert parts_of(65) == (32, 32, 1)
     assert sum(parts_of(1_000_000)) == 1_000_000
     net, sizes = shared._openvino, []
-    compiled = net._compiled
-    monkeypatch.setattr(net, "_compiled", lambda size: (sizes.append(size), compiled(size))[1])
+    take = net._take
+    monkeypatch.setattr(net, "_take", lambda size: (sizes.append(size), take(size))[1])
     logits, values = net(np.zeros((71, *Connect4.observation_shape), np.float32))
     assert sizes == [32, 32, 8]
     assert len(logits) == len(values) == 71
@@ -146,6 +146,26 @@ def test_the_same_batch_has_the_same_answers_in_every_thread(shared):
         for answers in pool.map(lambda _: shared.evaluate(batch.observations, batch.legal_masks), range(12)):
             for one, other in zip(first, answers, strict=True):
                 np.testing.assert_array_equal(one, other)
+
+
+def test_threads_that_come_and_go_use_the_same_compiled_networks(shared, monkeypatch):
+    """Every part of a generation has threads of its own, each of which once compiled all sizes again."""
+    inference, compiled = OpenVinoInference(shared.frozen_float(), shared._example, bf16=False), []
+    compile_one = inference._compile
+    monkeypatch.setattr(
+        inference, "_compile", lambda model, size: (compiled.append(size), compile_one(model, size))[1]
+    )
+    planes, before = np.zeros((40, *Connect4.observation_shape), np.float32), None
+    for _ in range(3):
+        with ThreadPoolExecutor(1) as pool:
+            answers = pool.submit(inference, planes).result()
+        assert compiled == [32, 8]
+        for one, other in zip(before or answers, answers, strict=True):
+            np.testing.assert_array_equal(one, other)
+        before = answers
+    inference.set_weights(shared.frozen_float())
+    inference(planes)
+    assert compiled == [32, 8] * 2, "new weights are compiled"
 
 
 def test_new_weights_answer_at_once(best):
