@@ -51,6 +51,14 @@ class Host:
             "pid": os.getpid(),
         }
 
+    def load(self, maker: str) -> tuple[str, Any]:
+        """Imports what the guest needs, which takes seconds, while others still get ready."""
+
+        def load() -> None:
+            importlib.import_module(maker.partition(":")[0])
+
+        return _answer(load)
+
     def begin(self, maker: str, settings: Any) -> tuple[str, Any]:
         """Makes the guest by the function `maker`, as `module:function`; answers with its fingerprint."""
 

@@ -54,7 +54,7 @@ class Seat:
     pid: int = 0
     """The number of its process there, once it has answered."""
     stage: str = "hello"
-    """`hello`, `begin`, then `ready`."""
+    """`hello`, `load`, `there`, `begin`, then `ready`."""
     calls: dict[Any, Any] = field(default_factory=dict)
     """The order behind each reference to an answer."""
     since: float = field(default_factory=time.monotonic)
@@ -93,7 +93,10 @@ class Work(Protocol):
 
 
 class Pool:
-    """The hosts of one piece of work; `start` it, look at `raise_error` now and then, and `close` it."""
+    """The hosts of one piece of work; `start` it, look at `raise_error` now and then, and `close` it.
+
+    Where the work itself has yet to get ready, `place` the hosts before: they load their code meanwhile.
+    """
 
     def __init__(self, cluster: Cluster, work: Work):
         self._cluster, self._work = cluster, work
@@ -107,15 +110,22 @@ class Pool:
         self._numbers = 0
         self._next_look = 0.0
         self._said_waiting = math.inf
+        self._started = threading.Event()
         self._error: BaseException | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
 
-    def start(self) -> None:
-        """Begins to place hosts; a second call does nothing."""
+    def place(self) -> None:
+        """Begins to place hosts, which load their code and wait; a second call does nothing."""
         if not self._thread.is_alive() and not self._over.is_set():
-            self._said_waiting = time.monotonic() + PATIENCE
             self._thread.start()
+
+    def start(self) -> None:
+        """Lets hosts begin their work, and places them before if that has not begun; a second call does nothing."""
+        if not self._started.is_set():
+            self._said_waiting = time.monotonic() + PATIENCE
+            self._started.set()
+        self.place()
 
     def raise_error(self) -> None:
         """Raises what ended the pool's thread, if anything did."""
@@ -140,9 +150,11 @@ class Pool:
             while not self._over.is_set():
                 if time.monotonic() >= self._next_look:
                     self._look_around()
-                self._send_files()
-                for seat in self.seats:
-                    self._give_orders(seat)
+                if self._started.is_set():
+                    self._send_files()
+                    for seat in self.seats:
+                        self._begin(seat)
+                        self._give_orders(seat)
                 self._collect()
                 self._end_silent_ones()
         except BaseException as error:
@@ -185,6 +197,11 @@ class Pool:
         if found := self._work.files():
             generation, files = found
             self._parcel = Parcel(generation, [self._cluster.ray.put(files)])
+
+    def _begin(self, seat: Seat) -> None:
+        if seat.stage == "there":
+            seat.stage, seat.since = "begin", time.monotonic()
+            seat.calls[seat.actor.begin.remote(self._work.maker, self._work.settings(seat))] = None
 
     def _give_orders(self, seat: Seat) -> None:
         while seat.stage == "ready" and len(seat.calls) < DEPTH:
@@ -239,8 +256,10 @@ class Pool:
             if theirs != ours:
                 self._refuse(seat, f"it has another version of alphazero ({theirs}, and here it is {ours})")
                 return
-            seat.stage, seat.pid = "begin", answer["pid"]
-            seat.calls[seat.actor.begin.remote(self._work.maker, self._work.settings(seat))] = None
+            seat.stage, seat.pid = "load", answer["pid"]
+            seat.calls[seat.actor.load.remote(self._work.maker)] = None
+        elif seat.stage == "load":
+            seat.stage = "there"
         elif answer != self._work.fingerprint:
             self._refuse(
                 seat, f"it has another version of the game ({answer}, and here it is {self._work.fingerprint})"

@@ -7,7 +7,7 @@ processors without bf16 (docs/log.md). Here matrices of one shape are one batch,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -34,19 +34,26 @@ class Muon:
         self.momenta = [momenta[i] for i in range(len(self._matrices))]
         """The mean gradient of each matrix, in the memory that `step` updates."""
 
-    @torch.no_grad()
-    def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
+    def step(
+        self, gradients: Sequence[Tensor], learning_rate: float, each: Callable[..., Iterable[None]] = map
+    ) -> None:
         """Decays every matrix, and moves it against its mean gradient.
 
         `gradients` has one for each matrix. Entries change by about 0.2 x the rate, as with AdamW (Liu et al. 2025).
+        `each` calls a function for one shape after another, as `map` does, or for several at once on threads.
         """
-        torch._foreach_mul_(self._matrices, 1.0 - learning_rate * self._weight_decay)
-        for group, momentum in zip(self._groups, self._stacks, strict=True):
+
+        @torch.no_grad()  # which holds for one thread
+        def move(group: Sequence[int], momentum: Tensor) -> None:
+            matrices = [self._matrices[i] for i in group]
             gradient = torch.stack([gradients[i] for i in group])
             momentum.lerp_(gradient, 1.0 - MOMENTUM)
             update = orthogonal(gradient.lerp(momentum, MOMENTUM), self._dtype)  # Nesterov's
             length = 0.2 * math.sqrt(max(update.shape[1:]))
-            torch._foreach_add_([self._matrices[i] for i in group], list(update), alpha=-learning_rate * length)
+            torch._foreach_mul_(matrices, 1.0 - learning_rate * self._weight_decay)
+            torch._foreach_add_(matrices, list(update), alpha=-learning_rate * length)
+
+        list(each(move, self._groups, self._stacks))
 
 
 def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:

@@ -153,7 +153,7 @@ class TorchTrainer(Trainer):
             parameter.grad = torch.where(finite, parameter.grad, 0.0)
         muon, adam = self.optimizers
         gradients = [_as_matrix(each.grad, each) for each in self.matrices if each.grad is not None]
-        muon.step(gradients, MUON_RATE * learning_rate)
+        muon.step(gradients, MUON_RATE * learning_rate, map if self._on_gpu else self.pool.map)
         for group in adam.param_groups:
             group["lr"] = learning_rate
         adam.step()

@@ -142,6 +142,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
     logger.info("getting ready")
     state = RunState(plan, folder, stop, saved)
     try:
+        state.make_nets(saved.slots if saved else None)
         logger.info("%s", state.workers.describe())
         if manifest is None or saved is None:
             state.begin()
@@ -181,19 +182,31 @@ class RunState:
             self.inference = saved.inference
         elif self.inference == "auto" and plan.deterministic:
             self.inference = "torch"  # which one is faster depends on the clock
-        self.net = self._make_net(plan.config.net)
-        """The net that learns."""
-        self.best = self._make_net(self._playing)
+        self.net: NeuralNet
+        """The net that learns; there from `make_nets` on, as are the next three."""
+        self.best: NeuralNet
         """The net that plays."""
+        self.learner: Learner
+        self.workers: Workers | ClusterWorkers
+        self.replay = ReplayBuffer(self.kernels, plan.config.replay)
+
+    def make_nets(self, slots: int | None) -> None:
+        """Makes the nets, the learner and the workers; `slots` as for Workers. A cluster loads its code meanwhile."""
+        plan = self.plan
+        if plan.cluster is not None:
+            workers = self.workers = self._make_cluster_workers()
+            workers.place()
+        self.net, self.best = self._make_net(plan.config.net), self._make_net(self._playing)
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
         self.net.use_threads(1)
         self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
-        self.replay = ReplayBuffer(self.kernels, plan.config.replay)
-        self.workers = self._make_workers(saved.slots if saved else None)
+        if plan.cluster is None:
+            self.workers = self._make_workers(slots)
 
     def close(self) -> None:
         """Ends the workers; a second call does nothing."""
-        self.workers.close()
+        if hasattr(self, "workers"):
+            self.workers.close()
 
     @property
     def grows(self) -> bool:
@@ -349,15 +362,16 @@ class RunState:
         self.inference = net.use_inference(self.inference)
         return net
 
-    def _make_workers(self, slots: int | None) -> Workers | ClusterWorkers:
-        if self.plan.cluster is not None:
-            promoted = [line["generation"] for line in self.folder.metrics() if line.get("promoted")]
-            before = getattr(self, "workers", None)
-            inbox = before.inbox if isinstance(before, ClusterWorkers) else self._make_inbox()
-            return ClusterWorkers(
-                self.plan, self.kernels, self._playing, self.inference,
-                lambda: (self.best_generation, self.checkpoint(self.best_generation)), inbox, [0, *promoted],
-            )  # fmt: skip
+    def _make_cluster_workers(self) -> ClusterWorkers:
+        promoted = [line["generation"] for line in self.folder.metrics() if line.get("promoted")]
+        before = getattr(self, "workers", None)
+        inbox = before.inbox if isinstance(before, ClusterWorkers) else self._make_inbox()
+        return ClusterWorkers(
+            self.plan, self.kernels, self._playing, lambda: self.inference,
+            lambda: (self.best_generation, self.checkpoint(self.best_generation)), inbox, [0, *promoted],
+        )  # fmt: skip
+
+    def _make_workers(self, slots: int | None) -> Workers:
         return Workers(
             self.plan, self.kernels, self.best, self._playing, self.inference, slots,
             lambda: self.checkpoint(self.best_generation), self._stop,
@@ -379,7 +393,7 @@ class RunState:
         self._playing = self.plan.config.net
         self.best = self._make_net(self._playing)
         self.best.load(self.checkpoint(generation))
-        self.workers = self._make_workers(slots)
+        self.workers = self._make_workers(slots) if self.plan.cluster is None else self._make_cluster_workers()
         if self.workers.num_slots < slots:
             raise DeviceMemoryError(
                 f"the network that has passed the gate leaves the GPU too little memory for {slots} games at once, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from alphazero.cluster.pool import Pool
 from alphazero.game import registry
 from alphazero.game.record import GameRecord
 from alphazero.tournaments.guest import MatchGuest
+from alphazero.tournaments.spread import Spread
 from alphazero.tournaments.tournament import make_tournament, play_tournament
 from tests.cluster.fake import ActorDiedError, FakeCluster, machine
 
@@ -64,7 +65,7 @@ def test_hosts_that_die_are_replaced_and_their_games_played_again(tmp_path: Path
     cluster = FakeCluster([machine("a", 2)])
 
     def die_at_the_second_answer(actor: int, name: str, call: int) -> None:
-        if name == "play" and call == 3 and actor < 4:
+        if name == "play" and call == 4 and actor < 4:
             raise ActorDiedError("The actor died unexpectedly")
 
     cluster.behave = die_at_the_second_answer
@@ -122,6 +123,34 @@ def test_a_machine_that_joins_late_is_used_and_one_that_goes_is_not_asked(tmp_pa
     cluster.behave = swap
     assert told(play(tmp_path / "t", cluster)) == alone
     assert [node.identity for node, _ in cluster.actors] == ["a", "b"]
+
+
+def test_hosts_load_their_code_before_the_work_is_ready():
+    """And begin with it only then: until `start` its settings are not asked for."""
+    cluster, called, end = FakeCluster([machine("a", 2)]), list[str](), time.monotonic() + 60
+
+    def wait_until(condition: Callable[[], bool]) -> None:
+        while not condition():
+            pool.raise_error()
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    def note(actor: int, name: str, call: int) -> None:
+        called.append(name)
+
+    cluster.behave = note
+    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, GAMES, None, seed=5, adaptive=False)
+    spread = Spread(cluster, tournament, GAME)
+    pool = spread._pool
+    pool.place()
+    try:
+        wait_until(lambda: [seat.stage for seat in pool.seats] == ["there", "there"])
+        assert sorted(called) == ["hello", "hello", "load", "load"]
+        pool.start()
+        wait_until(lambda: pool.num_ready == 2)
+        assert sorted(called) == ["begin", "begin", "hello", "hello", "load", "load"]
+    finally:
+        spread.close()
 
 
 class OtherFramework(Host):

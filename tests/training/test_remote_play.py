@@ -304,7 +304,7 @@ def seat(number: int) -> Seat:
 def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
     plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=NoCluster("local"))
     found = ClusterWorkers(
-        plan, None, TINY.net, "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game, 1000), [0]
+        plan, None, TINY.net, lambda: "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game, 1000), [0]
     )  # type: ignore[arg-type]
     assert found._play.files() is not None
     return found

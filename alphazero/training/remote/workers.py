@@ -68,10 +68,11 @@ class _Play:
     maker = "alphazero.training.remote.player:RemotePlayer"
 
     def __init__(
-        self, plan: RunPlan, settings: WorkerSettings, inbox: Inbox, playing: Callable[[], tuple[int, Path]],
-        versions: list[int], num_hosts: int,
+        self, plan: RunPlan, settings: WorkerSettings, inference: Callable[[], str], inbox: Inbox,
+        playing: Callable[[], tuple[int, Path]], versions: list[int], num_hosts: int,
     ):  # fmt: skip
         self._plan, self._settings, self.inbox, self._playing = plan, settings, inbox, playing
+        self._inference = inference
         self.fingerprint = game_fingerprint(plan.loaded.game)
         self.wanted = plan.config.self_play.games_per_generation
         self._order_games = games_of_order(self.wanted / num_hosts)
@@ -93,7 +94,7 @@ class _Play:
     # --- as Work ------------------------------------------------------------------------------------------------------
 
     def settings(self, seat: Seat) -> WorkerSettings:
-        return replace(self._settings, device=seat.device)
+        return replace(self._settings, device=seat.device, inference=self._inference())
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
         generation, path = self._playing()
@@ -258,12 +259,13 @@ class ClusterWorkers:
         plan: RunPlan,
         kernels: Kernels,
         sizes: Any,
-        inference: str,
+        inference: Callable[[], str],
         playing: Callable[[], tuple[int, Path]],
         inbox: Inbox,
         versions: list[int],
     ):
-        """`playing()` is the generation that plays, and its checkpoint; `versions` are all that have played."""
+        """`inference()` is the library that runs the networks, and `playing()` the generation that plays, and its
+        checkpoint: they are asked from `start` on. `versions` are all that have played."""
         assert plan.cluster is not None and plan.loaded.load_again is not None
         self._plan, self._cluster = plan, plan.cluster
         parts = plan.parts_to_send()
@@ -276,12 +278,12 @@ class ClusterWorkers:
         settings = WorkerSettings(
             load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(sizes),
             config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
-            device="cpu", inference=inference, deterministic=False, threads=1, cache_size=config.cache_size,
+            device="cpu", inference="torch", deterministic=False, threads=1, cache_size=config.cache_size,
             num_slots=self.host_slots, seed=plan.seed, first_game=0, game_stride=1,
             value_targets=parts[1], make_net=parts[0],
         )  # fmt: skip
         self.inbox = inbox
-        self._play = _Play(plan, settings, self.inbox, playing, versions, num_hosts)
+        self._play = _Play(plan, settings, inference, self.inbox, playing, versions, num_hosts)
         self.pool = Pool(self._cluster, self._play)
         self.worker = ClusterWorker(self._play, self.pool, kernels)
         self.all = [self.worker]
@@ -291,8 +293,12 @@ class ClusterWorkers:
         """The machines and the number of games at once, as a phrase."""
         return f"on {self._cluster.describe()}: each worker plays {self.host_slots:,} games at once"
 
+    def place(self) -> None:
+        """Lets hosts load their code while this process makes its networks."""
+        self.pool.place()
+
     def start(self) -> None:
-        """Lets hosts load their code, and begin to play, while this process still gets ready."""
+        """Lets hosts begin to play while this process still gets ready."""
         self.pool.start()
 
     def played(self) -> SelfPlayCounts:
