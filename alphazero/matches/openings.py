@@ -15,6 +15,7 @@ import numpy as np
 
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import Game, Position, registry
+from alphazero.game.functions import plain
 from alphazero.game.randomness import OPENING, make_key, uniform
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -23,6 +24,8 @@ from alphazero.matches.balance import Balance, describe_balance, find_balance
 KINDS = ("random", "balanced", "none")
 AT_ONCE = 64
 """Positions that one call checks for balance."""
+_make_key, _uniform = plain(make_key), plain(uniform)
+"""A few draws are not worth half a second of compiling."""
 
 
 def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
@@ -95,8 +98,7 @@ def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
             choices = [action for action in position.legal_actions if action not in avoided]
             if not choices:
                 break
-            key = np.uint64(make_key(seed, draw, position.ply, OPENING))
-            action = choices[int(uniform(key, len(choices)) * len(choices))]
+            action = choices[_draw_below(len(choices), seed, draw, position.ply)]
             child = position.play(action)
             if _place(child) in spent:
                 avoided.add(action)
@@ -105,6 +107,11 @@ def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
         spent.add(_place(position))
         if position.ply == plies and not position.terminal:
             yield position
+
+
+def _draw_below(count: int, seed: int, draw: int, ply: int) -> int:
+    with np.errstate(over="ignore"):  # keys are hashes
+        return int(_uniform(_make_key(seed, draw, ply, OPENING), count) * count)
 
 
 def _place(position: Position) -> tuple[int, bytes]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory
 from alphazero.invocation import option
@@ -35,6 +36,8 @@ MUON_RATE = 3.0
 the best of 1, 3, 6 and 10 in docs/ablations.md."""
 ADAM_MOMENTS = "exp_avg", "exp_avg_sq"
 """AdamW's two running means of each parameter."""
+ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
+"""As in Kingma and Ba 2015."""
 PATIENCE = timedelta(minutes=10)
 """The time that a process waits for the others that learn with it."""
 
@@ -54,6 +57,7 @@ class TorchTrainer(Trainer):
             raise NetError(f"{type(self.module).__name__} has no parameters that can learn: requires_grad is off")
         self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
+        self._make_optimizers()
         self._tried = False
         """A batch has gone through the module in this precision."""
         self.num_updates = 0
@@ -64,16 +68,16 @@ class TorchTrainer(Trainer):
         self.replicas = [_share(self.module) for _ in range(1 if self._on_gpu else threads)]
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
-    @functools.cached_property
-    def optimizers(self) -> tuple[Muon, torch.optim.AdamW]:
-        """Muon for matrices and filters, AdamW for all else; made when first needed, which takes torch a second."""
+    def _make_optimizers(self) -> None:
+        """Muon for matrices and filters, AdamW for all else."""
         self.matrices = [parameter for parameter in self.parameters if _is_matrix(parameter)]
-        others = [parameter for parameter in self.parameters if not _is_matrix(parameter)]
         # Muon takes matrices only: it gets the filters as such, in the same memory
         flat = [_as_matrix(parameter.detach(), parameter) for parameter in self.matrices]
         assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, flat, strict=True))
-        # decay pulls weights to zero, which is meant for matrices, not for offsets and scales
-        return Muon(flat, self.weight_decay, self.dtype), torch.optim.AdamW(others, weight_decay=0.0, fused=True)
+        self.muon = Muon(flat, self.weight_decay, self.dtype)
+        self.others = [parameter for parameter in self.parameters if not _is_matrix(parameter)]
+        self.moments = [[torch.zeros_like(each, requires_grad=False) for each in self.others] for _ in ADAM_MOMENTS]
+        self.adam_steps = [torch.zeros((), device=self.net.device) for _ in self.others]
 
     # --- a step ------------------------------------------------------------------------------------------------------
 
@@ -151,12 +155,16 @@ class TorchTrainer(Trainer):
         for parameter in self.parameters:
             assert parameter.grad is not None
             parameter.grad = torch.where(finite, parameter.grad, 0.0)
-        muon, adam = self.optimizers
         gradients = [_as_matrix(each.grad, each) for each in self.matrices if each.grad is not None]
-        muon.step(gradients, MUON_RATE * learning_rate, map if self._on_gpu else self.pool.map)
-        for group in adam.param_groups:
-            group["lr"] = learning_rate
-        adam.step()
+        self.muon.step(gradients, MUON_RATE * learning_rate, map if self._on_gpu else self.pool.map)
+        # the class of that name imports torch's compiler, which takes a second. Decay pulls weights to zero, which is
+        # meant for matrices, not for offsets and scales
+        with torch.no_grad():
+            adamw(
+                list(self.others), [each.grad for each in self.others if each.grad is not None], self.moments[0],
+                self.moments[1], [], self.adam_steps, fused=True, amsgrad=False, beta1=ADAM_BETAS[0],
+                beta2=ADAM_BETAS[1], lr=learning_rate, weight_decay=0.0, eps=ADAM_EPSILON, maximize=False,
+            )  # fmt: skip
         self.num_updates += 1
 
     @torch.no_grad()
@@ -214,14 +222,13 @@ class TorchTrainer(Trainer):
 
     def _tensors(self) -> dict[str, Tensor]:
         """The state of learning by name, in the memory that is in use."""
-        muon, adam = self.optimizers
         tensors = {f"module.{name}": tensor for name, tensor in self.module.state_dict().items()}
         tensors |= {f"averaged.{name}": tensor for name, tensor in self.net.module.state_dict().items()}
         names: dict[Tensor, str] = {parameter: name for name, parameter in self.module.named_parameters()}
-        for matrix, momentum in zip(self.matrices, muon.momenta, strict=True):
+        for matrix, momentum in zip(self.matrices, self.muon.momenta, strict=True):
             tensors[f"momentum_buffer.{names[matrix]}"] = momentum
-        for parameter, state in adam.state.items():
-            tensors |= {f"{moment}.{names[parameter]}": state[moment] for moment in ADAM_MOMENTS}
+        for name, moments in zip(ADAM_MOMENTS, self.moments, strict=True) if self.num_updates else ():
+            tensors |= {f"{name}.{names[each]}": moment for each, moment in zip(self.others, moments, strict=True)}
         return tensors
 
     def save(self, path: Path) -> dict[str, Any]:
@@ -231,11 +238,8 @@ class TorchTrainer(Trainer):
         # the weights, their averages, momenta or two moments
         arrays, card = load_checkpoint(path, 5 * bytes_of(to_arrays(self.module.state_dict())))
         self.num_updates = check(LearnerCard, card, f"the card of {path}", CheckpointError).num_updates
-        if self.num_updates:
-            _, adam = self.optimizers
-            for parameter in (parameter for group in adam.param_groups for parameter in group["params"]):
-                step = torch.tensor(float(self.num_updates), device=parameter.device)
-                adam.state[parameter] = {"step": step} | {name: torch.zeros_like(parameter) for name in ADAM_MOMENTS}
+        for step in self.adam_steps:
+            step.fill_(float(self.num_updates))
         expected = self._tensors()
         check_tensors(arrays, to_arrays(expected), path)
         with torch.no_grad():
