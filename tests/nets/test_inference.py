@@ -152,9 +152,7 @@ def test_threads_that_come_and_go_use_the_same_compiled_networks(shared, monkeyp
     """Every part of a generation has threads of its own, each of which once compiled all sizes again."""
     inference, compiled = OpenVinoInference(shared.frozen_float(), shared._example, bf16=False), []
     compile_one = inference._compile
-    monkeypatch.setattr(
-        inference, "_compile", lambda model, size: (compiled.append(size), compile_one(model, size))[1]
-    )
+    monkeypatch.setattr(inference, "_compile", lambda model, size: (compiled.append(size), compile_one(model, size))[1])
     planes, before = np.zeros((40, *Connect4.observation_shape), np.float32), None
     for _ in range(3):
         with ThreadPoolExecutor(1) as pool:
