@@ -188,9 +188,14 @@ def f():
 
 def loaded_by(*modules: str) -> set[str]:
     """The top-level names of all that these imports load, in a process of its own."""
-    code = f"import sys, {', '.join(modules)}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    return {name.partition(".")[0] for name in run_and_list(f"import {', '.join(modules)}").split()}
+
+
+def run_and_list(code: str) -> str:
+    """The names of all modules that are loaded after the code has run in a process of its own."""
+    code += "\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+    return done.stdout
 
 
 def modules_of(wing: str) -> list[str]:
@@ -212,6 +217,27 @@ def test_the_rules_and_the_search_load_no_torch(wing: str):
 
 def test_ray_is_loaded_by_a_cluster_alone():
     assert "ray" not in loaded_by("alphazero.commands.train", "alphazero.training.remote", "alphazero.library.runs")
+
+
+def test_learning_does_not_load_torchs_compiler():
+    """Which takes a second at the start of each run, and of each worker."""
+    learn = """
+import numpy as np
+from alphazero.game import registry
+from alphazero.nets.neural_net import Batch
+loaded = registry.load("tictactoe")
+net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})
+net.use_determinism(False)
+net.use_inference("auto")
+position, one = loaded.game.start(), np.ones((4, 9), np.float32)
+observations = np.stack([position.observation] * 4)
+trainer = net.trainer()
+trainer.train_step(Batch(observations, one > 0, one / 9, one[:, 0]), 1e-3)
+trainer.finish()
+net.evaluate(observations, one > 0)
+"""
+    loaded = set(run_and_list(learn).split())
+    assert "torch.optim.adamw" in loaded and not {"torch._dynamo", "torch._inductor", "sympy"} & loaded
 
 
 def test_the_package_itself_loads_nothing_that_is_slow():

@@ -80,7 +80,8 @@ PLAYING = [
     ),
     Mutation(
         "a random symmetry turns the mask as well", REPLAY,
-        "            np.take_along_axis(masks, actions, axis=1),\n", "            masks,\n",
+        "masks, policies = (np.take_along_axis(array, actions, axis=1) for array in (masks, policies))",
+        "policies = np.take_along_axis(policies, actions, axis=1)",
         T_REPLAY + "test_a_symmetry_turns_observation_mask_and_policy_alike",
     ),
     Mutation(

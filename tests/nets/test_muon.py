@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -32,6 +34,23 @@ def test_it_moves_matrices_as_torch_does(dtype):
         assert ((moved - expected).square().mean() / expected.square().mean()).sqrt() < 0.02
     for momentum, parameter in zip(muon.momenta, theirs, strict=True):
         torch.testing.assert_close(momentum, reference.state[parameter]["momentum_buffer"])
+
+
+def test_shapes_that_move_at_once_on_threads_move_as_one_after_another():
+    generator = torch.Generator().manual_seed(7)
+    start = [torch.randn(shape, generator=generator) for shape in SHAPES]
+    gradients = [torch.randn(shape, generator=generator) for shape in SHAPES]
+    found = []
+    with ThreadPoolExecutor(3, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        for each in (map, pool.map):
+            matrices = [matrix.clone() for matrix in start]
+            muon = Muon(matrices, weight_decay=0.1, dtype=torch.float32)
+            for _ in range(3):
+                muon.step(gradients, 0.02, each)
+            found.append([*matrices, *muon.momenta])
+    assert not torch.equal(found[0][0], start[0])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(3, 40, 100), (2, 100, 40), (1, 7, 7), (4, 1, 30)])
