@@ -8,12 +8,13 @@ import os
 from typing import Any
 
 ARENA_MAX = -8
-"""M_ARENA_MAX of mallopt(3), as are the next two M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
+"""M_ARENA_MAX of mallopt(3)."""
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)."""
 MOST_FREE = 1 << 30
-"""Bytes at the end of a pool that stay with the process."""
-LARGEST_OF_POOL = 32 << 20
-"""Bytes of the largest block that a pool gives; glibc itself goes as far."""
+"""Free bytes at the end of a pool that the process keeps."""
+LARGEST_BLOCK = 32 << 20
+"""Bytes of the largest block that a pool gives. glibc itself raises its threshold so far."""
 
 
 def limit_arenas(count: int) -> None:
@@ -27,14 +28,16 @@ def limit_arenas(count: int) -> None:
 
 
 def keep_free_memory() -> None:
-    """Lets the C library keep what is free until `return_free_memory`, unless MALLOC_TRIM_THRESHOLD_ is set.
+    """Lets the C library keep free memory until `return_free_memory`.
 
-    By default glibc gives it back at once, so that every layer of a network that learns writes to new pages, each of
-    which the system clears first: a twelfth of the time of learning. Does nothing with other C libraries.
+    By default glibc returns it at once, and each layer of a network that learns writes to new pages. The system clears
+    every new page first: a twelfth of the time of learning. Does nothing if MALLOC_TRIM_THRESHOLD_ or
+    MALLOC_MMAP_THRESHOLD_ is set, nor with other C libraries.
     """
-    if "MALLOC_TRIM_THRESHOLD_" not in os.environ and hasattr(_library(), "mallopt"):
+    chosen = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & os.environ.keys()
+    if not chosen and hasattr(_library(), "mallopt"):
         _library().mallopt(TRIM_THRESHOLD, MOST_FREE)
-        _library().mallopt(MMAP_THRESHOLD, LARGEST_OF_POOL)  # the threshold above ends its growing by itself
+        _library().mallopt(MMAP_THRESHOLD, LARGEST_BLOCK)  # glibc no longer raises it once the other one is set
 
 
 def return_free_memory() -> None:

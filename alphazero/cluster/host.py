@@ -52,7 +52,7 @@ class Host:
         }
 
     def load(self, maker: str) -> tuple[str, Any]:
-        """Imports what the guest needs, which takes seconds, while others still get ready."""
+        """Imports the module of `maker`, which takes seconds; the coach makes its networks meanwhile."""
 
         def load() -> None:
             importlib.import_module(maker.partition(":")[0])

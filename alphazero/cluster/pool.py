@@ -117,7 +117,7 @@ class Pool:
 
     def place(self) -> None:
         """Begins to place hosts, which load their code and wait; a second call does nothing."""
-        if not self._thread.is_alive() and not self._over.is_set():
+        if self._thread.ident is None and not self._over.is_set():  # a thread that has ended has its error to tell
             self._thread.start()
 
     def start(self) -> None:

@@ -25,7 +25,7 @@ KINDS = ("random", "balanced", "none")
 AT_ONCE = 64
 """Positions that one call checks for balance."""
 _make_key, _uniform = plain(make_key), plain(uniform)
-"""A few draws are not worth half a second of compiling."""
+"""Compiling them takes half a second, and a match has few draws."""
 
 
 def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
@@ -110,7 +110,8 @@ def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
 
 
 def _draw_below(count: int, seed: int, draw: int, ply: int) -> int:
-    with np.errstate(over="ignore"):  # keys are hashes
+    """A random number from 0 to `count` - 1."""
+    with np.errstate(over="ignore"):  # the hash of a key is meant to overflow
         return int(_uniform(_make_key(seed, draw, ply, OPENING), count) * count)
 
 

@@ -77,8 +77,9 @@ class _Compiled(NamedTuple):
 class OpenVinoInference:
     """Answers for a frozen module: `observations float32[n, P, H, W]` to `(logits float32[n, A], values float32[n])`.
 
-    For each of SIZES there are as many compiled networks as threads have asked at once, each compiled in some 0.05 s
-    when it is first needed; it computes on the thread that asks. The same batch has the same answers, bit for bit.
+    Threads share compiled networks: of each of SIZES there are as many as threads have used at once. One is compiled
+    in some 0.04 s, when it is first needed, and computes on the thread that asks. The same batch has the same answers,
+    bit for bit.
     """
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
@@ -88,6 +89,7 @@ class OpenVinoInference:
         self._precision = "bf16" if bf16 else "f32"
         self._lock = threading.Lock()
         self._idle: dict[int, list[_Compiled]] = {size: [] for size in SIZES}
+        """The compiled networks of each size that no thread uses now."""
         self._next: nn.Module | None = module
         self._model, self._arrays = self._convert_with_arrays(module)
 

@@ -174,7 +174,8 @@ class TorchNet(NeuralNet):
     def use_determinism(self, wanted: bool) -> None:
         if wanted:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
-        if wanted != torch.are_deterministic_algorithms_enabled():  # setting it imports torch's compiler: a second
+        # only where it differs, since setting it imports torch's compiler, which takes a second
+        if wanted != torch.are_deterministic_algorithms_enabled():
             torch.use_deterministic_algorithms(wanted)
 
     def cuda_evaluator(self) -> CudaEvaluator | None:

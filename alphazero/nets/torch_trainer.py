@@ -69,14 +69,16 @@ class TorchTrainer(Trainer):
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     def _make_optimizers(self) -> None:
-        """Muon for matrices and filters, AdamW for all else."""
+        """Makes the state of Muon, for matrices and filters, and of AdamW, for all other parameters."""
         self.matrices = [parameter for parameter in self.parameters if _is_matrix(parameter)]
         # Muon takes matrices only: it gets the filters as such, in the same memory
         flat = [_as_matrix(parameter.detach(), parameter) for parameter in self.matrices]
         assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, flat, strict=True))
         self.muon = Muon(flat, self.weight_decay, self.dtype)
         self.others = [parameter for parameter in self.parameters if not _is_matrix(parameter)]
+        """The parameters that AdamW updates."""
         self.moments = [[torch.zeros_like(each, requires_grad=False) for each in self.others] for _ in ADAM_MOMENTS]
+        """Each of ADAM_MOMENTS, for every parameter of `others`."""
         self.adam_steps = [torch.zeros((), device=self.net.device) for _ in self.others]
 
     # --- a step ------------------------------------------------------------------------------------------------------
@@ -157,8 +159,8 @@ class TorchTrainer(Trainer):
             parameter.grad = torch.where(finite, parameter.grad, 0.0)
         gradients = [_as_matrix(each.grad, each) for each in self.matrices if each.grad is not None]
         self.muon.step(gradients, MUON_RATE * learning_rate, map if self._on_gpu else self.pool.map)
-        # the class of that name imports torch's compiler, which takes a second. Decay pulls weights to zero, which is
-        # meant for matrices, not for offsets and scales
+        # a function, since the class AdamW imports torch's compiler, which takes a second. Without decay, which pulls
+        # weights to zero: that is meant for matrices, not for offsets and scales
         with torch.no_grad():
             adamw(
                 list(self.others), [each.grad for each in self.others if each.grad is not None], self.moments[0],

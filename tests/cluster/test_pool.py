@@ -153,6 +153,20 @@ def test_hosts_load_their_code_before_the_work_is_ready():
         spread.close()
 
 
+def test_a_pool_that_has_ended_says_why_when_it_is_started_again():
+    """As when all machines are refused while the run still makes its networks."""
+    cluster = FakeCluster([machine("a")])
+    cluster.nodes = lambda: (_ for _ in ()).throw(ClusterError("the head does not answer"))  # type: ignore[method-assign]
+    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, GAMES, None, seed=5, adaptive=False)
+    pool = Spread(cluster, tournament, GAME)._pool
+    pool.place()
+    pool._thread.join(60)
+    pool.start()
+    with pytest.raises(ClusterError, match="does not answer"):
+        pool.raise_error()
+    pool.close()
+
+
 class OtherFramework(Host):
     def hello(self) -> tuple[str, Any]:
         return DONE, {**super().hello()[1], "framework": "0.0.1-0123456789abcdef"}
