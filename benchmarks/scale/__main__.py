@@ -45,8 +45,6 @@ WORKERS = tuple(1 << i for i in range(11))
 LIVES = math.inf, 600.0
 """Mean lives of a host, in seconds: machines that stay, and spot machines at their worst."""
 SPEEDS = 1.0, 50.0
-CHECK_SECONDS = 15.0
-"""Of each measurement before and after a real run."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class ScaleConfig:
     game: str = "connect4"
     """The game."""
     seconds: float = 60.0
-    """Time for measuring a host."""
+    """Time for measuring a host; with --check 90 or more, since hosts that share a machine end fewer games."""
     costs: Path | None = None
     """Takes the costs from this file instead of measuring them."""
     check: tuple[int, ...] = ()
@@ -93,7 +91,7 @@ def main(argv: list[str]) -> None:
     for life, speed, outcome in rows:
         print(describe(life, speed, outcome))
     for workers in options.check:
-        print(check(costs, config, options.game, workers))
+        print(check(costs, config, options.game, workers, options.seconds))
 
 
 def setting_of(config: RunConfig, workers: int) -> Setting:
@@ -172,15 +170,16 @@ def draw(path: Path, rows: Sequence[tuple[float, float, Outcome]]) -> None:
         save_figure(figure, path)
 
 
-def check(costs: Costs, config: RunConfig, game_name: str, workers: int) -> str:
+def check(costs: Costs, config: RunConfig, game_name: str, workers: int, seconds: float) -> str:
     """A real run with so many local workers beside the simulated one, in positions a second.
 
-    What the simulation takes is measured before and after the run, since machines change their speed.
+    The costs that the simulation takes are measured before and after the run, since machines change their speed: that
+    takes eight times `seconds`.
     """
     loaded = registry.load(game_name)
     config = replace(config, generations=6, minutes=0.0, evaluation=EvaluationConfig(opponents=()))
     threads = min(workers, count_cores())
-    before = simulate_here(costs, config, game_name, workers)
+    before = simulate_here(costs, config, game_name, workers, seconds)
     with tempfile.TemporaryDirectory() as folder:
         run = train(
             replace(loaded, make_benchmark=None), config, Path(folder) / "run", game_name=game_name, threads=threads,
@@ -188,11 +187,11 @@ def check(costs: Costs, config: RunConfig, game_name: str, workers: int) -> str:
         )  # fmt: skip
         rows = run.metrics[2:]
     real = sum(row["positions"] for row in rows) / sum(row["self_play_seconds"] for row in rows)
-    simulated = (before + simulate_here(costs, config, game_name, workers)) / 2
+    simulated = (before + simulate_here(costs, config, game_name, workers, seconds)) / 2
     return f"{workers} workers: {real:,.0f} positions/s, simulated {simulated:,.0f} ({simulated / real - 1:+.1%})"
 
 
-def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int) -> float:
+def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int, seconds: float) -> float:
     """Positions a second of so many workers that share this machine with the learner.
 
     What hosts and learner take from each other is measured, not calculated: cores share more than their time.
@@ -204,8 +203,8 @@ def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int)
         settings = settings_of(config, game_name)
         save_net(settings, Path(folder))
         gate = time_gate(settings, Path(folder), config, threads)
-    rate = play_together(game_name, config, workers, CHECK_SECONDS)
-    beside, update = play_beside_learner(game_name, config, workers, threads, CHECK_SECONDS)
+    rate = play_together(game_name, config, workers, seconds)
+    beside, update = play_beside_learner(game_name, config, workers, threads, seconds)
     costs = replace(costs, positions_per_s=rate / workers, update_seconds=update, gate_seconds=gate)
     setting = replace(setting_of(config, workers), speed_beside_learner=min(1.0, beside / rate))
     return simulate(costs, setting).positions_per_s
