@@ -61,18 +61,24 @@ class ScaleConfig:
     """Plays real runs with so many workers, and compares them with the simulation."""
     efficiency: int = 0
     """Compares one worker, two workers and threads without a cluster in so many rounds, and does nothing else."""
+    games: int = 0
+    """Games of a generation; 0 is as many as the preset has."""
     learner_speed: tuple[float, ...] = SPEEDS
     """Learners to simulate, by their speed in units of the measured one; more than 1 is an assumption, as of a GPU."""
     folder: Path = ROOT / "docs"
     """The folder that holds data and pictures."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, efficiency=(0, 100), seconds=(0.1, 3600), check=(1, 64), learner_speed=(0.01, 1e4))
+        check_ranges(
+            self, efficiency=(0, 100), games=(0, 1 << 20), seconds=(0.1, 3600), check=(1, 64), learner_speed=(0.01, 1e4)
+        )
 
 
 def main(argv: list[str]) -> None:
     options = parse(ScaleConfig, argv)
     config = default_config(options.game)
+    if options.games:
+        config = replace(config, self_play=replace(config.self_play, games_per_generation=options.games))
     if options.efficiency:
         print(compare(options.game, config, options.efficiency))
         return
