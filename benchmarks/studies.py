@@ -20,7 +20,7 @@ from typing import Any
 from alphazero.commands import pit
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, UnknownName
-from alphazero.matches.intervals import elo_difference
+from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write
@@ -97,9 +97,8 @@ def as_markdown(result: dict[str, Any], threads: int) -> str:
     lines += ["", "| first | second | wins, draws, losses | score of the first | Elo points |", "|---|---|---|---|---|"]
     for match in result["matches"]:
         wins, draws, losses = (match[word] for word in ("wins", "draws", "losses"))
-        elo, low, high = (
-            elo_difference(score, wins + draws + losses) for score in (match["score"], *match["score_interval"])
-        )
+        elo = elo_difference(match["score"], wins + draws + losses)
+        low, high = elo_interval(*match["score_interval"])
         lines.append(
             f"| `{match['first']}` | `{match['second']}` | {wins}, {draws}, {losses} "
             f"| {match['score']:.1%} ({_percent(match['score_interval'])}) | {elo:+.0f} ({low:+.0f} to {high:+.0f}) |"

@@ -30,7 +30,7 @@ from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.arena import MatchResult, play_match
-from alphazero.matches.intervals import elo_difference
+from alphazero.matches.intervals import elo_difference, elo_interval, finite
 from alphazero.players.contestants import find_checkpoint, load_game, load_net, open_contestant, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
@@ -215,7 +215,9 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
         logger.info("score %.1f%% against %s", 100 * match.score, name)
         figures["rating"] = {
             "elo": round(elo_difference(match.score, match.num_games)),
-            "interval": [round(elo_difference(bound, match.num_games)) for bound in match.score_interval],
+            "interval": [
+                None if limit is None else round(limit) for limit in finite(elo_interval(*match.score_interval))
+            ],
             "above": name,
         }
     return figures

@@ -10,7 +10,7 @@ from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.matches.arena import MatchResult, play_and_show
-from alphazero.matches.intervals import elo_difference
+from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import describe, records_of
 from alphazero.nets.devices import check_device
@@ -72,9 +72,8 @@ class Match:
 
     @property
     def elo_interval(self) -> tuple[float, float]:
-        """95% interval on the difference in Elo points."""
-        low, high = (elo_difference(score, self.result.num_games) for score in self.interval)
-        return low, high
+        """95% interval on the difference in Elo points; no game lost sets no upper limit to it: infinity."""
+        return elo_interval(*self.interval)
 
     @cached_property
     def games(self) -> list[GameRecord]:

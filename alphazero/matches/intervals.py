@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -60,8 +61,21 @@ def elo_difference(score: float, num_games: int) -> float:
     Finite: a clean sweep counts as half a game less than that.
     """
     margin = 0.5 / max(1, num_games)
-    score = min(max(score, margin), 1 - margin)
-    return 400 * math.log10(score / (1 - score))
+    return _elo(min(max(score, margin), 1 - margin))
+
+
+def elo_interval(low: float, high: float) -> tuple[float, float]:
+    """The interval on a score in [0, 1] in Elo points: minus infinity for a limit of 0, infinity for 1."""
+    return _elo(low), _elo(high)
+
+
+def finite(limits: Iterable[float]) -> list[float | None]:
+    """Limits for JSON, which has no infinity: None in its place."""
+    return [limit if math.isfinite(limit) else None for limit in limits]
+
+
+def _elo(score: float) -> float:
+    return 400 * math.log10(score / (1 - score)) if 0 < score < 1 else math.copysign(math.inf, score - 0.5)
 
 
 def superiority(wins: int, losses: int) -> float:
@@ -81,9 +95,14 @@ def share_with_interval(right: np.ndarray | None) -> tuple[float | None, list[fl
 
 
 def mean_with_interval(numbers: np.ndarray | None) -> tuple[float | None, list[float] | None]:
-    """The mean of n numbers with its normal 95% interval `[low, high]`; None for both if there are none."""
+    """The mean of n numbers with its normal 95% interval `[low, high]`.
+
+    One number has no interval, and no number has no mean either: None.
+    """
     if numbers is None or not len(numbers):
         return None, None
     mean = float(numbers.mean())
-    margin = Z_95 * float(numbers.std()) / math.sqrt(len(numbers))
+    if len(numbers) == 1:
+        return mean, None
+    margin = Z_95 * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
     return mean, [mean - margin, mean + margin]

@@ -6,6 +6,7 @@ with 95% intervals, as numbers, text and a picture.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,6 +168,8 @@ def _cell(figures: Mapping[str, Any], name: str, measure: Measure) -> str:
     figure = figures[name]
     if figure is None:
         return "-"
+    if figures[f"{name}_interval"] is None:
+        return f"{figure:.3f}"
     low, high = figures[f"{name}_interval"]
     if measure.each is not None and measure.each.dtype == bool:
         return f"{figure:.1%} ({100 * low:.1f}-{100 * high:.1f})"
@@ -179,7 +182,8 @@ def draw(path: Path, contestant: str, label: str, players: Sequence[Player], jud
     axes = figure.add_subplot()
     for player, judgement in zip(players, judgements, strict=True):
         name, by_ply = next(iter(judgement.measures)), judgement.by_ply()
-        low, high = (100 * np.array([x[f"{name}_interval"][i] for x in by_ply.values()]) for i in range(2))
+        unknown = math.nan, math.nan
+        low, high = 100 * np.array([x[f"{name}_interval"] or unknown for x in by_ply.values()]).T
         axes.plot(list(by_ply), [100 * x[name] for x in by_ply.values()], label=title_of(player))
         axes.fill_between(list(by_ply), low, high, alpha=0.2)
     axes.set(title=contestant, xlabel="ply", ylabel=f"{label}, %")

@@ -8,7 +8,7 @@ from alphazero.game import Game
 from alphazero.game.record import RESULTS, GameRecord, words_of
 from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult
-from alphazero.matches.intervals import elo_difference, superiority
+from alphazero.matches.intervals import elo_difference, elo_interval, finite, superiority
 from alphazero.matches.openings import describe_openings
 from alphazero.matches.sprt import Sprt
 
@@ -48,7 +48,7 @@ def describe(
 ) -> str:
     """The report of a match, seen by the first contestant; `openings` is one of `alphazero.matches.openings.KINDS`."""
     low, high = result.score_interval
-    elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
+    elo, (elo_low, elo_high) = elo_difference(result.score, result.num_games), elo_interval(low, high)
     ms_first, ms_second = result.ms_per_move
     num_forfeits = sum(map(bool, result.forfeits))
     return (
@@ -86,9 +86,8 @@ def as_json(
     test: Sprt | None = None,
     openings: str = "random",
 ) -> dict[str, Any]:
-    """The result for `--json`; the Elo difference is the first contestant's."""
+    """The result for `--json`; the Elo difference is the first contestant's. An infinite limit of it is null."""
     low, high = result.score_interval
-    elo, elo_low, elo_high = (elo_difference(score, result.num_games) for score in (result.score, low, high))
     sides = (
         (result.wins, result.losses, result.score, [low, high]),
         (result.losses, result.wins, 1 - result.score, [1 - high, 1 - low]),
@@ -112,8 +111,8 @@ def as_json(
         "game": game_name,
         "seed": seed,
         "games": result.num_games,
-        "elo_difference": elo,
-        "elo_interval": [elo_low, elo_high],
+        "elo_difference": elo_difference(result.score, result.num_games),
+        "elo_interval": finite(elo_interval(low, high)),
         "forfeits": sum(map(bool, result.forfeits)),
         "distinct_games": result.distinct_games,
         "openings": openings,

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binomtest
 
-from alphazero.matches.intervals import elo_difference, score_interval, superiority
+from alphazero.matches.intervals import (
+    elo_difference,
+    elo_interval,
+    finite,
+    mean_with_interval,
+    score_interval,
+    superiority,
+)
 
 
 @pytest.mark.parametrize(("wins", "losses"), [(0, 1), (0, 10), (3, 4), (10, 0), (55, 45), (700, 300)])
@@ -80,3 +87,31 @@ def test_elo_of_a_clean_sweep_is_finite():
     assert elo_difference(1.0, 100) == pytest.approx(elo_difference(0.995, 100))
     assert elo_difference(0.0, 100) == pytest.approx(-elo_difference(1.0, 100))
     assert math.isfinite(elo_difference(1.0, 0))
+
+
+def test_limits_are_not_cut_as_a_clean_sweep_is():
+    # 99 of 100: Wilson's limits 0.94555 and 0.99823 by hand, 400 log10(p / (1 - p))
+    low, high = elo_interval(*score_interval(99, 0, 1))
+    assert (low, high) == (pytest.approx(495.9, abs=0.5), pytest.approx(1100.6, abs=1))
+    low, high = elo_interval(*score_interval(100, 0, 0))
+    assert low == pytest.approx(566.4, abs=0.5) and high == math.inf
+    assert elo_interval(*score_interval(0, 0, 7)) == (
+        -math.inf,
+        pytest.approx(-elo_interval(*score_interval(7, 0, 0))[0]),
+    )
+    assert finite(elo_interval(0.0, 0.5)) == [None, 0.0]
+
+
+@pytest.mark.parametrize(("strength", "num_games"), [(0.98, 20), (0.97, 10)])
+def test_the_interval_in_elo_covers_strong_contestants(strength, num_games):
+    truth = elo_difference(strength, 10**6)
+    wins = np.random.default_rng(2).binomial(num_games, strength, size=500)
+    limits = [elo_interval(*score_interval(int(won), 0, num_games - int(won))) for won in wins]
+    assert np.mean([low <= truth <= high for low, high in limits]) > 0.9
+
+
+def test_the_interval_of_a_mean_by_hand():
+    mean, interval = mean_with_interval(np.array([1.0, 3.0]))  # variance 2, standard error 1
+    assert mean == 2.0 and interval == pytest.approx([2 - 1.96, 2 + 1.96], abs=1e-3)
+    assert mean_with_interval(np.array([0.5])) == (0.5, None)
+    assert mean_with_interval(np.empty(0)) == mean_with_interval(None) == (None, None)

@@ -107,8 +107,8 @@ def test_scores_and_lengths_have_intervals(standings):
     written = as_json(standings)
     plies = written["contestants"][0]["plies"]
     assert plies["mean"] == 5.25 and plies["median"] == 5.0 and plies["quantile_90"] == pytest.approx(5.7)
-    # the deviation of 5, 5, 6, 5 is sqrt(3) / 4
-    assert plies["interval"] == pytest.approx([5.25 - 1.96 * 3**0.5 / 8, 5.25 + 1.96 * 3**0.5 / 8], abs=1e-4)
+    # the deviation of 5, 5, 6, 5 is sqrt(0.75 / 3), that of their mean half of it
+    assert plies["interval"] == pytest.approx([5.25 - 1.96 / 4, 5.25 + 1.96 / 4], abs=1e-4)
     match = written["matches"][0]
     assert match["score"] == 0.75 and match["score_interval"] == list(score_interval(1, 1, 0))
 
