@@ -132,17 +132,26 @@ def append(path: str | Path, content: bytes) -> None:
     try:
         is_new = not os.path.lexists(path)
         with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
-            file.write(content[:half])
-            file.flush()
-            fault_point("append.within")
-            file.write(content[half:])
-            file.flush()
-            os.fsync(file.fileno())
+            size = os.fstat(file.fileno()).st_size
+            try:
+                write_all(file, content[:half])
+                fault_point("append.within")
+                write_all(file, content[half:])
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(size)  # else the next line would follow upon half of this one
+                raise
         if is_new:
             _sync_folder(path.parent)
     except OSError as error:
         raise StorageError(_cannot_write(path, len(content), error)) from error
     fault_point("append.after")
+
+
+def write_all(file: io.FileIO, content: bytes) -> None:
+    """Writes all of the content: where a disk is nearly full, one call writes a part of it and says so."""
+    while content:
+        content = content[file.write(content) :]
 
 
 def drop_torn_line(path: str | Path) -> None:

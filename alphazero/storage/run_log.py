@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from alphazero.errors import InputError, StorageError
-from alphazero.storage.files import open_own
+from alphazero.storage.files import open_own, write_all
 
 LOG, OLDER_LOG = "run.log", "run.log.1"
 MAX_BYTES = 1 << 20
@@ -50,11 +50,11 @@ class RunLog:
         with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             size = os.fstat(file.fileno()).st_size
             if size < MAX_BYTES:
-                file.write(content)
+                write_all(file, content)
                 return
         os.replace(path, self._folder / OLDER_LOG)
         with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
-            file.write(content)
+            write_all(file, content)
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:

@@ -306,6 +306,24 @@ def test_lines_are_added_and_a_torn_one_is_cut_off(tmp_path):
     assert (tmp_path / "torn").read_bytes() == b""
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_a_line_for_which_the_disk_has_no_room_is_said_and_leaves_nothing(tmp_path):
+    """A call of the system writes the part that fits and reports no error."""
+    import resource
+
+    path, line = tmp_path / "lines", b"x" * 99 + b"\n"
+    storage.append(path, b"one\n")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (80, limits[1]))
+    try:
+        with pytest.raises(StorageError):
+            storage.append(path, line)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    storage.append(path, b"two\n")
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
 def test_what_cannot_be_added_is_said(tmp_path):
     for call in (lambda path: storage.append(path, b"x\n"), storage.drop_torn_line):
         with pytest.raises(StorageError, match="is not a regular file, so it is left alone"):
