@@ -71,6 +71,26 @@ def test_a_file_that_cannot_be_read_now_stays_where_it_is(folder: RunFolder, cap
     assert Inbox(folder, GAME, 1000).restore(()) == 10
 
 
+def test_games_whose_file_cannot_be_removed_stay_taken(folder: RunFolder, caplog, monkeypatch):
+    """Else a resume would count them again."""
+    inbox = Inbox(folder, GAME, 1000)
+    inbox.restore(())
+    assert inbox.take(3) is not None
+
+    def fails(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", fails)
+    inbox.committed()
+    assert inbox.taken == [0] and "cannot remove" in caplog.text
+    again = Inbox(folder, GAME, 1000)
+    again.restore(inbox.taken)
+    assert again.num_games == 0 and again.taken == [0]
+    monkeypatch.undo()
+    again.committed()
+    assert again.taken == [] and not (folder.path / NAME).exists()
+
+
 @pytest.mark.parametrize("taken", [(), (0,)], ids=["waiting", "taken"])
 def test_a_folder_in_the_place_of_games_stops_nothing(folder: RunFolder, taken, caplog):
     (folder.path / NAME).unlink()

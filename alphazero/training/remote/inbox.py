@@ -53,7 +53,7 @@ class Inbox:
         self._waiting: deque[_Arrival] = deque()
         self._next = 0
         self.taken: list[int] = []
-        """Arrivals whose games the generation in progress has taken, for its manifest."""
+        """Arrivals whose games are taken, for the next manifest: by the generation in progress, or their files stay."""
         self.num_left_out = 0
         """Games that were too old, since `count_left_out` was last asked."""
 
@@ -68,7 +68,8 @@ class Inbox:
             self._next = max(self._next, number + 1)
             path = self._path(number)
             if number in taken:
-                self._remove(path)
+                if not self._remove(path):
+                    self.taken.append(number)
                 continue
             chunk = self._read(path)
             if chunk is None:
@@ -93,12 +94,14 @@ class Inbox:
             logger.warning("%s; its games are left out, and it is now %s", error, move_aside(path, "damaged"))
             return None
 
-    def _remove(self, path: Path) -> None:
-        """Removes a file whose games a generation has taken."""
+    def _remove(self, path: Path) -> bool:
+        """Removes a file whose games a generation has taken; says whether it is gone."""
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
             logger.warning("cannot remove %s, whose games have been taken: %s", path, error.strerror)
+            return False
+        return True
 
     @property
     def num_games(self) -> int:
@@ -143,9 +146,7 @@ class Inbox:
 
     def committed(self) -> None:
         """The generation is on disk: removes the files of what it took."""
-        for number in self.taken:
-            self._remove(self._path(number))
-        self.taken = []
+        self.taken = [number for number in self.taken if not self._remove(self._path(number))]
 
     def _path(self, number: int) -> Path:
         return self._folder.path / f"arrived_{number:09d}.npz"
