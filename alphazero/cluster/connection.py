@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import InputError, InvalidSetting, quote, shorten
+from alphazero.errors import InputError, InvalidSetting, Terminated, quote, shorten
 from alphazero.interruption import held_back
 from alphazero.invocation import option
 from alphazero.progress import count_cores
@@ -69,6 +69,11 @@ class Node:
     gpus: int
 
     @property
+    def room(self) -> int:
+        """The workers that fit: one for each core, or where there are GPUs, one for each that has a core beside it."""
+        return min(self.cpus, self.gpus) if self.gpus else self.cpus
+
+    @property
     def name(self) -> str:
         """For people."""
         return f"{self.host} ({self.address})"
@@ -88,16 +93,7 @@ class Cluster:
         self._quieted = contextlib.ExitStack()
         if workers is not None:
             check_range(option("cluster_workers"), workers, 1, MOST_WORKERS)
-        if address.startswith("ray://"):
-            raise InvalidSetting(
-                f"{option('cluster', shorten(address))} is an address for Ray's client, which passes no weights on "
-                "directly: join this machine to the cluster by `ray start --address=HOST:PORT --num-cpus=0`, and give "
-                "HOST:PORT"
-            )
-        if address not in (AUTO, LOCAL) and not re.fullmatch(r"[\w.\-]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", address):
-            raise InvalidSetting(
-                f"{option('cluster')} takes {AUTO}, {LOCAL} or HOST:PORT of a cluster's head, not {quote(address)}"
-            )
+        _check_address(address, option("cluster"))
 
     def open(self) -> None:
         """Connects, or starts a cluster on this machine; raises ClusterError or InvalidSetting."""
@@ -127,9 +123,14 @@ class Cluster:
 
                 _check_version(ray.__version__)
                 _check_mode()
+                if ray.is_initialized():
+                    raise InvalidSetting(
+                        "this program is connected to a Ray cluster already, and Ray has one connection at a time: "
+                        "call ray.shutdown() first"
+                    )
                 logging.getLogger("ray").setLevel(logging.CRITICAL)
                 _init(ray, settings)
-        except InputError:
+        except (InputError, KeyboardInterrupt, Terminated):
             self._remove_folder()
             raise
         except (Exception, SystemExit) as error:
@@ -222,6 +223,17 @@ def check_ray() -> None:
         )
 
 
+def _check_address(address: str, where: str) -> None:
+    """Raises InvalidSetting, naming where the address is from."""
+    if address.startswith("ray://"):
+        raise InvalidSetting(
+            f"{where}: {quote(address)} is an address for Ray's client, which passes no weights on directly: join this "
+            "machine to the cluster by `ray start --address=HOST:PORT --num-cpus=0`, and give HOST:PORT"
+        )
+    if address not in (AUTO, LOCAL) and not re.fullmatch(r"[\w.\-]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", address):
+        raise InvalidSetting(f"{where} takes {AUTO}, {LOCAL} or HOST:PORT of a cluster's head, not {quote(address)}")
+
+
 def _check_version(version: str) -> None:
     found = re.match(r"(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) < LEAST_RAY:
@@ -244,6 +256,7 @@ def _find_address() -> str | None:
     """The cluster that RAY_ADDRESS names, or that `ray start` has begun on this machine; None if there is none."""
     named = os.environ.get("RAY_ADDRESS", "")
     if named and named != AUTO:
+        _check_address(named, "RAY_ADDRESS")
         return None if named == LOCAL else named
     folder = os.environ.get("RAY_TMPDIR") or (sys.platform == "linux" and os.environ.get("TMPDIR")) or "/tmp"
     file = Path(folder) / "ray" / "ray_current_cluster"

@@ -95,5 +95,7 @@ def _answer(work: Callable[[], Any]) -> tuple[str, Any]:
         return DONE, work()
     except InputError as error:
         return MISTAKE, str(error)
+    except (OSError, ImportError, MemoryError) as error:  # of this machine: its disk is full, a package is missing
+        return MISTAKE, f"{type(error).__name__}: {error}"
     except Exception:
         return BUG, traceback.format_exc()

@@ -1,8 +1,9 @@
 """Hosts on the machines of a cluster, kept at work: placed, asked, replaced when they are lost, refused if they differ.
 
 A pool runs on a thread of its own. It has one host for each core, or for each GPU of a machine that has some. Every
-host has DEPTH calls at most, so that it never waits for the next. A host that dies, or says nothing for PATIENCE
-seconds, loses its calls, and another one takes its place; whatever it answers later is heard by nobody.
+host has DEPTH calls at most, so that it never waits for the next. A host that dies, cannot do its work, or says nothing
+for longer than the work allows, loses its calls, and another one takes its place; whatever it answers later is heard by
+nobody. A machine whose hosts fail again and again is left out, and so is one with another version of the code.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from typing import Any, Protocol
 from alphazero.cluster.connection import Cluster, ClusterError, Node
 from alphazero.cluster.fingerprint import framework_fingerprint
 from alphazero.cluster.host import BUG, DONE, Host, Parcel
-from alphazero.errors import InputError, shorten
+from alphazero.errors import shorten
 
 logger = logging.getLogger(__name__)
 
 DEPTH = 2
 """Calls that a host has at once: one that it works on, and the next."""
-PATIENCE = 60.0
-"""Seconds without an answer after which a host that works is taken for lost."""
 PATIENCE_AT_FIRST = 600.0
-"""The same while it begins, when it may compile its code."""
+"""Seconds without an answer after which a host that begins is taken for lost; it may compile its code."""
+SECONDS_OF_WAITING = 60.0
+"""Without a host that is ready, after which the pool says so."""
 SECONDS_BETWEEN_LOOKS = 1.0
 """Between two looks at the machines that are there."""
 SECONDS_TO_WAIT = 0.2
@@ -61,6 +62,8 @@ class Seat:
     """The time of its last answer, or of its first call since it had none."""
     heard: bool = False
     """It has answered once, so it does not wait for a free core any more."""
+    played: bool = False
+    """It has done an order."""
 
     @property
     def name(self) -> str:
@@ -75,6 +78,8 @@ class Work(Protocol):
     """Makes the guest of a host, as `module:function`."""
     fingerprint: str
     """The version of the game that a guest must have."""
+    patience: float
+    """Seconds without an answer after which a host that works is taken for lost."""
 
     def settings(self, seat: Seat) -> Any:
         """The argument of the maker."""
@@ -106,6 +111,8 @@ class Pool:
         self.refused: dict[str, str] = {}
         """Machines that are not asked any more, by Ray's name for them, each with the reason."""
         self._failures: Counter[str] = Counter()
+        self._known: set[str] = set()
+        """Machines with room for hosts that have been there, by Ray's name for them."""
         self._parcel: Parcel | None = None
         self._numbers = 0
         self._next_look = 0.0
@@ -123,7 +130,7 @@ class Pool:
     def start(self) -> None:
         """Lets hosts begin their work, and places them before if that has not begun; a second call does nothing."""
         if not self._started.is_set():
-            self._said_waiting = time.monotonic() + PATIENCE
+            self._said_waiting = time.monotonic() + SECONDS_OF_WAITING
             self._started.set()
         self.place()
 
@@ -171,19 +178,18 @@ class Pool:
         there = {node.identity for node in nodes}
         for seat in [seat for seat in self.seats if seat.node.identity not in there]:
             self._lose(seat, "its machine is gone")
-        usable = [node for node in nodes if node.identity not in self.refused]
-        if self.refused and not usable:
+        self._known |= {node.identity for node in nodes if node.room}
+        if self.refused and self._known <= self.refused.keys():  # else one that is gone may come back
             raise ClusterError(f"no machine of the cluster can play: {'; '.join(self.refused.values())}")
+        usable = [node for node in nodes if node.identity not in self.refused]
         counts = Counter(seat.node.identity for seat in self.seats)
         most = self._cluster.workers or math.inf
-        room = {node.identity: (node.gpus or node.cpus) - counts[node.identity] for node in usable}
-        while len(self.seats) < most and any(free > 0 for free in room.values()):
-            for node in usable:  # in turns, so that few hosts are spread over many machines
-                if room[node.identity] > 0 and len(self.seats) < most:
-                    room[node.identity] -= 1
-                    self._place(node)
+        while len(self.seats) < most and (free := [node for node in usable if counts[node.identity] < node.room]):
+            node = min(free, key=lambda node: counts[node.identity])  # few hosts are spread over many machines
+            counts[node.identity] += 1
+            self._place(node)
         if not self.num_ready and time.monotonic() > self._said_waiting:
-            self._said_waiting = time.monotonic() + PATIENCE
+            self._said_waiting = time.monotonic() + SECONDS_OF_WAITING
             logger.warning("no worker of the cluster is ready yet: they wait for free cores, or for machines to come")
 
     def _place(self, node: Node) -> None:
@@ -220,57 +226,58 @@ class Pool:
             self._over.wait(SECONDS_TO_WAIT)
             return
         references = list(seats)
+        lost, refused = list[tuple[Seat, str, list[Any]]](), list[tuple[Seat, str]]()
         done, _ = ray.wait(references, num_returns=1, timeout=SECONDS_TO_WAIT, fetch_local=True)
         if done and len(references) > 1:
             done, _ = ray.wait(references, num_returns=len(references), timeout=0, fetch_local=True)
         answers = []
         for reference in done:
             seat = seats[reference]
-            if reference not in seat.calls:  # lost a moment ago
-                continue
             order = seat.calls.pop(reference)
             try:
                 kind, answer = ray.get(reference)
             except ray.exceptions.RayError as error:
-                self._lose(seat, _reason(error), [order])
+                lost.append((seat, _reason(error), [order]))
                 continue
             seat.since, seat.heard = time.monotonic(), True
             if kind == BUG:
                 raise RuntimeError(f"in {seat.name}:\n{answer}")
-            if seat.stage != "ready":
-                self._promote(seat, kind, answer)
-            elif kind == DONE and isinstance(answer, bytes):
-                self._failures[seat.node.identity] = 0
+            if kind != DONE:
+                lost.append((seat, str(answer), [order]))
+            elif seat.stage == "ready":
+                seat.played, self._failures[seat.node.identity] = True, 0
                 answers.append((seat, order, answer))
-            else:
-                raise InputError(str(answer))
-        for seat in self._work.take(answers) if answers else ():
-            self._refuse(seat, "what it sent does not fit")
+            elif reason := self._promote(seat, answer):
+                refused.append((seat, reason))
+        # only now: what a host has answered before it was lost counts
+        refused += [(seat, "what it sent does not fit") for seat in (self._work.take(answers) if answers else ())]
+        for seat, reason in refused:
+            self._refuse(seat, reason)
+        for seat, reason, orders in lost:
+            self._lose(seat, reason, orders)
 
-    def _promote(self, seat: Seat, kind: str, answer: Any) -> None:
-        """From one stage to the next, if the answer is as it must be."""
-        if kind != DONE:
-            self._refuse(seat, str(answer))
-        elif seat.stage == "hello":
+    def _promote(self, seat: Seat, answer: Any) -> str:
+        """Takes a host from one stage to the next; returns why not, or nothing."""
+        if seat.stage == "hello":
             theirs, ours = answer["framework"], framework_fingerprint()
             if theirs != ours:
-                self._refuse(seat, f"it has another version of alphazero ({theirs}, and here it is {ours})")
-                return
+                return f"it has another version of alphazero ({theirs}, and here it is {ours})"
             seat.stage, seat.pid = "load", answer["pid"]
             seat.calls[seat.actor.load.remote(self._work.maker)] = None
         elif seat.stage == "load":
             seat.stage = "there"
         elif answer != self._work.fingerprint:
-            self._refuse(
-                seat, f"it has another version of the game ({answer}, and here it is {self._work.fingerprint})"
-            )
+            return f"it has another version of the game ({answer}, and here it is {self._work.fingerprint})"
         else:
             seat.stage = "ready"
+        return ""
 
     def _end_silent_ones(self) -> None:
         now = time.monotonic()
         for seat in list(self.seats):
-            patience = PATIENCE if seat.stage == "ready" else PATIENCE_AT_FIRST if seat.heard else math.inf
+            patience = self._work.patience
+            if seat.stage != "ready":
+                patience = PATIENCE_AT_FIRST if seat.heard else math.inf
             if seat.calls and now - seat.since > patience:
                 self._lose(seat, f"it has said nothing for {patience:.0f} s")
 
@@ -278,17 +285,16 @@ class Pool:
 
     def _lose(self, seat: Seat, reason: str, orders: Sequence[Any] = ()) -> None:
         """A host is gone; the next look around places another one."""
-        if seat not in self.seats:
+        if seat not in self.seats:  # another of its answers has said so, or its machine was left out
+            self._work.lose(seat, [order for order in orders if order is not None])
             return
         logger.warning("%s is lost: %s; another one takes its place", seat.name, reason)
         self.num_replaced += 1
         self._remove(seat, orders)
-        if seat.stage != "ready":
+        if not seat.played:
             self._failures[seat.node.identity] += 1
             if self._failures[seat.node.identity] >= MOST_FAILURES:
-                self._refuse_node(
-                    seat.node, f"{MOST_FAILURES} workers in a row could not begin, the last one: {reason}"
-                )
+                self._refuse_node(seat.node, f"{MOST_FAILURES} workers in a row could not play, the last one: {reason}")
 
     def _refuse(self, seat: Seat, reason: str) -> None:
         """The host's machine is not asked again."""

@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 GAMES_OF_ORDER = 16
 """Games that a host plays side by side for one answer; games of a pair share their openings two by two."""
+PATIENCE = 3600.0
+"""Seconds for the games of an order: engines and deep searches may think for minutes. That a host has died is heard
+sooner, from Ray."""
 MOST_BYTES = 1 << 24
 """The most bytes of an answer."""
 PAUSE = 0.2
@@ -52,13 +55,13 @@ class Spread:
         done = 0
         with Progress(f"{len(work.tournament.contestants)} contestants") as progress:
             while done < total:
-                self._pool.raise_error()
                 work.arrived.wait(PAUSE)
                 work.arrived.clear()
                 while work.records:
                     records = work.records.popleft()
                     folder.add(records)
                     done += len(records)
+                self._pool.raise_error()  # after what has arrived is kept
                 note = f"{len(folder.records):,} of {folder.num_games:,} games on {self._pool.num_ready} workers"
                 progress.show(done / total, note)
 
@@ -71,6 +74,7 @@ class _Matches:
     """The work of the pool: orders for games of pairs, and the records that come back."""
 
     maker = "alphazero.tournaments.guest:MatchGuest"
+    patience = PATIENCE
 
     def __init__(self, tournament: Tournament, loaded: LoadedGame):
         self.tournament, self._loaded = tournament, loaded

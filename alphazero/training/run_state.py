@@ -141,6 +141,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
         check_announced(learner, plan.config.net_settings, plan.loaded)
     logger.info("getting ready")
     state = RunState(plan, folder, stop, saved)
+    state.generation = manifest.generation if manifest else 0
     try:
         state.make_nets(saved.slots if saved else None)
         logger.info("%s", state.workers.describe())
@@ -363,7 +364,8 @@ class RunState:
         return net
 
     def _make_cluster_workers(self) -> ClusterWorkers:
-        promoted = [line["generation"] for line in self.folder.metrics() if line.get("promoted")]
+        lines = self.folder.metrics()  # killed before the manifest, a generation has left a line that does not count
+        promoted = [x["generation"] for x in lines if x.get("promoted") and x["generation"] <= self.generation]
         before = getattr(self, "workers", None)
         inbox = before.inbox if isinstance(before, ClusterWorkers) else self._make_inbox()
         return ClusterWorkers(

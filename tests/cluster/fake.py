@@ -112,6 +112,8 @@ class FakeCluster(Cluster):
         self.behave: Callable[[int, str, int], None] = lambda actor, name, call: None
         """Called with the number of an actor, a method and the number of the call, before each call."""
         self.bodies: Callable[[type, int], Any] = lambda body, number: body()
+        self.placing: Node
+        """The machine of the actor that is placed now."""
 
     def open(self) -> None: ...
 
@@ -124,7 +126,7 @@ class FakeCluster(Cluster):
         return list(self.there)
 
     def place(self, body: type, node: Node) -> Any:
-        number = len(self.actors)
+        number, self.placing = len(self.actors), node
         actor = FakeActor(self.bodies(body, number), lambda name, call: self.behave(number, name, call))
         self.actors.append((node, actor))
         return actor

@@ -47,6 +47,30 @@ def test_rays_client_is_refused():
         Cluster("ray://head:10001")
 
 
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [("ray://head:10001", "RAY_ADDRESS: .* is an address for Ray's client"), ("head", "takes auto")],
+)
+def test_the_address_in_the_environment_is_checked_as_the_option_is(monkeypatch: pytest.MonkeyPatch, address, reason):
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(InvalidSetting, match=reason):
+        connection._find_address()
+
+
+@needs_ray
+def test_a_connection_of_the_users_own_is_left_alone(monkeypatch: pytest.MonkeyPatch):
+    """Ray has one connection in a process: a second one failed, and its failure ended the first."""
+    import ray
+
+    ended = []
+    monkeypatch.setattr(connection, "_check_mode", lambda: None)
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "shutdown", lambda: ended.append(True))
+    with pytest.raises(InvalidSetting, match=r"connected to a Ray cluster already.*call ray.shutdown\(\) first"):
+        Cluster("local").open()
+    assert not ended
+
+
 @pytest.mark.parametrize("workers", [0, -1, 1 << 17, 1.5])
 def test_numbers_of_workers_that_cannot_be_are_refused(workers):
     with pytest.raises(InvalidSetting, match="cluster_workers must"):

@@ -52,10 +52,12 @@ def test_the_manifest_of_kuberay_is_whole():
     assert set(head) <= {"rayStartParams", "template", "serviceType", "headService"}
     assert players["minReplicas"] <= players["replicas"] <= players["maxReplicas"]
     assert head["rayStartParams"]["include-dashboard"] == "false"
-    for group in (head, players):
+    for group, port in ((head, 6379), (players, int(players["rayStartParams"]["node-manager-port"]))):
         assert all(isinstance(value, str) for value in group["rayStartParams"].values()), "KubeRay takes texts alone"
         (container,) = group["template"]["spec"]["containers"]
         variables = {variable["name"]: variable for variable in container["env"]}
+        for probe in ("livenessProbe", "readinessProbe"):  # else KubeRay asks the dashboard, and starts pods anew
+            assert container[probe]["tcpSocket"] == {"port": port}
         assert variables["RAY_AUTH_MODE"]["value"] == "token"
         assert variables["RAY_AUTH_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == "auth_token"
         assert container["resources"]["limits"] == container["resources"]["requests"]

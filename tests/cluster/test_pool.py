@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ from typing import Any
 import pytest
 
 from alphazero.cluster import pool as pool_module
-from alphazero.cluster.connection import ClusterError
-from alphazero.cluster.host import DONE, Host
+from alphazero.cluster.connection import ClusterError, Node
+from alphazero.cluster.host import DONE, Host, _answer
 from alphazero.cluster.pool import Pool
 from alphazero.game import registry
 from alphazero.game.record import GameRecord
@@ -83,7 +85,7 @@ def test_a_silent_host_is_given_up_and_its_late_answer_is_not_heard(
     def later(pool: Pool) -> None:
         for seat in pool.seats:
             if seat.number == 1 and seat.stage == "ready":
-                seat.since -= pool_module.PATIENCE
+                seat.since -= pool._work.patience
         end_silent_ones(pool)
 
     monkeypatch.setattr(Pool, "_end_silent_ones", later)
@@ -220,8 +222,10 @@ def test_a_host_that_differs_is_refused_and_the_others_play_its_games(
     assert [node.identity for node, _ in cluster.actors].count("a") == 1
 
 
-def test_if_all_machines_are_refused_the_reasons_are_said(tmp_path: Path):
-    cluster = FakeCluster([machine("a")])
+@pytest.mark.parametrize("others", [[], [machine("head", 0)], [machine("learner", 0, gpus=1)]])
+def test_if_all_machines_are_refused_the_reasons_are_said(tmp_path: Path, others: list[Node]):
+    """A machine that has no room for workers cannot help."""
+    cluster = FakeCluster([machine("a"), *others])
     cluster.bodies = lambda usual, number: OtherFramework()
     with pytest.raises(
         ClusterError, match=r"no machine of the cluster can play: a \(127.0.0.1\): it has another version"
@@ -238,7 +242,104 @@ def test_a_machine_where_no_host_can_begin_is_given_up(tmp_path: Path, alone: li
 
     cluster.behave = fail
     assert told(play(tmp_path / "t", cluster)) == alone
-    assert "3 workers in a row could not begin" in caplog.text and "alphazero is not installed there" in caplog.text
+    assert "3 workers in a row could not play" in caplog.text and "alphazero is not installed there" in caplog.text
+
+
+def test_a_good_machine_that_is_gone_is_waited_for(tmp_path: Path, alone: list[dict[str, Any]]):
+    """As of spot machines, with one that was left out beside them."""
+    cluster = FakeCluster([machine("a"), machine("b")])
+    cluster.bodies = lambda usual, number: (OtherFramework if number == 0 else usual)()
+
+    def leave(actor: int, name: str, call: int) -> None:
+        if name == "play" and call == 4 and len(cluster.actors) == 2:
+            cluster.there = [machine("a")]
+            threading.Timer(0.3, lambda: setattr(cluster, "there", [machine("a"), machine("b")])).start()
+            raise ActorDiedError("The actor died unexpectedly")
+
+    cluster.behave = leave
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert [node.identity for node, _ in cluster.actors] == ["a", "b", "b"]
+
+
+def test_a_machine_where_every_host_dies_at_its_first_order_is_given_up(tmp_path: Path, alone, caplog):
+    cluster = FakeCluster([machine("a"), machine("b")])
+
+    def fail(actor: int, name: str, call: int) -> None:
+        if name != "play":
+            return
+        if cluster.actors[actor][0].identity == "a":
+            raise ActorDiedError("The actor died unexpectedly: out of memory")
+        end = time.monotonic() + 60
+        while "is left out" not in caplog.text and time.monotonic() < end:
+            time.sleep(0.01)
+
+    cluster.behave = fail
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert "3 workers in a row could not play" in caplog.text
+    assert [node.identity for node, _ in cluster.actors].count("a") == 3
+
+
+class Broken(Host):
+    """On a machine whose disk is full."""
+
+    def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+        def write() -> None:
+            raise OSError(28, "No space left on device", "/tmp/weights")
+
+        return _answer(write)
+
+
+def test_one_bad_machine_is_left_out_and_the_others_play_its_games(tmp_path: Path, alone, caplog):
+    cluster = FakeCluster([machine("a"), machine("b"), machine("c")])
+
+    cluster.bodies = lambda usual, number: (Broken if cluster.placing.identity == "a" else usual)()
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert "is lost: OSError: [Errno 28] No space left on device" in caplog.text
+
+
+def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, alone, caplog):
+    """A busy pool sees both at once; the second call, and nothing else, is played again."""
+    cluster, orders = FakeCluster([machine("a")]), list[int]()
+    collect = Pool._collect
+
+    def later(pool: Pool) -> None:
+        for seat in pool.seats:
+            if seat.stage == "ready" and seat.number == 1:
+                wait(seat.calls, timeout=60)
+        collect(pool)
+
+    def die(actor: int, name: str, call: int) -> None:
+        if name == "play" and actor == 0 and call == 4:
+            raise ActorDiedError("The actor died unexpectedly")
+
+    class Noting(Host):
+        def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+            orders.append(order.number)
+            return super().play(order, parcel)
+
+    cluster.behave, cluster.bodies = die, lambda usual, number: Noting()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pool, "_collect", later)
+        assert told(play(tmp_path / "t", cluster)) == alone
+    assert "its process has died" in caplog.text and len(orders) == len(set(orders)), "no order was played twice"
+
+
+def test_a_tournament_waits_for_slow_games(tmp_path: Path):
+    """Engines think for minutes; the games of an order are asked for again only after an hour."""
+    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, GAMES, None, seed=5, adaptive=False)
+    assert Spread(FakeCluster([machine("a")]), tournament, GAME)._pool._work.patience == 3600
+
+
+def test_workers_in_place_of_lost_ones_stay_spread(tmp_path: Path):
+    cluster = FakeCluster([machine(name, 4) for name in "abcd"], workers=4)
+    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, GAMES, None, seed=5, adaptive=False)
+    pool = Spread(cluster, tournament, GAME)._pool
+    pool._look_around()
+    for _ in range(6):
+        pool.seats[0].played = True
+        pool._lose(pool.seats[0], "planted")
+        pool._look_around()
+        assert sorted(seat.node.identity for seat in pool.seats) == ["a", "b", "c", "d"]
 
 
 def test_a_head_that_is_gone_ends_the_command_with_a_sentence(tmp_path: Path):
@@ -266,6 +367,6 @@ def test_no_more_workers_than_asked_for_and_one_for_each_gpu(tmp_path: Path):
     play(tmp_path / "t", cluster)
     placed = [node.identity for node, _ in cluster.actors]
     assert sorted(placed) == ["a", "a", "b"]
-    cluster = FakeCluster([machine("a", 8, gpus=2), machine("b", 1)])
+    cluster = FakeCluster([machine("a", 8, gpus=2), machine("b", 1), machine("learner", 0, gpus=1)])
     play(tmp_path / "g", cluster)
-    assert [node.identity for node, _ in cluster.actors].count("a") == 2
+    assert Counter(node.identity for node, _ in cluster.actors) == {"a": 2, "b": 1}, "a worker needs a core, too"

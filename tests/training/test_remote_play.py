@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,14 @@ from alphazero.training.remote import workers as workers_module
 from alphazero.training.remote.chunk import Chunk, join, pack, raw_bytes, unpack, without
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.player import CARD, CHECKPOINT, Numbers, Order, RemotePlayer
-from alphazero.training.remote.workers import ClusterWorker, ClusterWorkers, games_of_order
+from alphazero.training.remote.workers import (
+    ClusterWorker,
+    ClusterWorkers,
+    expected_hosts,
+    games_of_order,
+    slots_of_host,
+)
+from alphazero.training.run_state import RunState
 from alphazero.training.selfplay import SelfPlay
 from alphazero.training.worker_process import WorkerSettings, make_net
 from alphazero.training.workers import RunPlan
@@ -307,6 +315,8 @@ def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
         plan, None, TINY.net, lambda: "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game, 1000), [0]
     )  # type: ignore[arg-type]
     assert found._play.files() is not None
+    for number in (1, 2):
+        found._play.settings(seat(number))
     return found
 
 
@@ -319,7 +329,7 @@ def answer(settings: WorkerSettings, weights: Path, orders: list[Order]) -> list
 def test_orders_and_their_answers_make_games_that_wait(workers: ClusterWorkers, settings, weights):
     play, host = workers._play, seat(1)
     orders = [play.next_order(host) for _ in range(2)]
-    settings = replace(settings, num_slots=workers.host_slots)
+    settings = replace(settings, num_slots=slots_of_host(TINY, 2))
     answers = answer(settings, weights, orders)
     assert play.take([(host, order, content) for order, content in zip(orders, answers, strict=True)]) == []
     assert workers.inbox.num_games >= sum(order.num_games for order in orders)
@@ -329,7 +339,7 @@ def test_orders_and_their_answers_make_games_that_wait(workers: ClusterWorkers, 
 def test_an_answer_counts_once(workers: ClusterWorkers, settings, weights):
     play, host = workers._play, seat(1)
     first = play.next_order(host)
-    (content,) = answer(replace(settings, num_slots=workers.host_slots), weights, [first])
+    (content,) = answer(replace(settings, num_slots=slots_of_host(TINY, 2)), weights, [first])
     assert play.take([(host, first, content)]) == []
     there = workers.inbox.num_games
     assert play.take([(host, first, content)]) == [host], "the same games again"
@@ -339,7 +349,7 @@ def test_an_answer_counts_once(workers: ClusterWorkers, settings, weights):
 def test_games_that_another_host_was_asked_for_are_refused(workers: ClusterWorkers, settings, weights, caplog):
     play = workers._play
     first, second = play.next_order(seat(1)), play.next_order(seat(2))
-    (content,) = answer(replace(settings, num_slots=workers.host_slots), weights, [first])
+    (content,) = answer(replace(settings, num_slots=slots_of_host(TINY, 2)), weights, [first])
     refused = play.take([(seat(2), second, content)])
     assert [host.number for host in refused] == [2] and workers.inbox.num_games == 0
     assert "nobody asked it for" in caplog.text
@@ -348,6 +358,33 @@ def test_games_that_another_host_was_asked_for_are_refused(workers: ClusterWorke
 @pytest.mark.parametrize(("games", "expected"), [(0.5, 1), (4, 1), (16, 2), (64, 8), (190, 8), (512, 21), (4096, 170)])
 def test_orders_are_a_small_part_of_a_generation_and_not_too_small_to_pay(games: float, expected: int):
     assert games_of_order(games) == expected
+
+
+def test_hosts_that_join_later_play_fewer_games_at_once_and_get_smaller_orders(
+    workers: ClusterWorkers, monkeypatch: pytest.MonkeyPatch
+):
+    """Else sixty-four of them would have many generations under way, all by old weights."""
+    play, node = workers._play, seat(1).node
+    play.wanted = 1024
+    before = play.next_order(seat(1)).num_games
+    monkeypatch.setattr(workers._cluster, "nodes", lambda: [replace(node, cpus=64)], raising=False)
+    config = replace(TINY, self_play=replace(TINY.self_play, games_per_generation=1024, num_slots=512))
+    play._plan = replace(play._plan, config=config)
+    slots = [play.settings(seat(number)).num_slots for number in range(3, 65)]
+    assert sum(slots) <= 1024 and set(slots) == {16}
+    after = play.next_order(seat(1)).num_games
+    assert (before, after) == (games_of_order(1024 / 2), games_of_order(1024 / 64))
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "expected"), [(None, 4, 4), (2, 4, 2), (1024, 2, 2), (3, 0, 1), (None, 0, 1)]
+)
+def test_the_hosts_that_a_cluster_has_room_for(asked: int | None, there: int, expected: int):
+    class Machines(Cluster):
+        def nodes(self) -> list[Node]:
+            return [Node("n", "host", "127.0.0.1", there, 0), Node("g", "learner", "127.0.0.1", 0, 1)]
+
+    assert expected_hosts(Machines("local", asked)) == expected
 
 
 def test_two_hosts_never_get_the_same_number(workers: ClusterWorkers):
@@ -398,7 +435,7 @@ def test_hosts_beside_a_learner_that_takes_all_cores_rest_until_the_next_network
 def test_weights_that_have_never_played_are_refused(workers: ClusterWorkers, settings, weights, caplog):
     play, host = workers._play, seat(1)
     first = play.next_order(host)
-    player = RemotePlayer(replace(settings, num_slots=workers.host_slots))
+    player = RemotePlayer(replace(settings, num_slots=slots_of_host(TINY, 2)))
     player.take(7, weights)
     assert play.take([(host, first, player.play(first))]) == [host]
     assert "never played" in caplog.text
@@ -412,6 +449,16 @@ def test_a_game_is_as_old_as_the_networks_since_its_first_weights(workers: Clust
     assert worker._oldest() == 0
     workers._play.versions = list(range(workers_module.MOST_AGE + 3))
     assert worker._oldest() == 2
+
+
+def test_a_line_of_a_generation_that_was_never_finished_names_no_network(folder: RunFolder):
+    """Killed between its line and its manifest, a generation is played again."""
+    plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=NoCluster("local"))
+    state = RunState(plan, folder, threading.Event(), None)
+    for generation in (1, 2, 3):
+        folder.append_metrics({"generation": generation, "promoted": generation != 2, "seconds": 1.0})
+    state.generation = 2
+    assert state._make_cluster_workers()._play.versions == [0, 1]
 
 
 # --- what is refused ---

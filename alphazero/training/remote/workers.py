@@ -22,7 +22,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import Trainer
 from alphazero.progress import count_cores
 from alphazero.storage.checkpoint import checkpoint_bytes
-from alphazero.training.config import settings_by_name
+from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.player import CARD, CHECKPOINT, Order
@@ -43,6 +43,8 @@ SMALL_ORDER = 8
 """Orders that would have fewer games than this stay as large as LEAST_ORDERS makes them."""
 SECONDS_OF_ORDER = 2.0
 """The longest order: after so long a worker tells what it has."""
+PATIENCE = 60.0
+"""Seconds without an answer after which a worker is taken for lost: many times the longest order."""
 PAUSE = 0.1
 
 
@@ -53,8 +55,9 @@ def games_of_order(games: float) -> int:
 
 @dataclass
 class _Ledger:
-    """The numbers of games that a host was given, and that have not come back."""
+    """The games that a host plays at once, and the numbers that it was given and that have not come back."""
 
+    slots: int
     granted: int = 0
     ended: int = 0
     numbers: set[int] = field(default_factory=set)
@@ -66,16 +69,17 @@ class _Play:
     """The work of the pool: orders for games, and the games that come back."""
 
     maker = "alphazero.training.remote.player:RemotePlayer"
+    patience = PATIENCE
 
     def __init__(
         self, plan: RunPlan, settings: WorkerSettings, inference: Callable[[], str], inbox: Inbox,
-        playing: Callable[[], tuple[int, Path]], versions: list[int], num_hosts: int,
+        playing: Callable[[], tuple[int, Path]], versions: list[int], num_hosts: Callable[[], int],
     ):  # fmt: skip
         self._plan, self._settings, self.inbox, self._playing = plan, settings, inbox, playing
         self._inference = inference
         self.fingerprint = game_fingerprint(plan.loaded.game)
         self.wanted = plan.config.self_play.games_per_generation
-        self._order_games = games_of_order(self.wanted / num_hosts)
+        self._num_hosts = num_hosts
         self.versions = versions
         """The generations whose networks took over self-play, in ascending order."""
         self._ledgers: dict[int, _Ledger] = {}
@@ -94,7 +98,9 @@ class _Play:
     # --- as Work ------------------------------------------------------------------------------------------------------
 
     def settings(self, seat: Seat) -> WorkerSettings:
-        return replace(self._settings, device=seat.device, inference=self._inference())
+        slots = slots_of_host(self._plan.config, self._num_hosts())
+        self._ledgers[seat.number] = _Ledger(slots * (2 if seat.device == "cuda" else 1))
+        return replace(self._settings, num_slots=slots, device=seat.device, inference=self._inference())
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
         generation, path = self._playing()
@@ -110,23 +116,19 @@ class _Play:
             return None
         if self.inbox.num_games >= self.wanted:  # the learner is behind: its next generation is complete
             return None
-        ledger = self._ledgers.setdefault(seat.number, _Ledger())
-        slots = self._slots(seat)
+        ledger, num_games = self._ledgers[seat.number], games_of_order(self.wanted / len(self._ledgers))
         # all slots, as many again if all their games end at once, and the games of orders under way
-        needed = 2 * slots + ledger.orders + self._order_games - (ledger.granted - ledger.ended)
+        needed = 2 * ledger.slots + ledger.orders + num_games - (ledger.granted - ledger.ended)
         ranges: tuple[tuple[int, int], ...] = ()
         if needed > 0:
             ranges = ((self.next_game, needed),)
             ledger.numbers |= set(range(self.next_game, self.next_game + needed))
             ledger.granted += needed
             self.next_game += needed
-        ledger.orders += self._order_games
+        ledger.orders += num_games
         self._orders += 1
         show, self.wants_shown = self.wants_shown, False
-        return Order(self._orders, ranges, self._order_games, SECONDS_OF_ORDER, show)
-
-    def _slots(self, seat: Seat) -> int:
-        return self._settings.num_slots * (2 if seat.device == "cuda" else 1)
+        return Order(self._orders, ranges, num_games, SECONDS_OF_ORDER, show)
 
     def take(self, answers: Sequence[tuple[Seat, Order, bytes]]) -> list[Seat]:
         game, refused, chunks = self._plan.loaded.game, [], []
@@ -273,17 +275,17 @@ class ClusterWorkers:
             if part is not None:
                 check_sendable(part, name)
         config = plan.config
-        num_hosts = expected_hosts(self._cluster)
-        self.host_slots = min(config.self_play.num_slots, max(1, config.self_play.games_per_generation // num_hosts))
         settings = WorkerSettings(
             load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(sizes),
             config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
             device="cpu", inference="torch", deterministic=False, threads=1, cache_size=config.cache_size,
-            num_slots=self.host_slots, seed=plan.seed, first_game=0, game_stride=1,
+            num_slots=config.self_play.num_slots, seed=plan.seed, first_game=0, game_stride=1,
             value_targets=parts[1], make_net=parts[0],
         )  # fmt: skip
         self.inbox = inbox
-        self._play = _Play(plan, settings, inference, self.inbox, playing, versions, num_hosts)
+        self._play = _Play(
+            plan, settings, inference, self.inbox, playing, versions, lambda: expected_hosts(self._cluster)
+        )
         self.pool = Pool(self._cluster, self._play)
         self.worker = ClusterWorker(self._play, self.pool, kernels)
         self.all = [self.worker]
@@ -291,7 +293,8 @@ class ClusterWorkers:
 
     def describe(self) -> str:
         """The machines and the number of games at once, as a phrase."""
-        return f"on {self._cluster.describe()}: each worker plays {self.host_slots:,} games at once"
+        slots = slots_of_host(self._plan.config, expected_hosts(self._cluster))
+        return f"on {self._cluster.describe()}: each worker plays {slots:,} games at once"
 
     def place(self) -> None:
         """Lets hosts load their code while this process makes its networks."""
@@ -355,7 +358,12 @@ class ClusterWorkers:
         self.pool.close()
 
 
+def slots_of_host(config: RunConfig, num_hosts: int) -> int:
+    """Games that each of so many hosts plays at once: together no more than a generation has."""
+    return min(config.self_play.num_slots, max(1, config.self_play.games_per_generation // num_hosts))
+
+
 def expected_hosts(cluster: Cluster) -> int:
-    """The hosts that the cluster will have, by what is there now."""
-    there = sum(node.gpus or node.cpus for node in cluster.nodes())
-    return max(1, cluster.workers or there)
+    """The hosts that fit on the machines that are there now."""
+    there = sum(node.room for node in cluster.nodes())
+    return max(1, min(there, cluster.workers or there))
