@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from alphazero.errors import InputError
+from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
+from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, play_and_show
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import describe, records_of
 from alphazero.nets.devices import check_device
 from alphazero.players.contestants import Contestant, make_player
-from alphazero.players.human import HumanLeft
+from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.players.player import Player
 from alphazero.progress import count_cores, showing
 from alphazero.settings import check_range
@@ -111,8 +112,9 @@ def match(
     or a function from a Position to one of its legal actions. `simulations` per ply are for contestants that search and
     do not say how many; with 0, nets play by their policies alone. `openings`: `random` begins each pair of games with
     a few random plies, so that no two pairs are alike; `balanced` takes even ones, in games that have a solver or a
-    shipped net; `none` begins at the start position. `threads`: None takes every core. `progress`: None shows a bar
-    on a terminal and in a notebook. The same seed gives the same match.
+    shipped net; `none` begins at the start position. Games with a human begin at the start: leave `openings` out.
+    `threads`: None takes every core. `progress`: None shows a bar on a terminal and in a notebook. The same seed gives
+    the same match.
 
     >>> import alphazero as az
     >>> def last(position):
@@ -132,7 +134,11 @@ def match(
         return make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
 
     players = open_player(first), open_player(second)
+    alone = not any(isinstance(player, HumanPlayer) for player in players)
+    if openings == "balanced" and not alone:
+        raise InvalidSetting(f"games with a human begin at the start: leave {option('openings')} out")
     balance = balance_of(openings, loaded)
+    openings = openings if alone else "none"
     try:
         with showing(progress):
             result = play_and_show(kernels_of(loaded.game), *players, games, seed, plies_of(openings), balance=balance)

@@ -83,9 +83,13 @@ class Coach:
         Raises InputError about what does not fit, before anything of a run that goes on is changed.
         """
         self.state = prepare(self.plan, self.folder, self.stop)
-        self.metrics = Metrics(self.folder.metrics(), (TensorBoard(self.folder.path), *self._trackers))
-        loaded = self.plan.loaded
-        self.benchmark = loaded.make_benchmark(loaded.game) if loaded.make_benchmark else None
+        try:
+            self.metrics = Metrics(self.folder.metrics(), (TensorBoard(self.folder.path), *self._trackers))
+            loaded = self.plan.loaded
+            self.benchmark = loaded.make_benchmark(loaded.game) if loaded.make_benchmark else None
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Ends the run's processes; a second call does nothing."""
@@ -214,7 +218,8 @@ class Coach:
         begin, state = time.monotonic(), self.state
         training_set = state.replay.training_set()
         return_free_memory()  # merging copied the whole window
-        num_updates = state.learner.num_updates(num_new)
+        batch_size = min(self.config.learner.batch_size, len(training_set))  # as in `TrainingSet.draws`
+        num_updates = state.learner.num_updates(num_new, batch_size)
         job = state.training_job(num_updates, generation, self.progress())
         with Progress(f"generation {generation}: learning") as progress:
             done = 0
@@ -231,10 +236,9 @@ class Coach:
                 state.learner.trainer, job,
                 lambda: state.learner.learn(training_set, num_updates, generation, job.progress, show),
             )  # fmt: skip
-        batch_size = self.config.learner.batch_size
         return {name: round(loss, 5) for name, loss in losses.items()} | {
             "updates": num_updates,
-            "sample_reuse": round(num_updates * min(batch_size, len(training_set)) / num_new, 3),
+            "sample_reuse": round(num_updates * batch_size / num_new, 3),
             "draws_per_position": round(num_updates * batch_size / len(training_set), 3),
             "window_generations": len(state.replay.generations),
             "window_positions": len(training_set),

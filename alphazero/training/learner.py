@@ -30,7 +30,7 @@ class LearnerConfig:
     """The settings of learning."""
 
     batch_size: int = 256
-    """Samples per update."""
+    """Samples per update; the whole window if that has fewer."""
     learning_rate: float = 3e-3
     """Learning rate of the first 70% of the run, by generations or minutes, whichever is further."""
     final_learning_rate: float = 2e-4
@@ -70,9 +70,9 @@ class Learner:
             threads=self._threads,
         )  # fmt: skip
 
-    def num_updates(self, num_new_samples: int) -> int:
-        """Updates for so many new samples: `sample_reuse` draws for each."""
-        return max(1, math.ceil(num_new_samples * self.config.sample_reuse / self.config.batch_size))
+    def num_updates(self, num_new_samples: int, batch_size: int) -> int:
+        """Updates of `batch_size` samples for so many new ones: `sample_reuse` draws for each."""
+        return max(1, math.ceil(num_new_samples * self.config.sample_reuse / batch_size))
 
     def learning_rate(self, progress: float, update: int) -> float:
         """At `progress` (0 to 1) through the run, `update` updates after its start."""

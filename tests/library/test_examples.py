@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.game import registry
+from alphazero.training.run import TrainedRun
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
@@ -126,6 +128,9 @@ def test_the_rows_of_a_run_settings_by_name_and_going_on():
     more = az.train("tictactoe", resume=True, generations=2, threads=1, progress=False)
     assert more.folder == run.folder and [row["generation"] for row in az.load_run(run.folder).metrics] == [1, 2]
     assert more.report().read_text().startswith("<!")
+    with pytest.raises(az.errors.InputError, match="was begun with threads=1 seed=0: go on with the same"):
+        az.train("tictactoe", resume=True, seed=5, generations=3, threads=1, progress=False)
+    assert az.train("tictactoe", resume=True, seed=0, generations=2, threads=1, progress=False).generation == 2
 
 
 @pytest.mark.parametrize(
@@ -258,6 +263,52 @@ def test_contestants_of_every_kind_and_games_that_can_be_replayed():
     same = az.match("best", lambda position: position.legal_actions[0], game, games=6, simulations=8)
     assert [record.moves for record in same.games] == [record.moves for record in result.games]
     assert "wins            6" in str(result) and repr(result).startswith("<Match of net against <lambda>: 6 wins")
+
+
+@pytest.mark.parametrize(
+    ("contestants", "settings"), [(("human", "random"), {}), (("greedy", "human"), {"openings": "none"})]
+)
+def test_games_with_a_human_begin_at_the_start(contestants, settings, monkeypatch: pytest.MonkeyPatch):
+    """So `undo` takes back moves of the human, and no random ones."""
+    squares = [column + row for row in "123" for column in "abc"]
+    answers = iter(["undo", squares[0], *squares, "undo", *squares * 20])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    result = az.match(*contestants, "tictactoe", games=2, **settings)
+    assert result.result.opening_plies == 0 and result.openings == "none"
+    assert all(record.opening == () and len(record.moves) >= 5 for record in result.games)
+    assert "Every game begins at the start position" in str(result)
+
+
+def test_a_human_plays_from_no_balanced_opening():
+    with pytest.raises(az.errors.InputError, match="^games with a human begin at the start: leave openings out$"):
+        az.match("random", "human", "connect4", openings="balanced")
+    with pytest.raises(az.errors.InputError, match="unknown kind of openings 'even'"):
+        az.match("random", "human", "connect4", openings="even")
+
+
+def test_a_run_folder_is_a_contestant_as_a_path_too():
+    run = az.train("tictactoe", net={"blocks": 1, "channels": 8}, generations=1, **SMALL)
+    result = az.match(run.folder, Path("runs/tictactoe-1/generation_0001.safetensors"), "tictactoe", games=2)
+    assert result.contestants[0] == str(run.folder) and len(result.games) == 2
+    with az.play_web(run.folder, "tictactoe", port=0, wait=False) as page:
+        assert page.port
+
+
+def test_results_can_be_compared_and_kept_in_sets():
+    game = az.load_game("connect4")
+    net, position = az.load_net("best", game), game.start()
+    for make in (
+        lambda: az.search(position, net, simulations=8), lambda: az.evaluate(position, net),
+        lambda: az.match("random", "random", game, games=2), lambda: TrainedRun(registry.of(game), Path("runs/c4")),
+    ):  # fmt: skip
+        one, other = make(), make()
+        assert one == one and one != other and len({one, other}) == 2
+
+
+def test_loading_a_net_leaves_the_random_numbers_of_torch_alone():
+    before = torch.get_rng_state()
+    az.load_net("best", "connect4")
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_library_calls_print_nothing(capfd):

@@ -28,6 +28,7 @@ from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
 from alphazero.training.replay_buffer import ReplayConfig
+from alphazero.training.run_state import RunState
 from alphazero.training.selfplay import SelfPlayConfig
 from alphazero.training.workers import RunPlan
 
@@ -83,6 +84,16 @@ def figures(path: Path) -> list[dict]:
     return [{name: x for name, x in line.items() if not any(part in name for part in timed)} for line in lines]
 
 
+def test_what_stops_a_run_that_gets_ready_ends_its_workers(tmp_path, monkeypatch):
+    """In a notebook nobody else would."""
+    ended = []
+    loaded = replace(registry.load("tictactoe"), make_benchmark=lambda game: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(RunState, "close", lambda state: ended.append(state))
+    with RunFolder.create(tmp_path / "run", {"settings": asdict(TINY)}) as folder, pytest.raises(KeyboardInterrupt):
+        make_coach(folder, TINY, loaded)
+    assert ended
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "undisturbed"
@@ -101,6 +112,16 @@ def test_a_whole_run_leaves_everything_behind(undisturbed):
         assert card["game"] == "tictactoe" and card["generation"] == generation and tensors
     first, last = (load_checkpoint(undisturbed / f"generation_{n:04d}.safetensors")[0] for n in (0, 4))
     assert any(not np.array_equal(first[name], last[name]) for name in first)
+
+
+def test_samples_are_reused_as_often_where_a_batch_would_hold_more_than_the_window(tmp_path):
+    """The window has some tens of positions: each update draws all of them, once."""
+    learner = LearnerConfig(batch_size=1024, sample_reuse=3)
+    run_all(tmp_path / "run", replace(TINY, generations=2, learner=learner, gate=GateConfig(enabled=False)))
+    for line in figures(tmp_path / "run"):
+        assert line["window_positions"] < 1024 and line["draws_per_position"] == line["updates"] > 1
+        one_update = line["window_positions"] / line["positions"]
+        assert 3 <= line["sample_reuse"] < 3 + one_update + 1e-3
 
 
 def test_the_window_lets_old_replay_files_go(tmp_path):

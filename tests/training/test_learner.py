@@ -42,8 +42,9 @@ def training_set(count: int) -> TrainingSet:
 
 def test_new_samples_are_used_a_bounded_number_of_times():
     learner = Learner(RecordingTrainer(), LearnerConfig(batch_size=100, sample_reuse=2.5), seed=0)
-    assert learner.num_updates(1000) == 25  # 2,500 samples drawn for 1,000 new ones
-    assert learner.num_updates(1) == 1
+    assert learner.num_updates(1000, 100) == 25  # 2,500 samples drawn for 1,000 new ones
+    assert learner.num_updates(1, 100) == 1
+    assert learner.num_updates(1000, 60) == 42  # 2,520 where the window has 60 positions, so no larger batches
 
 
 def test_the_learning_rate_warms_up_holds_and_falls_at_the_end():

@@ -341,6 +341,24 @@ def test_games_begin_with_a_random_number_of_random_plies_that_give_no_samples(g
     assert (samples.states == 0).all(axis=1).sum() < worker.num_games / 2
 
 
+@pytest.mark.parametrize("game", [TicTacToe(), Connect4()], ids=lambda game: game.name)
+def test_value_targets_know_the_plies_that_give_samples_and_no_random_ones(game):
+    """On the random plies that a game begins with, the recordings hold what older games of the slot left there."""
+    recordings = []
+
+    def listen(games, settings):
+        recordings.append(games)
+        return np.where(games.known, lambda_returns(games, settings), np.nan)
+
+    config, search = SelfPlayConfig(random_plies=4), SearchConfig(num_simulations=8)
+    samples = SelfPlay(Kernels(game), config, search, uniform_priors, 4, 0, value_targets=listen).play(40)
+    assert sum(int(games.known.sum()) for games in recordings) == len(samples)
+    for games in recordings:
+        assert (games.to_play == np.arange(games.known.shape[1]) % 2)[games.known].all()
+        assert (games.z[~games.known] == 0).all()
+    assert any(not games.known[:, :1].all() for games in recordings), "some games begin with random plies"
+
+
 def test_a_game_that_random_plies_would_end_begins_without_any():
     worker = make_worker(TicTacToe(), 400, settings={"random_plies": 9}, simulations=2)
     assert not worker.kernels.describe_all(worker.states)[1].any()

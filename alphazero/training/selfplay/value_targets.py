@@ -32,7 +32,8 @@ class Recordings(NamedTuple):
     explored: np.ndarray
     """`bool`: the ply was played at random, so its result says nothing about the position."""
     known: np.ndarray
-    """`bool`: the ply belongs to a finished game; targets elsewhere are ignored."""
+    """`bool`: the ply belongs to a finished game and was searched, unlike the random plies that the game begins with.
+    Elsewhere targets are ignored, and `to_play` and `values` may be those of older games."""
     z: np.ndarray
     """`float32`: the game's result, or the search's value at the next ply that was played at random; 0 if not known."""
 
