@@ -33,9 +33,11 @@ class GtpConfig:
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/othello-1, mcts:400, minimax:4; no human and no engine."""
-    game: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """The game: a name, a Python file or a module. By default, the game of the checkpoint."""
-    simulations: int | None = None
+    game: Annotated[
+        str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of the checkpoint)")
+    ] = None
+    """The game: a name, a Python file or a module."""
+    simulations: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 200)")] = None
     """Simulations per ply, for a contestant that searches and does not say how many."""
     seed: int = 0
     """Random seed. The same seed and the same commands give the same moves."""

@@ -21,8 +21,10 @@ class ReportConfig:
 
     run: Annotated[Path, tyro.conf.Positional]
     """The run folder, as in runs/connect4-1."""
-    output: Path | None = None
-    """The file to write; by default report.html in the run folder, which is replaced."""
+    output: Annotated[
+        Path | None, tyro.conf.arg(metavar="FILE.html", help_behavior_hint="(default: report.html in the run folder)")
+    ] = None
+    """The file to write. The default one is replaced if it is there."""
     overwrite: bool = False
     """Replace files that exist already; without it, they are left as they are."""
 

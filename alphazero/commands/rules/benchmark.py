@@ -31,13 +31,15 @@ class BenchmarkConfig:
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/connect4-1, mcts:400, minimax:4 and so on."""
-    game: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """The game: a name, a Python file or a module; by default, the game of the checkpoint."""
+    game: Annotated[
+        str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of the checkpoint)")
+    ] = None
+    """The game: a name, a Python file or a module."""
     simulations: tuple[int, ...] = (0,)
     """Simulations per position, one or several numbers. 0: the policy of a net without a search."""
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
-    json: Path | None = None
+    json: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(default: none)")] = None
     """Also write the figures into this file, as JSON."""
     overwrite: bool = False
     """Replace files that exist already; without it, they are left as they are."""
