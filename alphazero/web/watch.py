@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +53,24 @@ def list_runs(folder: Path | None) -> list[dict[str, Any]]:
 
 
 def describe_run(folder: Path | None, question: Question) -> dict[str, Any]:
-    """A run with its figures after generation `after`, its warnings, and the generations with games to step through."""
+    """A run with its figures after generation `after`, its warnings, and the generations with games to step through.
+
+    `total_games` of a generation are all games up to it, also of generations that are not in the answer.
+    """
     path = find_folder(newest_runs(folder), question.text("name"))
     saved, lines = read_config(path), read_metrics(path)
     after = question.number("after", -1, 10**9, -1)
     names = (*FIGURES, *_benchmark_names(lines))
+    games = accumulate(as_numbers(line, ("games",)).get("games", 0.0) for line in lines)
+    totals = dict(zip((line["generation"] for line in lines), games, strict=True))
     new = [line for line in lines if line["generation"] > after]
     if len(new) > MOST_LINES:
         new = [new[round(i * (len(new) - 1) / (MOST_LINES - 1))] for i in range(MOST_LINES)]
     rows = [
-        {"generation": line["generation"], **as_numbers(line, ("seconds", *names))}
+        {
+            "generation": line["generation"], **as_numbers(line, ("seconds", *names)),
+            "total_games": totals[line["generation"]],
+        }
         for line in new
     ]  # fmt: skip
     return {

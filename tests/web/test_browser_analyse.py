@@ -12,6 +12,9 @@ import pytest
 
 import alphazero as az
 from alphazero.commands.program import main as alphazero
+from alphazero.game import registry
+from alphazero.web.engine import Engine, Stage
+from alphazero.web.server import PageServer
 from tests.web.browser import PHONE, each_game, needs_chromium, page_at, status, wait_status
 
 pytestmark = needs_chromium
@@ -118,6 +121,16 @@ def test_the_focus_stays_while_the_search_grows(browser, address):
         assert page.locator(".move").nth(1).inner_text() == f"1.{word}"
 
 
+def test_a_move_of_the_table_leaves_the_focus_on_the_board(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_simulations(page, 50)
+        page.locator(".desk .lines tbody button").first.focus()
+        page.keyboard.press("Enter")
+        page.locator(".move").nth(1).wait_for()
+        wait_simulations(page, 50)
+        assert page.evaluate("document.activeElement.matches('.stage .cell')")
+
+
 def test_othello_says_when_the_truth_is_too_far(browser, address):
     with page_at(browser, address("othello")) as page:
         page.wait_for_function("() => document.querySelector('.exact-line')?.textContent.includes('Too far')")
@@ -128,6 +141,32 @@ def test_the_policy_without_a_search(browser, address):
         page.get_by_label("On the board").select_option("policy")
         page.wait_for_function("() => document.querySelectorAll('.stage .number').length > 0")
         assert all(text.endswith("%") for text in page.locator(".stage .number").all_text_contents())
+
+
+def test_a_contestant_without_a_policy_says_why(browser):
+    """Also if the answer of the one before it comes later."""
+    engine = Engine(Stage("connect4", registry.load("connect4"), device="cpu"))
+    policy = engine.quick["policy"]
+
+    def answer_late(viewer, question):
+        if question.group("player").text("id") == "best":
+            time.sleep(1)
+        return policy(viewer, question)
+
+    engine.quick["policy"] = answer_late
+    with PageServer(engine, 0) as server, page_at(browser, f"{server.address}#/analyse?game=connect4") as page:
+        contestant = page.locator(".desk select").first
+        contestant.select_option("best")
+        wait_simulations(page, 0)
+        page.get_by_label("On the board").select_option("policy")
+        contestant.select_option("mcts")
+        reason = page.locator(".desk .fault")
+        reason.wait_for()
+        assert reason.inner_text() == "mcts has no network, so it has no policy without a search"
+        page.wait_for_timeout(1500)
+        assert reason.count() == 1 and page.locator(".stage .number").count() == 0
+        page.get_by_label("On the board").select_option("visits")
+        reason.wait_for(state="hidden")
 
 
 def review(page) -> None:
@@ -146,6 +185,27 @@ def test_mistakes_are_found_by_the_oracle_and_tried_again(browser, address):
         page.get_by_role("button", name="Try move 1 again").click()
         wait_status(page, "Your turn")
         assert page.locator(".move").count() == 1 and page.locator(".seat select").first.input_value() == "human"
+
+
+LEAVE_REVIEW = """() => {
+    if (!document.querySelector(".review-card .numbers")?.textContent.startsWith("Position")) return false;
+    for (const name of ["play", "analyse"]) document.querySelector(`[data-view=${name}]`).click();
+    return true;
+}"""
+
+
+def test_a_review_that_is_left_says_nothing_of_its_progress(browser, address):
+    position = registry.load("hex").game.start()
+    for _ in range(30):
+        position = position.play(position.legal_actions[0])
+    actions = ".".join(map(str, position.actions))
+    with page_at(browser, address("hex", f"&actions={actions}")) as page:
+        page.locator(".move").nth(30).wait_for()
+        page.get_by_role("button", name="Review the game").click()
+        page.wait_for_function(LEAVE_REVIEW, polling=5)
+        page.wait_for_timeout(300)
+        assert page.locator(".review-card .numbers").inner_text() == ""
+        assert page.locator(".accuracy").count() == 0, "the review has ended"
 
 
 @pytest.mark.parametrize(
@@ -282,6 +342,97 @@ def test_a_tournament_with_its_standings_and_games(browser, server):
         wait_status(page, "minimax:2|greedy")
         page.get_by_role("button", name="To the end").click()
         wait_status(page, "has won|Draw")
+
+
+VIEW_OF = """
+    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
+    const rest = (pause = 20) => new Promise((wake) => setTimeout(wake, pause));
+"""
+
+POLLED = f"""async () => {{{VIEW_OF}
+    const {{ PolledView }} = await load("polled.js");
+    class Counted extends PolledView {{
+        async look() {{ this.looks = (this.looks ?? 0) + 1; await rest(); }}
+        fail(error) {{ throw error; }}
+    }}
+    const view = new Counted(10), seen = [];
+    const count = async () => {{ view.looks = 0; await rest(200); seen.push(view.looks); }};
+    for (let i = 0; i < 5; i++) {{ view.shown(); view.hidden(); }}
+    await rest(100);
+    await count();
+    view.shown();
+    view.shown();
+    await count();
+    view.hidden();
+    await rest(100);
+    await count();
+    return seen;
+}}"""
+
+
+def test_nobody_asks_for_a_view_that_is_hidden(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        left, looked_at, left_again = page.evaluate(POLLED)
+    assert (left, left_again) == (0, 0) and looked_at > 1
+
+
+MESSAGES = f"""async () => {{{VIEW_OF}
+    const [{{ TournamentsView }}, {{ RunsView }}] = [await load("tournaments.js"), await load("runs.js")];
+    let down = false;
+    const cups = ["sound", "broken"].map((name) => ({{ name, contestants: 2, played: 0, planned: 4 }}));
+    const answers = {{
+        tournaments: () => ({{ tournaments: cups }}),
+        tournament: ({{ name }}) => {{
+            if (name === "broken") throw new Error("this one is broken");
+            return {{ name, rows: [], remarks: [], cross: null, games: [], played: 0, planned: 4 }};
+        }},
+        runs: () => {{
+            if (down) throw new Error("no runs now");
+            return {{ runs: [] }};
+        }},
+    }};
+    const app = {{ engine: {{ ask: async (name, fields) => answers[name](fields) }} }};
+    const [view, runs] = [new TournamentsView(app), new RunsView(app)];
+    const seen = [];
+    view.visible = runs.visible = true;
+    await view.poll();
+    for (const name of ["broken", "sound"]) {{
+        [...view.list.querySelectorAll("button")].find((one) => one.textContent.startsWith(name)).click();
+        await rest();
+        seen.push(view.result.textContent);
+    }}
+    for (down of [false, true, false]) {{
+        await runs.poll();
+        seen.push(runs.list.textContent);
+    }}
+    return seen;
+}}"""
+
+
+def test_a_message_goes_when_there_is_something_to_show_again(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        broken, sound, before, down, after = page.evaluate(MESSAGES)
+    assert broken == "this one is broken" and sound.startswith("sound")
+    assert down == "no runs now" and after == before != down
+
+
+GAMES_AXIS = f"""async () => {{{VIEW_OF}
+    const {{ RunsView }} = await load("runs.js");
+    const view = new RunsView({{}});
+    view.axis = "games";
+    const row = (generation) => ({{ generation, games: 10, total_games: 10 * generation, policy_loss: 1 }});
+    view.drawCharts([{{ name: "one", benchmark: {{}}, figures: [], rows: [1, 101, 1001].map(row) }}]);
+    const [first, middle, last] = [...view.charts.querySelectorAll("circle")].map((one) => one.cx.baseVal.value);
+    return (middle - first) / (last - first);
+}}"""
+
+
+def test_curves_against_games_count_those_of_generations_left_out(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        assert page.evaluate(GAMES_AXIS) == pytest.approx(0.1, abs=0.001)
 
 
 def test_watching_fits_a_phone(browser, server):

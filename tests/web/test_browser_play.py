@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
+from alphazero.game import registry
+from alphazero.web.engine import Engine, Stage
+from alphazero.web.message import MOST_BYTES
+from alphazero.web.server import PageServer
+from tests.wasm.engines import needs_node
+from tests.wasm.published import ask, small_page
 from tests.web.browser import (
     PHONE,
     click_first,
@@ -150,6 +157,37 @@ def test_two_people_at_one_screen_and_resigning(browser, address):
         wait_status(page, "Second player has resigned. First player has won.")
 
 
+def test_resigning_ends_the_game_only_where_one_resigned(browser, address):
+    with page_at(browser, address("connect4", "&moves=44")) as page:
+        wait_status(page, "Your turn")
+        page.get_by_role("button", name="Resign").click()
+        wait_status(page, "You have resigned")
+        page.locator(".move").first.click()
+        wait_status(page, "Your turn")
+        page.locator(".move").nth(2).click()
+        wait_status(page, "You have resigned")
+        page.evaluate("location.hash = '#/play?game=connect4&actions=3.3.2.2'")
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 5")
+        wait_status(page, "Your turn")
+        assert page.locator(".cell.playable").count() == 42
+
+
+def test_undo_leaves_the_focus_on_the_board(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        click_first(page)
+        page.locator(".move").nth(2).wait_for()
+        wait_status(page, "Your turn")
+        undo = page.get_by_role("button", name="Undo", exact=True)
+        undo.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
+        assert undo.is_disabled()
+        page.wait_for_timeout(100)  # a browser takes the focus from what is disabled when it draws next
+        assert page.evaluate("document.activeElement.matches('.stage .cell')")
+
+
 def test_the_contestants_can_play_each_other(browser, address):
     with page_at(browser, address("tictactoe")) as page:
         wait_status(page, "Your turn")
@@ -201,6 +239,41 @@ def test_players_changed_while_a_position_is_on_its_way_do_not_stop_the_game(bro
     assert seen["asked"][-1] == [0], "the next move is asked for"
 
 
+CLICK_AND_LEAVE = """name => {
+    document.querySelectorAll(".stage .cell.playable")[4].dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    [...document.querySelectorAll("button.main, .headline button")].find((one) => one.textContent === name).click();
+}"""
+"""A move, and another view before the position after it has come."""
+PIECES = "document.querySelectorAll(\".stage .cell[aria-label*='piece']\").length"
+
+
+def test_a_view_that_is_left_in_the_middle_of_a_move_shows_it_in_the_next(browser):
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
+    position = engine.quick["position"]
+
+    def answer_late(*question):
+        time.sleep(0.2)
+        return position(*question)
+
+    engine.quick["position"] = answer_late
+    with PageServer(engine, 0) as server, page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        page.evaluate(CLICK_AND_LEAVE, "Analyse")
+        page.locator(".analysis .move").nth(1).wait_for()
+        page.wait_for_timeout(1500)  # an opponent that goes on playing would have moved
+        assert page.url.endswith("#/analyse?game=tictactoe&actions=4")
+        assert page.evaluate(PIECES) == 1 and page.locator(".move").count() == 2
+        page.get_by_role("button", name="Play from here").click()
+        wait_status(page, "Your turn")
+        page.get_by_role("button", name="Analyse", exact=True).last.click()
+        page.locator(".analysis .move").nth(2).wait_for()
+        page.evaluate(CLICK_AND_LEAVE, "Play from here")
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 5")
+        wait_status(page, "Your turn")
+        assert page.evaluate(PIECES) == 4
+
+
 def test_a_slider_tells_the_measured_strength(browser, address):
     with page_at(browser, address("connect4")) as page:
         wait_status(page, "Your turn")
@@ -233,6 +306,64 @@ def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
         assert page.locator("b").count() == 0, "names are text"
 
 
+def test_a_file_that_is_too_long_is_refused_and_the_page_goes_on(browser, address, tmp_path):
+    path = tmp_path / "game.jsonl"
+    path.write_text(json.dumps({"notes": "x" * 70_000}))
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Load game").click()
+        chooser.value.set_files(path)
+        page.wait_for_function("() => document.querySelector('#trouble').textContent.includes('too long for a game')")
+        page.wait_for_timeout(500)  # a lost connection would be told
+        assert "too long for a game" in page.locator("#trouble").inner_text()
+        click_first(page)
+        page.locator(".move").nth(2).wait_for()
+
+
+LONGEST = """async () => {
+    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
+    const { Engine } = await load("engine.js");
+    const sent = [], heard = {};
+    const connection = { mostBytes: 100, on: (name, take) => { heard[name] = take; }, connect() {},
+                         send: (message) => sent.push(new TextEncoder().encode(JSON.stringify(message)).length) };
+    const engine = new Engine(connection);
+    const room = 100 - JSON.stringify({ id: 1, ask: "load", text: "" }).length;
+    const told = [];
+    const ask = (text) => engine.ask("load", { text }).catch((error) => told.push(error.constructor.name));
+    ask("x".repeat(room));
+    ask("x".repeat(room + 1));
+    ask("é".repeat(room - 1));
+    await new Promise((wake) => setTimeout(wake, 20));
+    heard.open();
+    delete connection.mostBytes;
+    ask("x".repeat(1000));
+    return { sent: sent.map((bytes) => Math.min(bytes, 101)), told };
+}"""
+
+
+def test_a_question_is_as_long_as_its_connection_carries(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        seen = page.evaluate(LONGEST)
+        limit = page.evaluate(
+            "import(new URL('socket.js', document.querySelector('script[type=module]').src))"
+            ".then(({ SocketConnection }) => new SocketConnection().mostBytes)"
+        )
+    assert seen == {"sent": [100, 100, 101], "told": ["Refused", "Refused"]}, "what is refused is not asked again"
+    assert limit == MOST_BYTES
+
+
+def test_a_choice_of_a_file_that_is_cancelled_leaves_nothing(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        with page.expect_file_chooser():
+            page.get_by_role("button", name="Load game").click()
+        page.locator("input[type=file]").dispatch_event("cancel")
+        assert page.locator("input[type=file]").count() == 0
+
+
 def test_a_link_restores_the_position(browser, address):
     with page_at(browser, address("hex", "&moves=d4 e3 c5")) as page:
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 4")
@@ -241,6 +372,26 @@ def test_a_link_restores_the_position(browser, address):
     with page_at(browser, link) as page:
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 4")
         assert page.locator(".move").all_inner_texts()[1:4] == ["1.d4", "2.e3", "3.c5"]
+
+
+def test_back_and_links_lead_to_their_positions(browser, address):
+    def wait_moves(count: int) -> None:
+        page.wait_for_function("count => document.querySelectorAll('.move').length === count + 1", arg=count)
+
+    def follow(link: str) -> None:
+        page.evaluate("link => { location.hash = link; }", f"#/analyse?game=tictactoe{link}")
+
+    with page_at(browser, address("tictactoe", view="analyse")) as page:
+        page.locator(".cell.playable").nth(4).click()
+        wait_moves(1)
+        follow("&actions=4.0.8")
+        wait_moves(3)
+        page.go_back()
+        wait_moves(1)
+        assert page.url.endswith("actions=4")
+        follow("")
+        wait_moves(0)
+        assert page.url.endswith("?game=tictactoe")
 
 
 def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
@@ -271,11 +422,34 @@ def test_a_game_without_a_board_is_a_list_of_actions_beside_its_text(browser, ad
         assert re.search("won", play_on(page, click_first))
 
 
-def test_the_page_connects_again_where_it_was(browser, folder):
-    from alphazero.game import registry
-    from alphazero.web.engine import Engine, Stage
-    from alphazero.web.server import PageServer
+COLOURED = """async () => {
+    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
+    const { BoardView } = await load("board.js");
+    const board = new BoardView({ cells: [], strokes: [], labels: [], shapes: [], colors: {} });
+    document.body.append(board.node);
+    board.show({ text: "\\x1b[31mX\\x1b[0m O", clicks: [] });
+    board.focus();
+    return [board.text.textContent, board.text.getAttribute("aria-label"), document.activeElement === board.text];
+}"""
 
+
+def test_a_board_of_text_is_read_without_its_colours(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        assert page.evaluate(COLOURED) == ["X O", "X O", True]
+
+
+@needs_node
+def test_a_file_of_one_page_loads_games_of_its_game_from_anywhere():
+    """A server knows a game of one's own by its path, and saves it under that name."""
+    record = {"contestants": ["a", "b"], "opening": [], "moves": ["b2"], "result": "*"}
+    names = ["tictactoe", "tictactoe.py", "/home/me/tictactoe.py", "games\\tictactoe.py", "/tictactoe/other.py", 5]
+    answers = ask(small_page(), *({"ask": "load", "text": json.dumps({**record, "game": name})} for name in names))
+    assert [answer.get("actions") for (answer,) in answers] == [[4], [4], [4], [4], None, None]
+    assert "this page plays tictactoe" in answers[-1][0]["error"]
+
+
+def test_the_page_connects_again_where_it_was(browser, folder):
     engine = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
     with PageServer(engine, 0) as first:
         port = first.port

@@ -16,6 +16,7 @@ import pytest
 import alphazero as az
 from alphazero.errors import InputError, Stopped
 from alphazero.game import registry
+from alphazero.players.contestants import make_player
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
 from alphazero.web.searches import MOST_TREES, Stop, Trees, room_of
@@ -174,6 +175,31 @@ def test_a_player_that_fails_is_made_anew_for_the_next_move():
     with pytest.raises(InputError):
         search(engine, "move", game="tictactoe", actions=[], player={"id": "given:0"})
     assert search(engine, "move", game="tictactoe", actions=[], player={"id": "given:0"})[0]["action"] == 0
+
+
+@pytest.mark.parametrize("text", ["mcts:200", "minimax:3"])
+def test_a_player_given_as_an_object_plays_on_after_an_undo(text):
+    player = make_player(text, registry.load("tictactoe"))
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [player], device="cpu"))
+    question = {"game": "tictactoe", "actions": [], "player": {"id": "given:0"}}
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        search(engine, "move", stop=stop, **question)
+    assert 0 <= search(engine, "move", **question)[0]["action"] < 9
+    assert az.match(player, "random", "tictactoe", games=2).result.num_games == 2
+
+
+def test_an_undo_that_comes_after_the_answer_disturbs_no_later_move():
+    player = make_player("mcts:50", registry.load("tictactoe"))
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [player, "mcts:60"], device="cpu"))
+    for id in ("given:0", "given:1"):
+        question, stop = {"game": "tictactoe", "actions": [], "player": {"id": id}}, Stop()
+        assert search(engine, "move", stop=stop, **question)
+        stop.set()
+        assert search(engine, "move", **question)
+    player.interrupt()  # meant for a move whose answer was there already
+    assert search(engine, "move", **{**question, "player": {"id": "given:0"}})
 
 
 # --- the analysis ---

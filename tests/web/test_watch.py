@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,20 @@ def test_a_run_in_full_and_what_is_new(engine):
     assert [row["generation"] for row in run["rows"]] == [1, 2] and run["shown"] == [1, 2]
     assert {"policy_loss", "value_loss", "seconds"} <= set(run["rows"][0]) and "policy_loss" in run["figures"]
     assert [row["generation"] for row in ask(engine, "run", name="one", after=1)["rows"]] == [2]
+
+
+def test_every_row_carries_all_games_up_to_it(folder, tmp_path):
+    """Also where generations are left out of the answer, and where it begins in the middle."""
+    runs = tmp_path / "runs"
+    shutil.copytree(folder / "runs" / "one", runs / "one")
+    line = json.loads((runs / "one" / "metrics.jsonl").read_text().splitlines()[-1])
+    lines = [{**line, "generation": number, "games": 10} for number in range(1, 1501)]
+    (runs / "one" / "metrics.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), runs, None, "cpu"))
+    for after, first in ((-1, 1), (700, 701)):
+        rows = ask(engine, "run", name="one", after=after)["rows"]
+        assert len(rows) == 500 and (rows[0]["generation"], rows[-1]["generation"]) == (first, 1500)
+        assert all(row["total_games"] == 10 * row["generation"] for row in rows)
 
 
 def test_a_run_that_goes_on_says_so(folder, engine):
@@ -194,8 +209,6 @@ def test_links_and_damaged_folders_are_left_out_or_told(folder, tmp_path):
 
 
 def test_figures_that_are_no_numbers_are_left_out(folder, tmp_path):
-    import shutil
-
     runs = tmp_path / "runs"
     shutil.copytree(folder / "runs" / "one", runs / "one")
     line = {

@@ -176,6 +176,11 @@ class Core {
   }
 }
 
+// A game's name without the folder and the ending of its file, by which a server may know it.
+function plainName(game) {
+  return String(game).split(/[\\/]/).at(-1).replace(/\.py$/, "");
+}
+
 function clip(value) {
   return Math.max(-1, Math.min(1, value));
 }
@@ -349,7 +354,7 @@ class FileEngine {
     if (!lists.every((list) => Array.isArray(list) && list.every((one) => typeof one === "string")) || lists[0].length !== 2) {
       throw new Refused("the file is not a game: contestants and moves must be words");
     }
-    if (record.game !== this.file.game) throw new Refused(`the file is a game of ${record.game}, and this page plays ${this.file.game}`);
+    if (plainName(record.game) !== plainName(this.file.game)) throw new Refused(`the file is a game of ${record.game}, and this page plays ${this.file.game}`);
     const actions = [];
     const core = this.core("quick");
     for (const move of [...record.opening, ...record.moves]) {

@@ -77,11 +77,13 @@ export class AnalyseView {
     this.visible = false;
     document.removeEventListener("visibilitychange", this.onVisibility);
     this.desks.forEach((desk) => desk.end());
-    this.review.stop?.();
+    this.review.end();
     this.tree.hidden();
   }
 
+  // A move that arrives after the view was left is drawn by the view that is shown instead.
   async refresh() {
+    if (!this.visible) return this.app.refresh();
     const line = this.line;
     const view = await line.view();
     if (line !== this.line || !this.visible) return;

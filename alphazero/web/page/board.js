@@ -95,7 +95,7 @@ export class BoardView {
     if (this.svg) this.showCells();
     else {
       this.text.textContent = view.text.replace(/\x1b\[[0-9;]*m/g, "");
-      this.text.setAttribute("aria-label", view.text);
+      this.text.setAttribute("aria-label", this.text.textContent);
     }
     this.showButtons();
   }
@@ -286,6 +286,6 @@ export class BoardView {
   }
 
   focus() {
-    this.nodes?.[this.focused]?.focus({ preventScroll: true });
+    (this.nodes?.[this.focused] ?? this.text).focus({ preventScroll: true });
   }
 }

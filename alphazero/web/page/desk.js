@@ -30,6 +30,7 @@ export class Desk {
 
   build() {
     this.numbers = el("p", { class: "numbers", "aria-live": "off" });
+    this.noPolicy = el("p", { class: "note fault" });
     this.pauseButton = button("Pause", () => this.togglePause());
     this.deeperButton = button("Deeper", () => this.deeper());
     this.clearButton = button("Clear", () => this.restart());
@@ -40,7 +41,7 @@ export class Desk {
     this.node = el("section", { class: "card desk", "aria-label": title },
       el("h2", {}, title), this.picker.node,
       el("div", { class: "buttons" }, this.pauseButton, this.deeperButton, this.clearButton),
-      el("div", { class: "value" }, this.bar, this.barText), this.numbers,
+      el("div", { class: "value" }, this.bar, this.barText), this.numbers, this.noPolicy,
       el("div", { class: "scroll" }, this.table));
   }
 
@@ -110,14 +111,20 @@ export class Desk {
     this.draw();
   }
 
+  // What the policy is asked of: the position and the contestant.
+  get token() {
+    return JSON.stringify([this.key, this.picker.fields]);
+  }
+
   async askPolicy() {
-    const { key } = this;
+    const { token } = this;
     if (this.policy || this.shown.outcome !== null) return;
     try {
       const found = await this.view.app.engine.ask("policy", { game: this.view.game.game, actions: this.actions, player: this.picker.fields });
-      if (key !== this.key) return;
+      if (token !== this.token) return;
       this.policy = found;
     } catch (error) {
+      if (token !== this.token) return;
       this.policy = { policy: [], fault: error.message };
     }
     this.draw();
@@ -148,6 +155,9 @@ export class Desk {
       refill(this.numbers, `${simulations.toLocaleString("en")} simulations, ${state}`);
     } else if (this.shown.outcome !== null) refill(this.numbers, "The game is over here.");
     else if (!running) refill(this.numbers, "paused");
+    const reason = this.view.overlay === "policy" ? this.policy?.fault : undefined;
+    refill(this.noPolicy, reason);
+    this.noPolicy.hidden = !reason;
     this.drawTable();
   }
 
@@ -218,12 +228,16 @@ export class Desk {
         const share = row.visits / total;
         const meter = el("span", { class: "meter" });
         meter.style.width = percent(share, 1);
+        const play = () => {
+          this.board.focus(); // the row goes with its position
+          this.view.onAction(row.action);
+        };
         const point = (action) => () => {
           this.pointed = action;
           this.board.show(this.shown, { marks: this.marks(), best: action });
         };
         return el("tr", { onmouseenter: point(row.action), onmouseleave: point(null) },
-          el("th", { scope: "row" }, el("button", { type: "button", class: "link", "data-key": row.action, onclick: () => this.view.onAction(row.action), onfocus: point(row.action), onblur: point(null) }, row.word)),
+          el("th", { scope: "row" }, el("button", { type: "button", class: "link", "data-key": row.action, onclick: play, onfocus: point(row.action), onblur: point(null) }, row.word)),
           el("td", { class: "visits", title: `${row.visits} visits` }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
           el("td", {}, row.value === null ? "" : percent((1 + row.value) / 2, 1)),
           el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),

@@ -3,6 +3,10 @@
 
 export class Refused extends Error {}
 
+function bytesOf(question) {
+  return new TextEncoder().encode(JSON.stringify(question)).length;
+}
+
 export class Engine {
   constructor(connection) {
     this.connection = connection;
@@ -36,9 +40,15 @@ export class Engine {
   }
 
   // Asks a question with several answers: take(answer) gets each. Returns a function that ends it.
+  // One that is larger than the connection carries is refused here: it would close the connection whenever it is asked.
   follow(ask, fields, take) {
     const id = this.next++;
     const question = { id, ask, ...fields };
+    const { mostBytes } = this.connection;
+    if (mostBytes && bytesOf(question) > mostBytes) {
+      queueMicrotask(() => take({ error: `the text is too long for a game: the page can ask about ${mostBytes >> 10} KB at once` }));
+      return () => {};
+    }
     this.open.set(id, { question, take });
     this.connection.send(question);
     return () => {

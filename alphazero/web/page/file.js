@@ -28,6 +28,7 @@ export function load(node, take, fail) {
     else if (!lines.length) fail(`${file.name} holds no game`);
     else offer(node, lines, take);
   });
+  input.addEventListener("cancel", () => input.remove());
   node.append(input);
   input.click();
 }

@@ -51,6 +51,7 @@ class App {
     try {
       if (asked.get("moves")) await this.line.read(asked.get("moves"));
       else if (asked.has("actions")) await this.line.set(asked.get("actions").split(".").filter(Boolean).map(Number));
+      else if (asked.get("game") === game) await this.line.set([]);
       if (asked.has("ply")) this.line.go(Number(asked.get("ply")) || 0);
     } catch (error) {
       this.trouble(`The link does not lead to a position: ${error.message}`);
@@ -95,6 +96,11 @@ class App {
     this.changed();
   }
 
+  // Draws the view that is shown again.
+  async refresh() {
+    await this.views[this.now]?.refresh?.();
+  }
+
   // Shows a recorded game in the analysis.
   async showRecord(record) {
     if (record.game !== this.game.game) await this.chooseGame(record.game);
@@ -114,9 +120,8 @@ class App {
       if (line.ply < line.actions.length) query.set("ply", line.ply);
       hash += `?${query}`;
     }
-    if (hash === location.hash) return;
     this.written = hash;
-    history.replaceState(null, "", hash);
+    if (hash !== location.hash) history.replaceState(null, "", hash);
   }
 
   link() {

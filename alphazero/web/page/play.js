@@ -17,7 +17,7 @@ export class PlayView {
     this.app = app;
     this.game = app.game;
     this.thinking = null;
-    this.resigned = null;
+    this.gaveUp = null;
     this.hint = null;
     this.seed = Math.floor(Math.random() * 2 ** 31);
     this.board = new BoardView(this.game.board, (action) => this.humanPlays(action));
@@ -75,12 +75,19 @@ export class PlayView {
     return this.app.line;
   }
 
+  // The side that has resigned where one looks, or null: elsewhere the game goes on.
+  get resigned() {
+    return this.gaveUp?.key === this.line.here.join(".") ? this.gaveUp.side : null;
+  }
+
   async shown() {
+    this.visible = true;
     await this.refresh();
   }
 
   // Leaving the view ends what goes on.
   hidden() {
+    this.visible = false;
     this.stopThinking();
   }
 
@@ -91,12 +98,14 @@ export class PlayView {
   }
 
   // Draws everything, and lets a contestant move if it is its turn.
+  // A move that arrives after the view was left is drawn by the view that is shown instead.
   async refresh() {
+    if (!this.visible) return this.app.refresh();
     const line = this.line;
     const key = line.here.join(".");
     const view = await line.view();
     // whoever moved meanwhile draws the new position
-    if (line !== this.line || key !== line.here.join(".")) return;
+    if (!this.visible || line !== this.line || key !== line.here.join(".")) return;
     this.view = view;
     const over = view.outcome !== null || this.resigned !== null;
     const human = !over && this.pickers[view.to_play].isHuman;
@@ -109,6 +118,8 @@ export class PlayView {
     this.redo.disabled = line.ply >= line.actions.length;
     this.hintButton.disabled = !human;
     this.resign.disabled = over || !this.pickers.some((picker) => picker.isHuman);
+    const focused = document.activeElement;
+    if (focused?.disabled && this.node.contains(focused)) this.board.focus();
     this.node.classList.toggle("over", over);
     this.tell(view, human, best);
     if (this.thinking && this.thinking.key !== key) this.stopThinking();
@@ -170,14 +181,14 @@ export class PlayView {
       { game: this.game.game, actions: here, player: picker.fields, seed: this.seed },
       async (answer) => {
         this.stopThinking();
-        if (line !== this.line || key !== line.actions.join(".")) return;
+        if (!this.visible || line !== this.line || key !== line.actions.join(".")) return;
         if (answer.error || answer.stopped) {
           refill(this.status, answer.error ? `${picker.title} cannot move` : "The search was stopped");
           refill(this.detail, answer.error ?? "", " ", button("Try again", () => this.refresh()));
           return;
         }
         if (answer.forfeit) {
-          this.resigned = view.to_play;
+          this.gaveUp = { key, side: view.to_play };
           await this.refresh();
           refill(this.detail, `${picker.title} gives up: ${answer.forfeit}`);
           return;
@@ -202,7 +213,7 @@ export class PlayView {
     const ply = this.undoTarget();
     if (ply === null) return;
     this.stopThinking();
-    this.resigned = null;
+    this.gaveUp = null;
     this.line.go(ply);
     await this.refresh();
   }
@@ -262,13 +273,13 @@ export class PlayView {
   async giveUp() {
     const { to_play } = this.view;
     this.stopThinking();
-    this.resigned = this.pickers[to_play].isHuman ? to_play : 1 - to_play;
+    this.gaveUp = { key: this.line.here.join("."), side: this.pickers[to_play].isHuman ? to_play : 1 - to_play };
     await this.refresh();
   }
 
   async newGame(actions = []) {
     this.stopThinking();
-    this.resigned = this.hint = null;
+    this.gaveUp = this.hint = null;
     this.seed = Math.floor(Math.random() * 2 ** 31);
     this.line.title = "";
     await this.line.set(actions);

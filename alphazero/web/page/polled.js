@@ -8,6 +8,8 @@ export class PolledView {
   async shown() {
     this.visible = true;
     await this.poll();
+    clearInterval(this.timer);
+    if (!this.visible) return;
     this.timer = setInterval(() => !document.hidden && this.poll(), this.pause);
   }
 

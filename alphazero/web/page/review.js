@@ -27,6 +27,14 @@ export class Review {
     this.node = el("section", { class: "card review-card", "aria-label": "Review" }, el("h2", {}, "Accuracy and mistakes"), el("div", { class: "buttons" }, this.begin), this.said, this.result);
   }
 
+  // Ends a review that still goes on, and what is said of its progress.
+  end() {
+    if (!this.stop) return;
+    this.stop();
+    this.stop = null;
+    refill(this.said);
+  }
+
   reset() {
     this.stop?.();
     this.stop = null;
@@ -50,6 +58,7 @@ export class Review {
     refill(this.result);
     this.stop = app.engine.follow("review", fields, (answer) => {
       if (answer.error || answer.stopped) {
+        this.stop = null;
         refill(this.said, answer.error ?? "");
         return;
       }

@@ -50,6 +50,7 @@ export class RunsView extends PolledView {
   }
 
   fail(error) {
+    this.key = null; // what is shown now is the message
     refill(this.list, error.message);
   }
 
@@ -129,15 +130,10 @@ export class RunsView extends PolledView {
 
   drawCharts(shown) {
     const figures = [...new Set(shown.flatMap((run) => [...Object.keys(run.benchmark).slice(0, 1), ...(this.more.checked ? run.figures : USUAL)]))];
-    const x = (row) => (this.axis === "minutes" ? (row.seconds ?? 0) / 60 : this.axis === "games" ? row.total : row.generation);
+    const x = (row) => (this.axis === "minutes" ? (row.seconds ?? 0) / 60 : this.axis === "games" ? row.total_games : row.generation);
     const drawn = figures.map((name) => {
       const series = shown.map((run, i) => {
-        let total = 0;
-        const points = [];
-        for (const row of run.rows) {
-          total += row.games ?? 0;
-          if (row[name] !== undefined) points.push([x({ ...row, total }), row[name]]);
-        }
+        const points = run.rows.filter((row) => row[name] !== undefined).map((row) => [x(row), row[name]]);
         return { name: run.name, points, style: i };
       }).filter((one) => one.points.length);
       if (!series.length) return null;

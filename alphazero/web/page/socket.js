@@ -1,11 +1,14 @@
 // A connection to the server by websocket. It opens again by itself after it was lost.
-// The interface of every connection to an engine: on("open" | "close" | "message", function), connect(), send(object).
+// The interface of every connection to an engine: on("open" | "close" | "message", function), connect(), send(object),
+// and mostBytes, the size of the largest message, if it has a limit.
 
 const PAUSES = [200, 400, 800, 1500, 3000];
+const MOST_BYTES = 1 << 16; // as in message.py
 
 export class SocketConnection {
   constructor(address = new URL("talk", location.href.split("#")[0].replace(/^http/, "ws"))) {
     this.address = address;
+    this.mostBytes = MOST_BYTES;
     this.handlers = { open: [], close: [], message: [] };
     this.tries = 0;
   }

@@ -36,6 +36,7 @@ export class TournamentsView extends PolledView {
   }
 
   fail(error) {
+    this.key = null; // what is shown now is the message
     refill(this.result, el("p", { class: "card fault" }, error.message));
   }
 
