@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 import tyro
 
-from alphazero.commands.shared import Threads, spare_files
+from alphazero.commands.shared import Threads, keep_apart, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -49,6 +49,7 @@ class JudgeConfig:
                 check_output_file(name, path)
         if self.plot is not None:
             check_picture_file("--plot", self.plot)
+        keep_apart("--json", self.json, "--plot", self.plot)
 
     def players(self, loaded: LoadedGame) -> list[Player]:
         """The contestant with each number of simulations that it takes; raises InputError, also for files there are."""

@@ -11,7 +11,7 @@ import tyro
 
 from alphazero.cluster.connection import Cluster
 from alphazero.commands.serve import ServeConfig, serve
-from alphazero.commands.shared import Threads, parse, say, spare_files
+from alphazero.commands.shared import Threads, keep_apart, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
 from alphazero.commands.watch import list_games, play_alone, play_with_human, step_through
 from alphazero.errors import InvalidSetting, UnknownName
@@ -110,6 +110,7 @@ class PitConfig:
         for option, path in (("--json", self.json), ("--save-games", self.save_games)):
             if path is not None:
                 check_output_file(option, path)
+        keep_apart("--json", self.json, "--save-games", self.save_games)
 
     def find_cluster(self) -> Cluster | None:
         """The cluster that plays, not connected yet."""
@@ -131,10 +132,10 @@ class PitConfig:
                 raise InvalidSetting(
                     "--replay takes a file and the number of a game in it, as in --replay games.jsonl 3"
                 )
+        elif self.web:
+            self._check_page()
         elif self.is_tournament:
             self._check_tournament()
-        elif self.web and "human" not in self.contestants:
-            raise InvalidSetting("--web is for games with a human: name human as a contestant, or use alphazero serve")
         elif len(self.contestants) != 2:
             raise InvalidSetting(
                 f"pit takes two contestants, as in {command_line('pit', 'random', 'greedy')}, "
@@ -145,6 +146,17 @@ class PitConfig:
                 "--gauntlet, --adaptive, --anchor, --folder and --cluster are for tournaments: name three contestants "
                 "or more"
             )
+
+    def _check_page(self) -> None:
+        if replace(self, contestants=(), game=None, device="auto", web=False) != PitConfig():
+            raise InvalidSetting(
+                "--web goes with --game, --device and --inference alone: leave the other options out, or use "
+                "alphazero serve"
+            )
+        if "human" not in self.contestants:
+            raise InvalidSetting("--web is for games with a human: name human as a contestant, or use alphazero serve")
+        if len(self.contestants) != 2:
+            raise InvalidSetting("--web takes one contestant beside human: name one, or use alphazero serve")
 
     def _check_tournament(self) -> None:
         if self.tournament is not None and (self.contestants or self.ladder or self.gauntlet):

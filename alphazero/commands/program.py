@@ -20,7 +20,7 @@ COMMANDS = {
     "serve": "Open a page in the browser: play, analyse, watch runs and tournaments.",
     "check": "Check that a game keeps all laws.",
     "new": "Write a small working game to begin with, and its test.",
-    "publish": "Measure the net of a run and write it, with its card, for others.",
+    "publish": "Measure a run's net and write it with its card, or write a page that plays anywhere.",
     "export": "Write a net as an ONNX file, for programs that know nothing of this framework.",
     "report": "Write the figures, pictures and warnings of a run as one HTML page.",
     "gtp": "Play by the Go Text Protocol, for programs that show or judge games.",
@@ -61,12 +61,10 @@ def main(argv: Sequence[str] | None = None, script: str = "") -> int:
     if command in ("help", "--help", "-h"):
         if not rest:
             lines = "\n".join(f"  {name:<11}{summary}" for name, summary in (COMMANDS | OTHERS).items())
-            print(HELP.format(version=__version__, commands=lines))
-            return 0
+            return _show(HELP.format(version=__version__, commands=lines))
         command, rest = rest[0], ["--help"]
     if command in ("version", "--version"):
-        print(f"alphazero {__version__}")
-        return 0
+        return _show(f"alphazero {__version__}")
     if command not in COMMANDS:
         print(f"error: {UnknownName('command', command, COMMANDS | OTHERS)}", file=sys.stderr)
         return 2
@@ -75,3 +73,15 @@ def main(argv: Sequence[str] | None = None, script: str = "") -> int:
     # imported in there, since an import of torch takes seconds in which the user may press Ctrl-C
     folder = "alphazero.commands" + ".rules" * (command in ABOUT_RULES)
     return run_command(lambda argv: importlib.import_module(f"{folder}.{command}").main(argv), rest)
+
+
+def _show(text: str) -> int:
+    """Prints the text; the exit code is that of `run_command`, whose module takes long to load."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,4 +1,4 @@
-"""Measures a net of a run and writes it, with its card, for others to use; or writes a page that plays by a net:
+"""Measures a net of a run and writes it, with its card, for others to use; or writes a page that plays with the net:
 
     alphazero publish runs/connect4-1 pretrained/connect4/best.safetensors
     alphazero publish runs/connect4-1 connect4.html
@@ -60,18 +60,19 @@ class PublishedFigures(Struct):
 
 @dataclass(frozen=True)
 class PublishConfig:
-    """Measures a net of a run and writes it, with its card, for others; or writes a page that plays by a net."""
+    """Measures a net of a run and writes it, with its card, for others; or writes a page that plays with the net."""
 
     net: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NET")]
     """The net: a run folder (its best net), or folder:GENERATION; for a page also a checkpoint or a shipped net."""
-    output: Annotated[Path, tyro.conf.Positional]
+    output: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUTPUT")]
     """The file to write: `.safetensors`, with the card beside it, or `.html`, a page that plays in any browser."""
-    game: str = ""
-    """The game: a name, a Python file or a module. Shipped nets and games of your own need it; else it is that of the
-    run or checkpoint."""
+    game: Annotated[
+        str, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of the run or checkpoint)")
+    ] = ""
+    """The game: a name, a Python file or a module. Shipped nets and games of your own need it."""
     overwrite: bool = False
     """Replace files that exist already; without it, they are left as they are."""
-    description: str = ""
+    description: Annotated[str, tyro.conf.arg(metavar="TEXT", help_behavior_hint="(default: none)")] = ""
     """A sentence about the net, for the card."""
     simulations: tuple[int, ...] = (0, 100, 800)
     """Numbers of simulations per position for the game's benchmark, in games that have one."""
@@ -101,6 +102,7 @@ class PublishConfig:
 def main(argv: list[str]) -> None:
     config = parse(PublishConfig, argv, command="publish")
     if config.output.suffix == ".html":
+        _check_page(config)
         spare_files(config.overwrite, config.output)
         publish_page(config)
         return
@@ -131,6 +133,15 @@ def main(argv: list[str]) -> None:
     card |= measure(config, path, loaded)
     save_checkpoint(config.output, tensors, card)
     print(f"{config.output} and its card are written")
+
+
+def _check_page(config: PublishConfig) -> None:
+    plain = PublishConfig(config.net, config.output, config.game, config.overwrite, config.description)
+    if config != plain:
+        raise InvalidSetting(
+            "a page goes with --game, --overwrite and --description alone: its net is not measured, so leave the other "
+            "options out"
+        )
 
 
 def publish_page(config: PublishConfig) -> None:

@@ -18,8 +18,8 @@ from typing import Annotated, Any
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting, UnknownName
-from alphazero.nets.devices import DEVICES, want_inference, wanted_inference
+from alphazero.errors import InvalidSetting
+from alphazero.nets.devices import check_device, choose_device, want_inference, wanted_inference
 from alphazero.players.contestants import load_game
 from alphazero.settings import check_ranges
 
@@ -62,8 +62,7 @@ class ServeConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, port=(0, 65535))
-        if self.device not in DEVICES:
-            raise UnknownName("device", self.device, DEVICES)
+        check_device(self.device)
         want_inference(self.inference)
 
 
@@ -90,6 +89,7 @@ def make_server(config: ServeConfig) -> Any:
         ) from error
     from alphazero.web.engine import Engine, Stage
 
+    choose_device(config.device)  # else each net would be refused when its first move is asked for
     contestants = [text for text in config.contestants if text != "human"]  # who sits at the page anyway
     name, loaded = load_game(config.game, contestants, DEFAULT_GAME)
     stage = Stage(name, loaded, contestants, config.runs, config.tournaments, config.device)

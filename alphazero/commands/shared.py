@@ -89,6 +89,14 @@ def spare_files(overwrite: bool, *files: Path | None) -> None:
             )
 
 
+def keep_apart(option: str, path: Path | None, other_option: str, other: Path | None) -> None:
+    """Raises InvalidSetting if two options name the same file to write."""
+    if path is not None and other is not None and path.resolve() == other.resolve():
+        raise InvalidSetting(
+            f"{option} and {other_option} name one file, {quote(str(path), 200)}, which cannot hold both: name two"
+        )
+
+
 def parse(
     config_class: type[Config], argv: Sequence[str], default: Config | None = None, command: str | None = None
 ) -> Config:

@@ -110,12 +110,16 @@ def main(argv: list[str]) -> None:
 def _first_look(argv: list[str]) -> argparse.Namespace:
     """The flags that decide the defaults of all others; `parse` complains about wrong ones later."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name, default in (("--game", "connect4"), ("--preset", "quick"), ("--run", ""), ("--initial-net", "")):
+    for name, default in (("--game", "connect4"), ("--preset", None), ("--run", ""), ("--initial-net", "")):
         parser.add_argument(name, default=default, nargs="?", const=default)
     parser.add_argument("--resume", action="store_true")
     # with hyphens or underscores, as `parse` takes them
     argv = [re.sub(r"^--[\w.-]+", lambda flag: flag[0].replace("_", "-"), word) for word in argv]
-    return parser.parse_known_args(argv)[0]
+    given = parser.parse_known_args(argv)[0]
+    if given.resume and given.preset is not None:
+        raise training.preset_on_resume()
+    given.preset = Options.preset if given.preset is None else given.preset
+    return given
 
 
 def _defaults(given: argparse.Namespace, loaded: LoadedGame) -> Options:
@@ -132,6 +136,7 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
         logger.info("%s", line)
     flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
     flags += ["--cluster", options.cluster] * bool(options.cluster)
+    flags += ["--cluster-workers", str(options.cluster_workers)] * (options.cluster_workers is not None)
     command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
 
     def stopped() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alphazero.game import Game, registry
 from alphazero.game.validator import Findings, validate
+from alphazero.settings import check_range
 
 
 def load_game(name: str) -> Game:
@@ -35,4 +36,5 @@ def check_game(game: Game | type[Game] | str, games: int = 100, seed: int = 0) -
     >>> findings.num_games, findings.warnings
     (20, [])
     """
+    check_range("seed", seed, 0, (1 << 63) - 1)
     return validate(registry.of(game).game, games, seed)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import IllegalAction, NetError
+from alphazero.errors import IllegalAction, InvalidSetting, NetError
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
@@ -65,7 +65,7 @@ class NetMaker:
         return TorchNet(game, made, dict(settings))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evaluation:
     """A net's own opinion of one position, without a search.
 
@@ -96,6 +96,9 @@ def evaluate(position: Position, net: NeuralNet) -> Evaluation:
     >>> left.value == right.value, bool((left.policy == right.policy[::-1]).all())
     (True, True)
     """
+    if not isinstance(position, Position):
+        example = 'game.position("4453") makes one'
+        raise InvalidSetting(f"az.evaluate takes a Position, not a {type(position).__name__}: {example}")
     if position.terminal:
         raise IllegalAction("the game is over at this position, so a net has no opinion of it: take back a move")
     if not isinstance(net, NeuralNet):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game, registry
 from alphazero.players.contestants import Contestant
+from alphazero.settings import check_range
 
 if TYPE_CHECKING:
     from alphazero.web.server import PageServer
@@ -38,6 +39,7 @@ def play_web(
         from alphazero.web.server import PageServer
     except ModuleNotFoundError as error:
         raise InvalidSetting(f"the page needs the package {error.name}: install alphazero-framework[web]") from error
+    check_range("port", port, 0, 65535)
     loaded = registry.of(game)
     name = game if isinstance(game, str) else loaded.game.name
     stage = Stage(name, loaded, [contestant], None if runs is None else Path(runs))

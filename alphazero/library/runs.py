@@ -11,6 +11,7 @@ from typing import Any
 from alphazero.cluster.connection import Cluster
 from alphazero.errors import InvalidSetting, UnknownName, quote
 from alphazero.game import Game, registry
+from alphazero.game.spec import LoadedGame
 from alphazero.library.nets import MakeNet, with_net
 from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
@@ -25,13 +26,13 @@ from alphazero.training.selfplay import ValueTargets
 
 def train(
     game: Game | type[Game] | str,
-    preset: str | RunConfig = "quick",
+    preset: str | RunConfig | None = None,
     *,
     folder: str | Path | None = None,
     resume: bool = False,
     net: MakeNet | Mapping[str, Any] | None = None,
     value_targets: ValueTargets | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     threads: int | None = None,
     device: str = "auto",
     deterministic: bool = False,
@@ -43,10 +44,11 @@ def train(
 ) -> TrainedRun:
     """Trains a network by self-play, and returns the run: its `metrics`, its best `net`, its `report()`.
 
-    `preset` names one of the game's presets (`quick`, `standard`, `strong`) or is a RunConfig. Every field of RunConfig
+    `preset` names one of the game's presets (`quick`, `standard`, `strong`; None is `quick`) or is a RunConfig. Every
+    field of RunConfig
     is a keyword: `minutes=3`, `generations=5`, and by name within a group, `search={"num_simulations": 64}`.
     `folder`: None makes a new one under runs/. `resume` goes on with the run in `folder`, by default the newest under
-    runs/, with its own settings but for those given.
+    runs/, with its own settings but for those given; it takes no preset. `seed`: None is 0, or that of the run.
     `net`: sizes of the game's own network as `{"blocks": 4}`, or a function from the game to a NeuralNet or to any
     torch module that returns a policy and a value. `value_targets`: a function that gives the network's value targets
     in place of the lambda-return. `threads`: None takes every core. `device`: `auto` (every GPU), `cpu`, `cuda`.
@@ -67,6 +69,8 @@ def train(
     >>> run.report().name
     'report.html'
     """
+    if resume and preset is not None:
+        raise run.preset_on_resume()
     loaded, sizes = registry.of(game), net if isinstance(net, Mapping) else None
     if callable(net):
         loaded = with_net(loaded, net)
@@ -78,21 +82,28 @@ def train(
     if resume:
         saved = run.read_saved(folder, game_name, run.example_config(loaded))
         config = config_from_dict(RunConfig, saved["settings"], str(folder), like=run.example_config(loaded))
-        seed, threads = saved["seed"], saved["threads"] if threads is None else threads
+        seed = saved["seed"] if seed is None else seed
+        threads = saved["threads"] if threads is None else threads
     elif isinstance(preset, RunConfig):
         config = preset
     else:
-        presets = loaded.presets()
-        if preset not in presets:
-            raise UnknownName("preset", preset, presets)
-        config = presets[preset]
+        config = _find_preset("quick" if preset is None else preset, loaded)
     config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
     with showing(progress):
         return run.train(
-            loaded, config, folder, game_name=game_name, seed=seed, threads=threads,
+            loaded, config, folder, game_name=game_name, seed=0 if seed is None else seed, threads=threads,
             devices=devices[:1] if cluster and device == "auto" else devices, deterministic=deterministic,
             resume=resume, value_targets=value_targets, cluster=found, stop=stop,
         )  # fmt: skip
+
+
+def _find_preset(name: str, loaded: LoadedGame) -> RunConfig:
+    presets = loaded.presets()
+    if not isinstance(name, str):
+        raise InvalidSetting(f"preset is the name of a preset ({', '.join(presets)}) or a RunConfig, not {quote(name)}")
+    if name not in presets:
+        raise UnknownName("preset", name, presets)
+    return presets[name]
 
 
 def _find_cluster(address: str, workers: int | None, threads: int | None) -> Cluster | None:

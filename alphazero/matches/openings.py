@@ -31,7 +31,7 @@ _make_key, _uniform = plain(make_key), plain(uniform)
 def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
     """The condition for openings of this kind, None if there is none; raises InputError if nothing tells it."""
     if kind not in KINDS:
-        raise UnknownName("kind of openings", kind, KINDS)
+        raise UnknownName("kind of openings", str(kind), KINDS)
     return find_balance(loaded) if kind == "balanced" else None
 
 

@@ -49,6 +49,7 @@ class MinimaxPlayer(Player):
         pieces = [states[start : start + 16] for start in range(0, len(states), 16)]
         values = np.concatenate(list(self._pool.map(self._values, pieces)))
         if self._stop[0]:
+            self._stop[0] = False
             raise Stopped
         return self._chooser.best(values, games, plies)
 

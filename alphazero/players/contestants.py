@@ -26,6 +26,7 @@ shell has removed them. It is split into words as a shell would, but no shell ru
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -63,7 +64,7 @@ from alphazero.storage.files import sha256_of
 from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_folder import resolve_checkpoint
 
-Contestant = str | Player | NeuralNet | Callable[[Position], int]
+Contestant = str | Path | Player | NeuralNet | Callable[[Position], int]
 NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
 """Contestants that every game has."""
 RUNNING_CODE = "python", "gtp"
@@ -92,11 +93,13 @@ def make_player(
     simulations: int | None = None,
     device: str = "auto",
 ) -> Player:
-    """A player from a contestant's text, a Player, a network, or a function from positions to actions.
+    """A player from a contestant's text, the path of a net or run, a Player, a net, or a function from positions.
 
     A network searches as it learned to if its card says how, with `simulations` per ply (None = 200); at 0 it plays by
     its policy alone. The rest is as for `open_contestant`.
     """
+    if isinstance(contestant, Path):
+        contestant = text_of(contestant)
     if isinstance(contestant, str):
         return open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
     if isinstance(contestant, Player):
@@ -111,9 +114,14 @@ def make_player(
     if callable(contestant) and not hasattr(contestant, "forward"):
         return FunctionPlayer(loaded.game, contestant)
     raise InvalidSetting(
-        "a contestant is a text, a Player, a NeuralNet, or a function from a position to an action, not a "
+        "a contestant is a text, a Path, a Player, a NeuralNet, or a function from a position to an action, not a "
         f"{type(contestant).__name__}"
     )
+
+
+def text_of(path: Path) -> str:
+    """The contestant's text for a run folder or a checkpoint; `./random` is no player's name."""
+    return str(path) if len(path.parts) > 1 else os.path.join(os.curdir, path)
 
 
 def open_contestant(
@@ -311,6 +319,8 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
 
     `device` is `auto`, `cpu` or `cuda`. Raises CheckpointError or InvalidSetting.
     """
+    import torch
+
     path, card = _find_checkpoint(str(find_checkpoint(text, loaded)))
     if card["game"] != loaded.game.name:
         raise CheckpointError(f"{path} is a net for {card['game']:.80}, not for {loaded.game.name}")
@@ -321,7 +331,8 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
         )
     check_announced(path, card["net"], loaded)
     check_weights(path)  # also a damaged file may announce a large net
-    net = loaded.make_net(loaded.game, card["net"])
+    with torch.random.fork_rng(devices=[]):  # a fresh net draws its weights, which are overwritten
+        net = loaded.make_net(loaded.game, card["net"])
     net.load(path)
     net.use_device(choose_device(device))
     net.use_inference(wanted_inference())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ MAX_EDGES = 1 << 25
 class PolicyPlayer(Player):
     """A network without a search: the action of highest prior, or one drawn at a temperature.
 
+    An action whose prior is 0 is drawn only if no legal one has a higher prior.
     Positions are split over as many threads as there are `evaluators`; `use_threads` as for SearchPlayer.
     """
 
@@ -66,7 +67,9 @@ class PolicyPlayer(Player):
         priors, values = (np.concatenate(parts) for parts in zip(*answers, strict=True))
         weights = np.where(legal_masks, np.maximum(priors, 1e-9), 0.0)  # a legal action beats an illegal one at 0
         best = self._chooser.best(weights, games, plies)
-        actions = self._chooser.at_temperature(self._temperature, weights, best, games, plies)
+        shares = np.where(legal_masks, np.maximum(priors, 0.0), 0.0)  # at a temperature 1e-9 would become 1e-9^(1/T)
+        shares = np.where(shares.sum(axis=1, keepdims=True) == 0.0, weights, shares)
+        actions = self._chooser.at_temperature(self._temperature, shares, best, games, plies)
         return Assessment(actions, weights / weights.sum(axis=1, keepdims=True), values)
 
 
@@ -119,11 +122,16 @@ class SearchPlayer(Player):
                 actions[piece] = self._choose(result, games[piece], plies[piece])
                 policy[piece], values[piece] = result.policy, result.values
 
+        tasks = [self._pool.submit(work, thread) for thread in range(len(self._searches))]
         try:
-            list(self._pool.map(work, range(len(self._searches))))
-        except (KeyboardInterrupt, SystemExit):
-            self._interrupted = True  # Ctrl-C reaches this thread alone, and Python waits for the others when it exits
+            for task in tasks:
+                task.result()
+        except BaseException:
+            self._interrupted = True  # Ctrl-C reaches this thread alone: the others would go on
             raise
+        finally:
+            wait(tasks)  # the next call needs their trees
+            self._interrupted = False
         return Assessment(actions, policy, values)
 
     def interrupt(self) -> None:
@@ -135,10 +143,15 @@ class SearchPlayer(Player):
         return Analysis(self._kernels, config, self._evaluators[0])
 
     def choose_after(self, analysis: Analysis, game: int, ply: int) -> int:
-        """The action for an analysed position: that of the best line, or one drawn at the player's temperature."""
-        best, policy = np.array([analysis.lines()[0].action]), analysis.result().policy
+        """The action for an analysed position: that of the best line, or one drawn at the player's temperature.
+
+        If all lines are proven losses and other actions are left, it is the one of these with the highest prior.
+        """
+        found, best = analysis.result(), np.array([analysis.lines()[0].action])
+        if found.policy[0, best[0]] == 0.0:  # nothing that was visited is worth playing
+            best = found.actions
         at = np.array([game]), np.array([ply])
-        return int(self._chooser.at_temperature(self._temperature, policy, best, *at)[0])
+        return int(self._chooser.at_temperature(self._temperature, found.policy, best, *at)[0])
 
     def _make_room(self, num_positions: int) -> int:
         """The number of positions that a thread searches at once; makes its trees when they are first needed."""

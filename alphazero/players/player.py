@@ -63,9 +63,10 @@ class Player(ABC):
         return Assessment(self.select_actions(states, games, plies))
 
     def interrupt(self) -> None:  # noqa: B027
-        """Ends a call that runs on another thread within a fraction of a second: it raises Stopped or Forfeit.
+        """Ends a call that runs on another thread, or else the next one, in a fraction of a second.
 
-        The player is of no further use then. Players whose answers take no time need not do anything.
+        That call raises Stopped or Forfeit; the calls behind it are as ever. Players whose answers take no time need
+        not do anything.
         """
 
 

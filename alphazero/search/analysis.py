@@ -27,7 +27,7 @@ SIMULATIONS_PER_LEAF = 25
 """A short search has fewer leaves in flight, since each is chosen before the values of the others are known."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found:
     """The result of searching one position.
 

@@ -17,7 +17,7 @@ import torch
 
 from alphazero._version import __version__
 from alphazero.cluster.connection import Cluster
-from alphazero.errors import RunFolderError, Stopped, Terminated, shorten_path
+from alphazero.errors import InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
@@ -51,7 +51,7 @@ LEFT_OUT = "left_out"
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainedRun:
     """A run after training, finished or stopped. Everything is read from its folder.
 
@@ -229,6 +229,14 @@ def train(
         finally:
             for tracker in trackers:
                 tracker.close()
+
+
+def preset_on_resume() -> InvalidSetting:
+    """The error for a preset beside `resume`."""
+    return InvalidSetting(
+        f"a run goes on with its own settings: leave {option('preset')} out beside {option('resume')}, and name the "
+        "settings that are to change"
+    )
 
 
 def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> list[Wandb]:

@@ -18,6 +18,7 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.layers import CELLS, CHANNELS, NO_ACTIVATION, RELU, TANH, Layer, Program
 
+OPERATIONS = ("conv2d", "conv_transpose2d", "linear", "relu", "tanh", "mul", "add")
 RESHAPES = ("view", "flatten", "squeeze", "unsqueeze", "reshape", "clone", "contiguous", "alias", "dropout")
 
 
@@ -113,17 +114,19 @@ class _Writer:
         name = str(node.target).removeprefix("aten.")
         if name.partition(".")[0] in RESHAPES and isinstance(args[0], _Rows):
             return replace(args[0], shape=tuple(node.meta["val"].shape[1:]))
-        operation = getattr(self, "_" + name.partition(".")[0], None)
-        if operation is None or kwargs or not isinstance(args[0], _Rows):
+        word = name.partition(".")[0].removesuffix("_")  # relu_ works in place
+        if word not in OPERATIONS or kwargs or not isinstance(args[0], _Rows):
             raise _unknown(name)
-        return operation(node, *args)
+        if name.startswith(f"{word}_.") and not self._is_alone(node.args[0]):
+            raise _unknown(f"{name} on a tensor that is used again")
+        return getattr(self, f"_{word}")(node, *args)
 
     # --- operations: the node, then the arguments as torch has them ---
 
     def _conv2d(self, node, x, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):  # type: ignore[no-untyped-def]
         if groups != 1 or isinstance(padding, str):
             raise _unknown("conv2d with groups or a named padding")
-        _, height, width = x.shape
+        height, width = _sides(x)
         shape = tuple(node.meta["val"].shape[1:])
         taps = list(itertools.product(range(weight.shape[2]), range(weight.shape[3])))
         lists = [
@@ -141,7 +144,7 @@ class _Writer:
     def _conv_transpose2d(self, node, x, weight, bias=None, stride=(1, 1), padding=(0, 0), *others):  # type: ignore[no-untyped-def]
         if tuple(stride) != (1, 1) or any(other not in (0, 1, [0, 0], [1, 1]) for other in others):
             raise _unknown("conv_transpose2d with a stride, groups or dilation")
-        _, height, width = x.shape
+        height, width = _sides(x)
         shape = tuple(node.meta["val"].shape[1:])
         taps = list(itertools.product(range(weight.shape[2]), range(weight.shape[3])))
         lists = [
@@ -163,6 +166,8 @@ class _Writer:
         return self._activated(node, x, TANH)
 
     def _mul(self, node, x, factor):  # type: ignore[no-untyped-def]
+        if isinstance(factor, _Rows):
+            raise _unknown("mul of two tensors that depend on the position")
         return self._scaled(x, _by_channel(factor, x), None)
 
     def _add(self, node, x, other):  # type: ignore[no-untyped-def]
@@ -186,13 +191,14 @@ class _Writer:
 
     def _is_free(self, node: Any) -> bool:
         """The node's value is a layer's sum without activation, which only one operation takes: that may join in."""
-        rows = self.values[node]
-        index = self._index(rows)
-        known = [
-            other for other, value in self.values.items() if isinstance(value, _Rows) and value.start == rows.start
-        ]
-        alone = all(len(other.users) == 1 for other in known)
-        return index >= 0 and alone and self.layers[index].activation == NO_ACTIVATION
+        index = self._index(self.values[node])
+        return index >= 0 and self._is_alone(node) and self.layers[index].activation == NO_ACTIVATION
+
+    def _is_alone(self, node: Any) -> bool:
+        """Only one operation takes the node's rows, in whatever shape."""
+        start = self.values[node].start
+        known = [other for other, value in self.values.items() if isinstance(value, _Rows) and value.start == start]
+        return all(len(other.users) == 1 for other in known)
 
     def _activated(self, node: Any, x: _Rows, activation: int) -> _Rows:
         if not self._is_free(node.args[0]):
@@ -242,6 +248,13 @@ class _Writer:
         self.weights.append(weights.float().flatten().numpy())
         self.num_weights += weights.numel()
         return start
+
+
+def _sides(x: _Rows) -> tuple[int, int]:
+    """Height and width of an image whose cells are the rows; raises NetError for a tensor of another shape."""
+    if len(x.shape) != 3 or x.shape[0] != x.channels or math.prod(x.shape[1:]) != x.cells:
+        raise _unknown("convolution after a change of shape")
+    return x.shape[1], x.shape[2]
 
 
 def _cell(row: int, column: int, height: int, width: int) -> int:

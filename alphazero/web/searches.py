@@ -18,7 +18,7 @@ from alphazero.errors import IllegalAction, InputError, Stopped
 from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.player import FollowingPlayer, Forfeit
+from alphazero.players.player import FollowingPlayer, Forfeit, Player
 from alphazero.search.analysis import Analysis, Node, on_one_thread
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
@@ -47,16 +47,23 @@ class Stop(threading.Event):
         with self._lock:
             super().set()
             calls, self._calls = self._calls, []
-        for call in calls:
-            call()
+            for call in calls:
+                call()
 
-    def call(self, function: Callable[[], None]) -> None:
-        """Calls the function when the stop is set, or at once if it is."""
+    @contextlib.contextmanager
+    def calling(self, function: Callable[[], None]) -> Iterator[None]:
+        """The function is called inside when the stop is set, or at once if it is; afterwards no more."""
         with self._lock:
-            if not self.is_set():
+            if self.is_set():
+                function()
+            else:
                 self._calls.append(function)
-                return
-        function()
+        try:
+            yield
+        finally:
+            with self._lock:
+                if not self.is_set():
+                    self._calls.remove(function)
 
 
 # --- a move ---
@@ -68,20 +75,30 @@ def choose(seat: Seat, step: int, generation: int | None, position: Position, se
         raise IllegalAction("the game is over: no action can be played")
     begin = time.monotonic()
     with seat.playing(step, generation, seed) as player:
-        stop.call(player.interrupt)
         try:
-            if isinstance(player, FollowingPlayer):
-                action = player.choose(position, seed)
-            else:
-                at = np.array([seed]), np.array([position.ply])
-                action = int(player.select_actions(position.state[None].copy(), *at)[0])
+            with stop.calling(player.interrupt):
+                try:
+                    action = _ask(player, position, seed)
+                except Stopped:
+                    if stop.is_set():
+                        raise
+                    action = _ask(player, position, seed)  # an earlier answer was there when it was to be interrupted
         except Forfeit as forfeit:
             if stop.is_set():
                 raise Stopped from None
             return {"forfeit": str(forfeit)[:300]}
+        if stop.is_set():
+            raise Stopped  # so that the seat does not keep a player who was interrupted behind the answer
     if action not in position.legal_actions:
         raise InputError(f"{seat.title} played {action}, which is not legal here")
     return {"action": action, "word": position.format(action), "seconds": round(time.monotonic() - begin, 3)}
+
+
+def _ask(player: Player, position: Position, seed: int) -> int:
+    if isinstance(player, FollowingPlayer):
+        return player.choose(position, seed)
+    at = np.array([seed]), np.array([position.ply])
+    return int(player.select_actions(position.state[None].copy(), *at)[0])
 
 
 # --- an analysis ---

@@ -28,6 +28,7 @@ from alphazero.players.contestants import (
     make_player,
     open_contestant,
     search_of,
+    text_of,
 )
 from alphazero.players.player import Player
 from alphazero.search.evaluator import Evaluator
@@ -188,7 +189,8 @@ class GivenNetSeat(Seat):
 class GivenSeat(Seat):
     """A player that one viewer at a time may ask: a program, a function, a contestant with settings.
 
-    `make` makes it when it is first asked, and again after it was interrupted or has failed.
+    `make` makes it when it is first asked, and again after it was interrupted or has failed; a player that was given
+    as an object stays the same one.
     """
 
     def __init__(self, id: str, title: str, make: Callable[[], Player]):
@@ -257,6 +259,8 @@ def usual_seats(loaded: LoadedGame, nets: Nets) -> list[Seat]:
 
 def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, device: str) -> Seat:
     """The seat of a contestant that was named where the page was started. Raises InputError."""
+    if isinstance(contestant, Path):
+        contestant = text_of(contestant)
     if isinstance(contestant, NeuralNet):
         return GivenNetSeat(id, "net", loaded, contestant)
     if isinstance(contestant, str):

@@ -17,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
 
 from alphazero.errors import InvalidSetting
+from alphazero.invocation import option
 from alphazero.web.engine import Engine
 from alphazero.web.guard import Guard, is_loopback
 from alphazero.web.message import MOST_BYTES
@@ -170,5 +171,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         reason = "another program has it" if in_use else getattr(error, "strerror", None) or str(error)
-        raise InvalidSetting(f"cannot listen on {host}, port {port}: {reason}; choose another --port") from error
+        raise InvalidSetting(
+            f"cannot listen on {host}, port {port}: {reason}; choose another {option('port')}"
+        ) from error
     return found

@@ -107,11 +107,8 @@ def _ask(command: str, questions: list[str]) -> Iterator[str]:
         finally:
             end_program(program)
             for thread in threads:
-                thread.join(1.0)  # not for ever: a child that left the program's group may hold its pipes open
-            for pipe in (program.stdin, program.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
+                # each closes its pipe; not for ever: a child that left the program's group may hold it open
+                thread.join(1.0)
 
 
 def _write(program: subprocess.Popen[str], questions: list[str]) -> None:
@@ -126,7 +123,8 @@ def _write(program: subprocess.Popen[str], questions: list[str]) -> None:
 
 def _read(program: subprocess.Popen[str], answers: queue.SimpleQueue[str | None]) -> None:
     assert program.stdout is not None
-    while line := program.stdout.readline(MAX_LINE):
-        if line.strip():
-            answers.put(line)
+    with program.stdout, contextlib.suppress(OSError, ValueError):
+        while line := program.stdout.readline(MAX_LINE):
+            if line.strip():
+                answers.put(line)
     answers.put(None)

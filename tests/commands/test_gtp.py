@@ -214,6 +214,18 @@ def test_a_move_that_is_analysed_is_drawn_at_the_players_temperature():
     assert len(moves) > 2
 
 
+@pytest.mark.parametrize("player", ["mcts:2", "mcts:2@temperature=1"])
+@pytest.mark.parametrize("command", ["kata-genmove_analyze", "lz-genmove_analyze"])
+def test_a_move_that_is_analysed_is_no_proven_loss_while_others_are_left(command, player):
+    """Black wins in B1 unless white plays there; both simulations go to A1, which is lost then."""
+    talk = Talk("tictactoe", player)
+    for move in ("b B2", "w A2", "b B3"):
+        talk(f"play {move}")
+    lines = talk(f"{command} w 1000").split("\n")
+    assert lines[1].startswith("info move A1 visits 2 ") and lines[1].count("info move ") == 1
+    assert lines[2:] == ["play B1", "", ""]
+
+
 def test_an_analysis_that_cannot_begin_is_refused():
     talk = Talk("tictactoe", "mcts:20")
     assert talk("kata-analyze w").startswith("? illegal move: it is black's turn")

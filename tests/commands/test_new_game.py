@@ -57,7 +57,21 @@ def test_a_link_is_not_followed(name: str, tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    "argv", [["My-Game"], ["class"], ["_"], ["random"], ["numpy"], ["../x"], [""], [], ["x", "--folder", "no/such"]]
+    "argv",
+    [
+        ["My-Game"],
+        ["class"],
+        ["none"],
+        ["true"],
+        ["false_"],
+        ["_"],
+        ["random"],
+        ["numpy"],
+        ["../x"],
+        [""],
+        [],
+        ["x", "--folder", "no/such"],
+    ],
 )
 def test_wrong_names_get_one_sentence(argv: list[str], tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -161,6 +161,8 @@ WRONG = [
     ("random greedy --game none.py", "there is no game file 'none.py'"),
     ("random greedy --json /none/x.json", "--json takes a file in a folder that exists"),
     ("random greedy --json /", "--json takes a file in a folder that exists"),
+    ("random greedy --json x --save-games x", "--json and --save-games name one file"),
+    ("random greedy --json x --save-games ../{0}/x", "--json and --save-games name one file"),
     ("random gredy", "did you mean 'greedy'?"),
     ("random minimax:x", "minimax takes a depth as a whole number, not 'x'"),
     ("random minimax:0", "the depth of minimax must lie between 1 and 42"),
@@ -178,10 +180,35 @@ WRONG = [
 @pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert run_pit(*line.split()) == 2
+    assert run_pit(*line.format(tmp_path.name).split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1
     assert errors.startswith("error: ") and message in errors
+
+
+WITH_A_PAGE = "--games=2|--simulations=5|--save-games=g|--json=x|--sprt=0,20|--openings=none|--seed=1|--anchor=random"
+
+
+@pytest.mark.parametrize("option", [*WITH_A_PAGE.split("|"), "--ladder=runs/x", "--tournament=x.toml", "best random"])
+def test_the_page_takes_no_options_of_a_match(option: str, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in ("serve", "compete", "climb"):
+        monkeypatch.setattr(pit, name, lambda *config: pytest.fail("this is played"))
+    assert run_pit("human", *option.split(), "--web") == 2
+    shown, errors = capsys.readouterr()
+    allowed = "one contestant beside human" if "=" not in option else "with --game, --device and --inference alone"
+    assert shown == "" and errors.count("\n") == 1 and allowed in errors and "alphazero serve" in errors
+
+
+def test_the_page_takes_what_it_can_use(monkeypatch):
+    served = []
+    monkeypatch.setenv("ALPHAZERO_INFERENCE", "auto")  # and the old value comes back
+    monkeypatch.setattr(pit, "serve", served.append)
+    assert run_pit("human", "mcts:5", "--web", "--game", "tictactoe", "--device", "cpu", "--inference", "torch") == 0
+    assert run_pit("human", "--web") == 2 and run_pit("human", "human", "--web") == 0
+    assert [(config.contestants, config.game, config.device) for config in served] == [
+        (("human", "mcts:5"), "tictactoe", "cpu"), (("human", "human"), None, "auto"),
+    ]  # fmt: skip
 
 
 def run_process(*arguments, **options):

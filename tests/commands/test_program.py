@@ -1,5 +1,6 @@
 """The command `alphazero`: its list, its answers to wrong names, and the cost of asking."""
 
+import os
 import re
 import subprocess
 import sys
@@ -40,6 +41,21 @@ def test_every_command_shows_its_options(capsys):
 def test_the_version_is_that_of_the_package(capsys):
     assert program.main(["--version"]) == program.main(["version"]) == 0
     assert capsys.readouterr().out == f"alphazero {__version__}\n" * 2
+
+
+@pytest.mark.parametrize("word", ["help", "version"])
+def test_a_reader_that_leaves_or_a_full_disk_shows_no_traceback(word: str):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "alphazero", word]
+    done = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2
+        assert done.stderr == "error: the output cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize(

@@ -157,3 +157,18 @@ def test_a_checkpoint_outside_a_run_is_refused(run, tmp_path, capsys):
     published(run, tmp_path)
     assert run_command(publish.main, [str(tmp_path / "net.safetensors"), str(tmp_path / "again.safetensors")]) == 2
     assert "is not a run folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--opponents random", "--games 4", "--simulations 5", "--match-simulations 5", "--threads 5000", "--seed 1"],
+)
+def test_a_page_is_not_measured_so_what_measures_is_refused(option: str, tmp_path, capsys, monkeypatch):
+    made = []
+    monkeypatch.setattr(publish, "publish_page", made.append)
+    page = str(tmp_path / "page.html")
+    assert run_command(publish.main, ["best", page, *option.split()]) == 2
+    assert "goes with --game, --overwrite and --description alone" in capsys.readouterr().err and not made
+    (tmp_path / "page.html").touch()
+    allowed = ["--game", "connect4", "--overwrite", "--description", "a page"]
+    assert run_command(publish.main, ["best", page, *allowed]) == 0 and len(made) == 1

@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import torch
 
 import alphazero as az
 from alphazero.errors import InvalidSetting
@@ -52,13 +53,20 @@ def test_the_page_is_served_until_ctrl_c(tmp_path, command):
     (("--game", "nothing"), "unknown game"),
     (("--port", "70000"), "port"),
     (("--device", "tpu"), "unknown device"),
+    (("--device", "gpu"), "did you mean 'cuda'?"),
+    (("--device", "cuda", "--game", "tictactoe"), "torch finds no CUDA device here"),
     (("nobody", "--game", "tictactoe"), "unknown contestant"),
     (("--host", "no.such.host.invalid", "--game", "tictactoe"), "cannot listen"),
     (("python:nothing:here", "--game", "tictactoe"), "nothing"),
 ])  # fmt: skip
 def test_mistakes_are_told_in_a_sentence(tmp_path, arguments, words):
+    if "cuda" in arguments and torch.cuda.is_available():
+        pytest.skip("there is a CUDA device here")
     program = start(tmp_path, "-m", "alphazero", "serve", "--no-browser", "--port", "0", *arguments)
-    output, errors = program.communicate(timeout=300)
+    try:
+        output, errors = program.communicate(timeout=300)
+    finally:
+        program.kill()
     assert program.returncode == 2 and errors.count("\n") == 1 and words in errors, errors
     assert output == ""
 
@@ -76,7 +84,10 @@ def test_the_library_opens_a_page_and_closes_it():
     with az.play_web(last, "tictactoe", port=0, wait=False) as page:
         with urllib.request.urlopen(page.address, timeout=60) as answer:
             assert answer.status == 200
-        with pytest.raises(InvalidSetting, match="another program has it"):
+        with pytest.raises(InvalidSetting, match="another program has it; choose another port$"):
             az.play_web(last, "tictactoe", port=page.port, wait=False)
+        for port in (-1, 65_536, "8080", 80.5):
+            with pytest.raises(InvalidSetting, match="^port must "):
+                az.play_web(last, "tictactoe", port=port, wait=False)
     with pytest.raises(OSError):
         urllib.request.urlopen(page.address, timeout=10)

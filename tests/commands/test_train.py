@@ -22,7 +22,7 @@ from alphazero.game import registry
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.run_folder import choose_folder, read_config
-from alphazero.training.run import read_saved
+from alphazero.training.run import TrainedRun, read_saved
 from tests.storage.resealing import reseal_config, unseal_manifests
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +75,7 @@ def fails(capsys, *argv: str) -> str:
         (["connect4"], ["connect4"]),
         (["--run", "nowhere", "--resume"], ["nowhere", "--resume"]),
         (["--resume"], ["runs/", "--run"]),
+        (["--resume", "--preset", "quick"], ["--preset", "--resume", "its own settings"]),
     ],
     ids=lambda x: " ".join(x)[:40],
 )
@@ -343,6 +344,18 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, number, code):
     done = int(said.split("up to generation ")[1].split()[0])
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert done >= 2 and lines[done - 1]["generation"] == done
+
+
+def test_a_run_on_a_part_of_a_cluster_goes_on_there(tmp_path, monkeypatch, capsys):
+    def stopped(loaded, config, folder, **settings):
+        return TrainedRun(loaded, folder, stopped=True)
+
+    monkeypatch.setattr("alphazero.commands.train.training.train", stopped)
+    monkeypatch.setattr(TrainedRun, "generation", 3)
+    cluster = ["--cluster", "local", "--cluster-workers", "3"]
+    with pytest.raises(SystemExit):
+        run_command(main, [*TINY, *cluster, "--run", str(tmp_path / "run")])
+    assert f"--run {tmp_path / 'run'} --resume --cluster local --cluster-workers 3\n" in capsys.readouterr().err
 
 
 def test_help_shows_every_setting(capsys):

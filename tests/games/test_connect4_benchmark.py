@@ -437,6 +437,7 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
         (["random", "--simulations", "5,1000001"], "--simulations must lie between 0 and 1,000,000"),
         (["random", "--plot", "result.txt"], "--plot takes a file that ends in .png, .svg, .pdf, not 'result.txt'"),
         (["random", "--plot", "missing/result.png"], "--plot takes a file in a folder that exists"),
+        (["random", "--plot", "x.png", "--json", "./x.png"], "--json and --plot name one file"),
         (["random", "--json", "missing/result.json"], "--json takes a file in a folder that exists"),
         (["random", "--json", "."], "--json takes a file in a folder that exists"),
         (["random", "--positions", "missing.txt"], "there is no file missing.txt"),

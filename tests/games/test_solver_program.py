@@ -325,6 +325,18 @@ def test_a_program_is_ended_with_its_children(program, labelled, tmp_path, monke
     assert not running(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "command", ["setsid sleep 20 & sleep 100", "exec 3<&0; setsid sleep 20 <&3 >&2 & exec 3<&- >&-; sleep 100"]
+)
+def test_a_child_that_holds_the_pipes_is_not_waited_for(command, monkeypatch):
+    """It has left the program's group, so nobody ends it; in the second case it does not read what it is sent."""
+    monkeypatch.setattr(solver_program, "PATIENCE", 0.5)
+    begin = time.monotonic()
+    with pytest.raises(InputError, match="without an answer to|has not answered to"):
+        list(solver_program._ask(shlex.join(["sh", "-c", command]), ["4453"] * 100_000))
+    assert time.monotonic() - begin < 10
+
+
 def test_the_message_says_how_long_it_has_waited(program, labelled, monkeypatch):
     monkeypatch.setattr(solver_program, "PATIENCE", 1.0)
     assert refusal(labelled, program("time.sleep(60)")).endswith(" for 1 s")

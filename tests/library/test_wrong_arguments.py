@@ -58,6 +58,17 @@ MATCHES = {
     "games": (lambda: az.match("random", "random", TICTACTOE, games=2.5), "the number of games must be a whole number"),
     "seed": (lambda: az.match("random", "random", TICTACTOE, seed=-1), "^seed must lie between"),
     "device": (lambda: az.match("random", "random", TICTACTOE, device="gpu"), "did you mean 'cuda'"),
+    "openings": (
+        lambda: az.match("random", "random", TICTACTOE, openings=None),
+        "unknown kind of openings 'None'; did you mean 'none'",
+    ),
+    "a folder's path": (
+        lambda: az.match(Path("random"), "random", TICTACTOE), r"^\./random does not exist",
+    ),
+}  # fmt: skip
+OTHERS = {
+    "check": (lambda: az.check_game(TICTACTOE, 1, seed=-1), "^seed must lie between 0 and .* not -1$"),
+    "evaluate": (lambda: az.evaluate("4453", az.load_net("best", "connect4")), "takes a Position, not a str: "),
 }
 TRAININGS = {
     "threads": (lambda: az.train("tictactoe", threads=0), "^threads must lie between"),
@@ -70,10 +81,18 @@ TRAININGS = {
         lambda: az.train("tictactoe", device="cpu,cpu", learner={"batch_size": 2}), "^learner.batch_size must be 4",
     ),
     "generations": (lambda: az.RunConfig(generations=0), "^generations must be 1 or more, not 0"),
+    "preset": (lambda: az.train("tictactoe", preset=[]), r"^preset is the name of a preset .*, not \[\]$"),
+    "number": (lambda: az.train("tictactoe", preset=5), "^preset is the name of a preset .*, not 5$"),
+    "a preset beside resume": (
+        lambda: az.train("tictactoe", "quick", resume=True), "with its own settings: leave preset out beside resume",
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "message"), (SEARCHES | MATCHES | TRAININGS).values(), ids=lambda case: "")
+CASES = [case for cases in (SEARCHES, OTHERS, MATCHES, TRAININGS) for case in cases.values()]
+
+
+@pytest.mark.parametrize(("call", "message"), CASES, ids=lambda case: "")
 def test_one_sentence_names_the_argument(call, message: str):
     with pytest.raises(InputError, match=message) as caught:
         call()

@@ -113,6 +113,11 @@ def test_the_temperature_draws_by_the_softmax(file):
     assert set(chosen) == {0, 1} and chosen.count(0) / 3000 == pytest.approx(2 / 3, abs=0.03)
 
 
+@pytest.mark.parametrize("temperature", [1, 3, 10, 100])
+def test_an_action_that_the_policy_rules_out_is_never_drawn(file, temperature):
+    assert set(choose(open_function(file, "masked", f"@temperature={temperature}"), *[""] * 1000)) == {4}
+
+
 def test_it_has_no_opinion_of_values(file):
     player, start = open_function(file, "masked"), TIC_TAC_TOE.game.start()
     found = player.assess(start.state[None], np.array([0]), np.array([0]))

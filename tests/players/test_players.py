@@ -186,6 +186,17 @@ def test_the_temperature_of_a_game_changes_once():
         Temperature(1.0, -1)
 
 
+@pytest.mark.parametrize("temperature", [1.0, 3.0, 10.0, 100.0])
+def test_an_action_without_prior_is_drawn_only_where_no_legal_one_has_any(temperature):
+    kernels, game = KERNELS["tictactoe"], GAMES["tictactoe"]
+    player = PolicyPlayer("net", kernels, [planted([1, 0, 1] + [0] * 6)], 1, Temperature(temperature))
+    assert set(select(player, [game.start()] * 1000)) == {0, 2}
+    assert set(select(player, [game.position([0])] * 200)) == {2}
+    assert set(select(player, [game.position([0, 2])] * 200)) == {1, *range(3, 9)}
+    mixed = select(player, [game.position([0, 2]), game.position([0])] * 100)
+    assert set(mixed[::2]) == {1, *range(3, 9)} and set(mixed[1::2]) == {2}
+
+
 @pytest.mark.parametrize("temperature", [-1.0, 101.0, float("nan")])
 def test_a_temperature_out_of_range_is_refused(temperature):
     with pytest.raises(InvalidSetting, match="temperature"):
@@ -245,3 +256,41 @@ def test_a_move_that_nobody_waits_for_any_more_ends_soon(name: str):
     with pytest.raises(Stopped):
         player.select_actions(states, zero, zero)
     assert time.monotonic() - begin < 100  # of which compiling takes the most
+
+
+@pytest.mark.parametrize("name", ["minimax:3", "mcts:50"])
+def test_a_player_that_was_interrupted_plays_on(name: str):
+    """An interruption ends one call: the one that runs, or else the next."""
+    player, fresh = (open_contestant(name, registry.load("tictactoe"), seed=1, threads=2) for _ in range(2))
+    positions = random_positions(GAMES["tictactoe"], 40)
+    player.interrupt()
+    with pytest.raises(Stopped):
+        select(player, positions)
+    assert select(player, positions) == select(fresh, positions)
+
+
+def test_a_search_player_plays_on_after_ctrl_c():
+    """As after the stop button of a notebook. The other thread ends too: the next call needs its trees."""
+    pressed, running = [True], []
+    uniform = planted([1] * 9)
+
+    def on_this_thread(states, legal_masks):
+        if pressed:
+            time.sleep(0.1)  # until the other thread is busy
+            raise KeyboardInterrupt
+        return uniform(states, legal_masks)
+
+    def on_the_other(states, legal_masks):
+        running.append(time.sleep(0.02))
+        return uniform(states, legal_masks)
+
+    config = SearchConfig(num_simulations=1000, noise_fraction=0.0)
+    player = SearchPlayer("two", KERNELS["tictactoe"], [on_this_thread, on_the_other], config, seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        select(player, [GAMES["tictactoe"].start()] * 2)
+    calls = len(running)
+    time.sleep(0.1)
+    assert 0 < calls == len(running) < 200
+    pressed.clear()
+    player_alone = SearchPlayer("one", KERNELS["tictactoe"], [uniform], config, seed=1)
+    assert select(player, [GAMES["tictactoe"].start()]) == select(player_alone, [GAMES["tictactoe"].start()])

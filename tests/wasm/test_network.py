@@ -1,5 +1,6 @@
 """Networks in WebAssembly answer as torch does."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,71 @@ class Uniform(az.NeuralNet):
 def test_a_network_of_ones_own_answers_as_torch_does(tmp_path: Path):
     game = registry.load("tictactoe").game
     compare(TorchNet(game, with_random_weights(Perceptron(game))), game, 100, tmp_path)
+
+
+class OneOperation(nn.Module):
+    """A network with one operation of the test's choice behind its convolution."""
+
+    def __init__(self, game: Game, operation: Callable[[torch.Tensor], torch.Tensor]):
+        super().__init__()
+        self.convolution = nn.Conv2d(game.observation_shape[0], 8, 3, padding=1)
+        self.operation = operation
+        with torch.no_grad():
+            size = operation(self.convolution(torch.zeros(1, *game.observation_shape))).flatten(1).shape[1]
+        self.policy, self.value = nn.Linear(size, game.num_actions), nn.Linear(size, 1)
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        last = self.operation(self.convolution(observations)).flatten(1)
+        return self.policy(last), torch.tanh(self.value(last)).squeeze(1)
+
+
+class Reshaped(nn.Module):
+    """A convolution that sees the numbers as another image."""
+
+    def __init__(self, convolution: nn.Module, *shape: int):
+        super().__init__()
+        self.convolution, self.shape = convolution, shape
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.convolution(x.view(-1, *self.shape))
+
+
+def added_in_place(x: torch.Tensor) -> torch.Tensor:
+    y = torch.relu(x)
+    y += torch.tanh(x)
+    return y
+
+
+def activated_behind_ones_back(x: torch.Tensor) -> torch.Tensor:
+    y = x + 0.5
+    nn.functional.relu(y.flatten(1), inplace=True)
+    return y + x
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "operation", [nn.ReLU(inplace=True), added_in_place, Reshaped(nn.Conv2d(8, 4, (1, 3)), 8, 1, 9)]
+)
+def test_operations_in_place_and_shapes_that_stay_answer_as_torch_does(operation: Any, tmp_path: Path):
+    game = registry.load("tictactoe").game
+    compare(TorchNet(game, with_random_weights(OneOperation(game, operation))), game, 100, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (Reshaped(nn.Conv2d(1, 4, 3), 1, 8, 9), "the operation convolution after a change of shape, and"),
+        (Reshaped(nn.Conv2d(24, 4, (1, 3)), 24, 1, 3), "convolution after a change of shape"),
+        (Reshaped(nn.ConvTranspose2d(2, 4, 3), 2, 6, 6), "convolution after a change of shape"),
+        (lambda x: x * x, "the operation mul of two tensors that depend on the position"),
+        (lambda x: x[:, [0, 2, 1]], r"the operation index\.Tensor"),
+        (activated_behind_ones_back, r"the operation relu_\.default on a tensor that is used again"),
+    ],
+)
+def test_operations_that_would_be_written_wrongly_are_refused(operation: Any, reason: str):
+    game = registry.load("tictactoe").game
+    with pytest.raises(NetError, match=reason):
+        program_of(TorchNet(game, OneOperation(game, operation)), game)
 
 
 def test_networks_that_a_page_cannot_run_are_refused_with_the_reason():

@@ -135,7 +135,8 @@ class NewGameConfig:
     """The folder to write both files into."""
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or keyword.iskeyword(self.name):
+        words = self.name, self.class_name
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or any(map(keyword.iskeyword, words)):
             raise InvalidSetting(
                 f"{quote(self.name)} cannot name a game: use small letters, digits and underscores, as in my_game, "
                 "and no keyword of Python"
@@ -149,6 +150,11 @@ class NewGameConfig:
         if not os.path.isdir(self.folder):
             raise InvalidSetting(f"--folder takes a folder that exists, not {quote(str(self.folder), 200)}")
 
+    @property
+    def class_name(self) -> str:
+        """The name of the game's class, as MyGame for my_game."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
 
 def main(argv: list[str]) -> None:
     config = parse(NewGameConfig, argv, command="new")
@@ -156,10 +162,9 @@ def main(argv: list[str]) -> None:
     for path in files:
         if os.path.lexists(path):
             raise StorageError(f"{path} is there already, and nothing was written; choose another name or --folder")
-    words = config.name.split("_")
     for path, text in files.items():
-        text = text.replace("CLASS", "".join(word.capitalize() for word in words)).replace("NAME", config.name)
-        atomic_write(path, text.replace("TITLE", " ".join(words).capitalize()).encode())
+        text = text.replace("CLASS", config.class_name).replace("NAME", config.name)
+        atomic_write(path, text.replace("TITLE", config.name.replace("_", " ").capitalize()).encode())
     game, test = files
     print(f"{game} and {test} are written. Change the rules, then:")
     for command, what in (
