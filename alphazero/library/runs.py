@@ -45,8 +45,7 @@ def train(
     """Trains a network by self-play, and returns the run: its `metrics`, its best `net`, its `report()`.
 
     `preset` names one of the game's presets (`quick`, `standard`, `strong`; None is `quick`) or is a RunConfig. Every
-    field of RunConfig
-    is a keyword: `minutes=3`, `generations=5`, and by name within a group, `search={"num_simulations": 64}`.
+    field of RunConfig is a keyword: `minutes=3`, and by name within a group, `search={"num_simulations": 64}`.
     `folder`: None makes a new one under runs/. `resume` goes on with the run in `folder`, by default the newest under
     runs/, with its own settings but for those given; it takes no preset. `seed`: None is 0, or that of the run.
     `net`: sizes of the game's own network as `{"blocks": 4}`, or a function from the game to a NeuralNet or to any
@@ -84,10 +83,8 @@ def train(
         config = config_from_dict(RunConfig, saved["settings"], str(folder), like=run.example_config(loaded))
         seed = saved["seed"] if seed is None else seed
         threads = saved["threads"] if threads is None else threads
-    elif isinstance(preset, RunConfig):
-        config = preset
     else:
-        config = _find_preset("quick" if preset is None else preset, loaded)
+        config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded)
     config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
     with showing(progress):
         return run.train(
@@ -97,8 +94,8 @@ def train(
         )  # fmt: skip
 
 
-def _find_preset(name: str, loaded: LoadedGame) -> RunConfig:
-    presets = loaded.presets()
+def _find_preset(name: str | None, loaded: LoadedGame) -> RunConfig:
+    presets, name = loaded.presets(), "quick" if name is None else name
     if not isinstance(name, str):
         raise InvalidSetting(f"preset is the name of a preset ({', '.join(presets)}) or a RunConfig, not {quote(name)}")
     if name not in presets:
