@@ -10,6 +10,7 @@ from alphazero.commands import pit
 from alphazero.commands import train as main_module
 from alphazero.commands.rules import check, new
 from alphazero.commands.shared import run_command
+from alphazero.game import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = (ROOT / "docs" / "guides" / "writing_rules.md").read_text(encoding="utf-8")
@@ -84,7 +85,7 @@ def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch,
     """Its game, then every command that it names, in order; training is cut short."""
     monkeypatch.chdir(tmp_path)
     blocks = [part.split("\n", 1) for part in TUTORIAL.split("```")[1::2]]  # language, text
-    game, _ = (text for language, text in blocks if language == "python")
+    game, *_ = (text for language, text in blocks if language == "python")
     Path("domineering.py").write_text(game)
     ran = []
     for line in "".join(text for language, text in blocks if not language).splitlines():
@@ -109,7 +110,7 @@ def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch,
 
 def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """What the tutorial shows of symmetries, put into the game that `new_game` writes."""
-    _, mirrored = (part.removeprefix("python\n") for part in TUTORIAL.split("```") if part.startswith("python\n"))
+    _, mirrored, _ = (part.removeprefix("python\n") for part in TUTORIAL.split("```") if part.startswith("python\n"))
     assert new_game("mirrored", "--folder", tmp_path) == 0
     path = tmp_path / "mirrored.py"
     path.write_text(path.read_text() + "\n" + mirrored)
@@ -118,6 +119,16 @@ def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest
     path.write_text(path.read_text().replace("return images, images", "return images, images[[0, 0]]"))
     assert run_command(check.main, [str(path), "--games", "20"]) == 2
     assert "symmetry 1 must turn a game into a game" in capsys.readouterr().err
+
+
+def test_the_tutorials_presets_are_those_of_the_game(tmp_path: Path):
+    """What the tutorial shows of presets, put into the game that `new_game` writes."""
+    *_, presets = (part.removeprefix("python\n") for part in TUTORIAL.split("```") if part.startswith("python\n"))
+    assert new_game("timed", "--folder", tmp_path) == 0
+    path = tmp_path / "timed.py"
+    path.write_text(path.read_text() + "\n" + presets)
+    found = registry.load(str(path)).presets()
+    assert found["quick"].minutes == 5.0 and set(found) >= {"quick", "standard"}
 
 
 @pytest.mark.parametrize("size", [5, 8])

@@ -300,7 +300,7 @@ def test_a_run_is_watched_while_it_trains(browser, server, folder):
             if not page.locator("[data-run='live']").is_checked():
                 page.locator("[data-run='live']").click()
             page.wait_for_function(
-                "/live, generation|generation [1-9]/.test(document.querySelector('.list')?.textContent)"
+                "() => /live, generation|generation [1-9]/.test(document.querySelector('.list')?.textContent)"
             )
             card = page.get_by_label("Run live", exact=True)
             card.locator(".badge.live").wait_for()
@@ -309,7 +309,7 @@ def test_a_run_is_watched_while_it_trains(browser, server, folder):
             before = page.locator("figure circle").count()
             page.wait_for_function("count => document.querySelectorAll('figure circle').length > count", arg=before)
             assert curves >= 4
-            page.wait_for_function("document.querySelectorAll('.legend li').length === 2")  # two runs in one chart
+            page.wait_for_function("() => document.querySelectorAll('.legend li').length === 2")  # runs in one chart
             assert page.locator("i").count() == 0 and "<i>run" in page.locator(".list").inner_text(), "names are text"
     finally:
         training.terminate()
