@@ -244,6 +244,8 @@ class Pool:
                 raise RuntimeError(f"in {seat.name}:\n{answer}")
             if kind != DONE:
                 lost.append((seat, str(answer), [order]))
+            elif seat.stage == "ready" and not isinstance(answer, bytes):
+                lost.append((seat, f"it has answered with {type(answer).__name__} instead of bytes", [order]))
             elif seat.stage == "ready":
                 seat.played, self._failures[seat.node.identity] = True, 0
                 answers.append((seat, order, answer))

@@ -297,6 +297,20 @@ def test_one_bad_machine_is_left_out_and_the_others_play_its_games(tmp_path: Pat
     assert "is lost: OSError: [Errno 28] No space left on device" in caplog.text
 
 
+class Chatterer(Host):
+    """Answers with words."""
+
+    def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+        return DONE, "games"
+
+
+def test_an_answer_that_is_no_bytes_loses_its_host_and_no_games(tmp_path: Path, alone, caplog):
+    cluster = FakeCluster([machine("a"), machine("b")])
+    cluster.bodies = lambda usual, number: (Chatterer if number == 0 else usual)()
+    assert told(play(tmp_path / "t", cluster)) == alone
+    assert "it has answered with str instead of bytes" in caplog.text
+
+
 def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, alone, caplog):
     """A busy pool sees both at once; the second call, and nothing else, is played again."""
     cluster, orders = FakeCluster([machine("a")]), list[int]()
