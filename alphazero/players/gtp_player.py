@@ -62,12 +62,17 @@ class Engine:
         self._commands: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._written = threading.Semaphore(0)
         # the threads do not know this object, so that it can be collected while they wait
-        for work, *arguments in (
-            (_speak, self._process.stdin, self._commands, self._written),
-            (_listen, self._process.stdout, self._lines),
-            (_overhear, self._process.stderr, self._complaints),
-        ):
-            threading.Thread(target=work, args=arguments, daemon=True).start()
+        threads = [
+            threading.Thread(target=work, args=arguments, daemon=True)
+            for work, *arguments in (
+                (_speak, self._process.stdin, self._commands, self._written),
+                (_listen, self._process.stdout, self._lines),
+                (_overhear, self._process.stderr, self._complaints),
+            )
+        ]
+        for thread in threads:
+            thread.start()
+        self._overhearing = threads[-1]
         self.close = weakref.finalize(self, _end, self._process, self._commands)
         """Ends the engine and its children; at the end of the program by itself."""
 
@@ -113,6 +118,7 @@ class Engine:
         if line is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(GRACE)
+            self._overhearing.join(GRACE)  # its last words may still be on their way
             code = self._process.poll()
             how = "closed its output" if code is None else f"ended (exit code {code})"
             said = f", saying {quote(self._complaints[0], 200)}" if self._complaints else ""

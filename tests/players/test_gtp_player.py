@@ -153,6 +153,19 @@ def test_what_an_engine_does_wrong_loses_its_game_and_the_next_one_begins(mode, 
     assert all("\n" not in reason for reason in result.forfeits)
 
 
+def test_the_last_words_of_an_engine_are_waited_for(monkeypatch):
+    overhear = gtp_player._overhear
+
+    def overhear_late(*arguments):
+        time.sleep(0.3)
+        overhear(*arguments)
+
+    monkeypatch.setattr(gtp_player, "_overhear", overhear_late)
+    player = engine("crash")
+    with pytest.raises(Forfeit, match="saying 'out of ideas' without an answer"):
+        player.choose(TIC_TAC_TOE.game.start(), 0)
+
+
 def test_an_engine_that_hangs_loses_its_game():
     player = engine("hang", timeout=0.3)
     with pytest.raises(Forfeit, match="has not answered 'genmove black' for 0.3 s"):
