@@ -94,6 +94,23 @@ def test_an_analysis_grows_pauses_and_goes_deeper(browser, address, game):
         wait_simulations(page, 0)
 
 
+def test_a_button_that_has_done_its_work_leaves_the_focus_on_the_board(browser, address):
+    on_the_board = "() => document.activeElement.matches('.stage .cell')"
+    with page_at(browser, address("tictactoe", "&moves=b2")) as page:
+        wait_simulations(page, 0)
+        page.get_by_role("button", name="One move back").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
+        page.wait_for_timeout(100)  # a browser takes the focus from what is disabled when it draws next
+        assert page.evaluate(on_the_board)
+        deeper = page.locator(".desk").get_by_role("button", name="Deeper")
+        deeper.focus()
+        while deeper.is_enabled():
+            page.keyboard.press("Enter")
+            page.wait_for_timeout(100)
+        page.wait_for_function(on_the_board)
+
+
 @pytest.mark.parametrize(("game", "moves", "words"), [
     ("connect4", "4453", "loses in 18"), ("connect4", "121212", "wins in 1"),
 ])  # fmt: skip

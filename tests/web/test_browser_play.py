@@ -304,6 +304,9 @@ def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
         wait_status(page, "<b>x</b>")
         assert page.locator(".move").all_inner_texts()[1:] == ["1.1", "2.2"]
         assert page.locator("b").count() == 0, "names are text"
+        page.evaluate("link => { location.hash = link; }", "#/analyse?game=connect4&actions=3.3.3")
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 4")
+        assert "<b>x</b>" not in status(page), "another line is not that game"
 
 
 def test_a_file_that_is_too_long_is_refused_and_the_page_goes_on(browser, address, tmp_path):
@@ -406,6 +409,47 @@ def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
         page.keyboard.press("Enter")
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")
         assert page.locator(".move").nth(1).inner_text() == "1.d3"
+
+
+def test_who_types_moves_goes_on_typing_after_the_answer(browser, address):
+    with page_at(browser, address("hex")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        page.get_by_label("Type a move").focus()
+        for moves in (3, 5):
+            cell = page.locator(".stage .cell[aria-label*='can be played']").first.get_attribute("aria-label")
+            page.keyboard.type(cell.partition(",")[0])
+            page.keyboard.press("Enter")
+            page.wait_for_function("count => document.querySelectorAll('.move').length >= count", arg=moves)
+            wait_status(page, "Your turn")
+            assert page.evaluate("document.activeElement.matches('.typed')")
+
+
+def test_the_skip_link_leads_into_the_view_that_is_shown(browser, address):
+    with page_at(browser, address("tictactoe", view="analyse")) as page:
+        page.wait_for_selector(".analysis .cell")
+        page.locator(".skip").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(100)
+        assert page.evaluate("document.activeElement.id") == "view"
+        assert page.locator(".analysis").count() == 1 and "#/analyse" in page.url
+
+
+HINT_AND_LEAVE = """() => {
+    const sent = [], send = WebSocket.prototype.send;
+    WebSocket.prototype.send = function (text) { sent.push(JSON.parse(text)); send.call(this, text); };
+    const press = (name) => [...document.querySelectorAll(".headline button, .side-panel button.main")].find((one) => one.textContent === name).click();
+    press("Hint");
+    press("Analyse");
+    return { asked: sent.filter(({ ask }) => ask === "analyse").map(({ id }) => id), ended: sent.map(({ cancel }) => cancel) };
+}"""  # noqa: E501
+
+
+def test_a_hint_ends_when_the_view_is_left(browser, address):
+    with page_at(browser, address("tictactoe")) as page:
+        wait_status(page, "Your turn")
+        seen = page.evaluate(HINT_AND_LEAVE)
+    assert len(seen["asked"]) == 1 and seen["asked"][0] in seen["ended"]
 
 
 def test_a_game_without_a_board_is_a_list_of_actions_beside_its_text(browser, address, tmp_path):

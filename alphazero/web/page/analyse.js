@@ -1,7 +1,7 @@
 // The view to analyse in: searches that grow, exact results, the tree, and the review of the game.
 
 import { Desk } from "./desk.js";
-import { button, el, refill } from "./dom.js";
+import { button, el, refill, rescueFocus } from "./dom.js";
 import { MoveList } from "./moves.js";
 import { HUMAN } from "./players.js";
 import { Review } from "./review.js";
@@ -101,6 +101,7 @@ export class AnalyseView {
     this.review.show();
     for (const control of [this.first, this.back]) control.disabled = line.ply === 0;
     for (const control of [this.forth, this.last]) control.disabled = line.ply >= line.actions.length;
+    rescueFocus(this.node, this.desks[0].board);
     // nobody searches for a page that nobody sees
     if (document.hidden) this.desks.forEach((desk) => desk.end());
     else this.desks.forEach((desk) => desk.begin(line.here, view));

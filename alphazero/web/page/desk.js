@@ -1,7 +1,7 @@
 // One analysis: a contestant, its growing search of the position, and the board that shows it.
 
 import { BoardView } from "./board.js";
-import { button, el, percent, redraw, refill, short } from "./dom.js";
+import { button, el, percent, redraw, refill, rescueFocus, short } from "./dom.js";
 import { PlayerPicker } from "./players.js";
 
 export const FIRST_LIMIT = 50_000;
@@ -147,6 +147,7 @@ export class Desk {
     this.pauseButton.disabled = !running && !this.paused;
     const full = this.report && this.report.simulations >= Math.min(this.report.room, MOST_LIMIT);
     this.deeperButton.disabled = this.shown.outcome !== null || Boolean(full);
+    rescueFocus(this.node, this.board);
     this.drawValue();
     if (this.fault) refill(this.numbers, this.fault);
     else if (this.report) {

@@ -49,6 +49,12 @@ export function redraw(node, ...children) {
   return node;
 }
 
+// Moves the focus elsewhere if what has it was disabled or hidden: else the next key would go to nobody.
+export function rescueFocus(node, elsewhere) {
+  const focused = document.activeElement;
+  if (node.contains(focused) && (focused.disabled || focused.closest("[hidden]"))) elsewhere.focus();
+}
+
 export function button(text, onclick, props = {}) {
   return el("button", { type: "button", onclick, ...props }, text);
 }

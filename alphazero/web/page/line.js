@@ -32,12 +32,12 @@ export class Line {
     return this.places.get(key);
   }
 
-  // Replaces the line; throws Refused if an action is not legal. A later change takes the place of one that still waits.
+  // Replaces the line, which has no title then; throws Refused if an action is not legal. A later change takes the place of one that still waits.
   async set(actions, ply = actions.length) {
     const change = ++this.changes;
     const { words, movers } = await this.place(actions);
     if (change !== this.changes) return;
-    Object.assign(this, { actions, words, movers, ply: Math.max(0, Math.min(ply, actions.length)) });
+    Object.assign(this, { actions, words, movers, title: "", ply: Math.max(0, Math.min(ply, actions.length)) });
   }
 
   // Replaces the line by moves in the game's notation.

@@ -36,6 +36,10 @@ class App {
     refill(document.getElementById("tabs"), shown.map(([name, [title]]) => button(title, () => this.open(name), { "data-view": name })));
     window.addEventListener("hashchange", () => this.follow());
     document.addEventListener("keydown", (event) => this.key(event));
+    document.querySelector(".skip").addEventListener("click", (event) => {
+      event.preventDefault(); // the address belongs to the views
+      this.main.focus();
+    });
     await this.follow();
   }
 

@@ -1,7 +1,7 @@
 // The view to play in: against a contestant, between two of them, or two people at one screen.
 
 import { BoardView } from "./board.js";
-import { button, el, percent, refill, say } from "./dom.js";
+import { button, el, percent, refill, rescueFocus, say } from "./dom.js";
 import { copy, load, save } from "./file.js";
 import { MoveList } from "./moves.js";
 import { HUMAN, PlayerPicker } from "./players.js";
@@ -17,6 +17,7 @@ export class PlayView {
     this.app = app;
     this.game = app.game;
     this.thinking = null;
+    this.advising = null;
     this.gaveUp = null;
     this.hint = null;
     this.seed = Math.floor(Math.random() * 2 ** 31);
@@ -49,6 +50,7 @@ export class PlayView {
       this.typeMove(typed);
     } }, typed, button("Play", null, { type: "submit" }));
     this.form = form;
+    this.typed = typed;
     this.node = el("div", { class: "columns" },
       el("section", { class: "stage", "aria-label": "Board" }, this.board.node, form),
       el("div", { class: "side-panel" },
@@ -93,7 +95,8 @@ export class PlayView {
 
   stopThinking() {
     this.thinking?.end();
-    this.thinking = null;
+    this.advising?.end();
+    this.thinking = this.advising = null;
     clearTimeout(this.waiting);
   }
 
@@ -113,16 +116,21 @@ export class PlayView {
     this.board.onAction = human ? (action) => this.humanPlays(action) : null;
     this.board.show(view, { hints: human, best });
     this.moves.show(line);
+    // who types moves goes on typing when it is their turn again
+    if (!human) this.typing ||= this.form.contains(document.activeElement);
     this.form.hidden = !human;
     this.undo.disabled = this.undoTarget() === null;
     this.redo.disabled = line.ply >= line.actions.length;
     this.hintButton.disabled = !human;
     this.resign.disabled = over || !this.pickers.some((picker) => picker.isHuman);
-    const focused = document.activeElement;
-    if (focused?.disabled && this.node.contains(focused)) this.board.focus();
+    rescueFocus(this.node, this.board);
+    if (human) {
+      if (this.typing && this.board.node.contains(document.activeElement)) this.typed.focus();
+      this.typing = false;
+    }
     this.node.classList.toggle("over", over);
     this.tell(view, human, best);
-    if (this.thinking && this.thinking.key !== key) this.stopThinking();
+    if ([this.thinking, this.advising].some((work) => work && work.key !== key)) this.stopThinking();
     if (!over && !human && line.ply === line.actions.length && !this.thinking) this.letMove(view, key);
     this.app.changed();
   }
@@ -247,6 +255,7 @@ export class PlayView {
   }
 
   async askHint() {
+    this.stopThinking();
     const key = this.line.here.join(".");
     const adviser = this.pickers.map((picker) => picker.player).find((player) => player?.searches) ??
       this.game.players.find((player) => player.searches);
@@ -255,11 +264,13 @@ export class PlayView {
       "analyse",
       { game: this.game.game, actions: this.line.here, player: { id: adviser.id }, limit: HINT_SIMULATIONS, side: 1 },
       async (answer) => {
+        if (answer.more) return;
+        if (this.advising?.end === end) this.advising = null;
         if (answer.error) {
           refill(this.detail, answer.error);
           return;
         }
-        if (answer.more || answer.stopped || key !== this.line.here.join(".")) return;
+        if (answer.stopped || key !== this.line.here.join(".")) return;
         const [best] = answer.lines;
         const sentence = `Hint: ${best.word}, expected score ${percent((1 + best.value) / 2)} (${adviser.title}, ${answer.simulations} simulations). Then perhaps ${best.words.slice(1, 5).join(" ") || "the end"}.`;
         this.hint = { key, action: best.action, sentence };
@@ -267,7 +278,7 @@ export class PlayView {
         await this.refresh();
       },
     );
-    this.hintEnd = end;
+    this.advising = { key, end };
   }
 
   async giveUp() {
@@ -281,7 +292,6 @@ export class PlayView {
     this.stopThinking();
     this.gaveUp = this.hint = null;
     this.seed = Math.floor(Math.random() * 2 ** 31);
-    this.line.title = "";
     await this.line.set(actions);
     await this.refresh();
     this.board.focus();
