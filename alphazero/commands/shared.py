@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import io
 import logging
 import re
@@ -23,6 +24,8 @@ from alphazero.storage.files import may_write
 Config = TypeVar("Config")
 Threads = Annotated[int, tyro.conf.arg(help_behavior_hint="(default: every core)")]
 """A number of processor cores whose default is that of the machine, which the help does not tell as a number."""
+
+_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
 # a message of tyro (a regular expression for its one line), and our words for it
 _SAYINGS = (
@@ -55,6 +58,8 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
         except Exception as error:
             # an interrupted import may raise anything, and so may a program that Ctrl-C has reached as well
             if not interruption.asked():
+                if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+                    error = InputError(f"the output cannot be written: {error.strerror}")
                 if not isinstance(error, InputError):
                     raise
                 print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)

@@ -43,7 +43,7 @@ def want_inference(name: str) -> None:
 def check_device(name: str, known: Sequence[str] = DEVICES) -> None:
     """Raises UnknownName unless the device is one of those."""
     if name not in known:
-        raise UnknownName("device", name, known, meant=re.sub("^gpu", "cuda", name.lower()))
+        raise UnknownName("device", name, known, meant=re.sub("^gpu", "cuda", str(name).lower()))
 
 
 def choose_device(name: str) -> str:
@@ -66,7 +66,7 @@ def choose_devices(names: str) -> tuple[str, ...]:
     gpus = tuple(f"cuda:{i}" for i in range(torch.cuda.device_count()))
     if names == "auto":
         return gpus if len(gpus) > 1 else ("cuda",) if gpus else ("cpu",)
-    chosen, known = tuple(names.split(",")), ("cpu", "cuda", *gpus)
+    chosen, known = tuple(str(names).split(",")), ("cpu", "cuda", *gpus)
     for name in chosen:
         if not gpus and re.fullmatch(r"cuda(:\d{1,9})?", name):
             raise no_gpu(name)

@@ -58,6 +58,16 @@ def test_a_reader_that_leaves_or_a_full_disk_shows_no_traceback(word: str):
         assert done.stderr == "error: the output cannot be written: No space left on device\n"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_report_that_does_not_fit_is_told_in_a_sentence():
+    command = [sys.executable, "-m", "alphazero", "pit", "random", "greedy", "--game", "tictactoe", "--games", "2"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "error: the output cannot be written: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

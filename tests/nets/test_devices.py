@@ -32,6 +32,13 @@ def test_devices_are_those_that_are_named(gpus: int):
 
 
 @pytest.mark.parametrize("choose", [choose_device, choose_devices])
+@pytest.mark.parametrize("device", [None, 0, ["cpu"]])
+def test_what_is_no_name_is_an_unknown_device(choose, device):
+    with pytest.raises(UnknownName, match=r"\(allowed: auto, cpu, cuda"):
+        choose(device)
+
+
+@pytest.mark.parametrize("choose", [choose_device, choose_devices])
 def test_a_device_that_is_not_there_is_refused(choose, gpus: int):
     with pytest.raises(UnknownName, match="gpu.*allowed: auto, cpu, cuda"):
         choose("gpu")
