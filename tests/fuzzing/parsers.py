@@ -253,7 +253,7 @@ def gtp_reader() -> Read:
 
 
 class Ended:
-    """A process that is over."""
+    """A process that is over, and a thread that has read its last words."""
 
     def wait(self, seconds: float) -> int:
         return 0
@@ -261,10 +261,14 @@ class Ended:
     def poll(self) -> int:
         return 0
 
+    def join(self, seconds: float) -> None:
+        pass
+
 
 def read_engine(lines: list[str], folder: Path) -> None:
     engine: Any = Engine.__new__(Engine)
-    engine._timeout, engine._log, engine._lines, engine._process, engine._complaints = 0.0, [], Inbox(), Ended(), []
+    engine._timeout, engine._log, engine._lines, engine._complaints = 0.0, [], Inbox(), []
+    engine._process = engine._overhearing = Ended()
     for line in lines:
         engine._lines.put(line)
     engine._lines.put(None)
