@@ -89,6 +89,13 @@ class NeuralNet(ABC):
         """
         raise InvalidSetting(f"{type(self).__name__} cannot learn: give it a method `trainer` that returns a Trainer")
 
+    def grow_from(self, smaller: NeuralNet) -> bool:
+        """Takes over the weights of a smaller net and answers alike from now on; returns whether it could.
+
+        By default it cannot: nothing happens, and what it knows must be learned again.
+        """
+        return False
+
     def use_device(self, name: str) -> None:  # noqa: B027
         """Moves the network to `cpu`, `cuda` or `cuda:1`. By default it stays on the processor."""
 

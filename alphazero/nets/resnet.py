@@ -78,6 +78,11 @@ class Block(nn.Module):
         self.first = convolution(channels, channels, 3)
         self.second = convolution(channels, channels, 3)
 
+    @property
+    def last(self) -> nn.Sequential:
+        """The convolution whose result is added to the input."""
+        return self.second
+
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(x + self.second(torch.relu(self.first(x))))
 
@@ -94,6 +99,11 @@ class Bottleneck(nn.Module):
         self.first = convolution(inner, inner, 3)
         self.second = convolution(inner, inner, 3)
         self.up = convolution(inner, channels, 1)
+
+    @property
+    def last(self) -> nn.Sequential:
+        """The convolution whose result is added to the input."""
+        return self.up
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.relu(self.second(torch.relu(self.first(torch.relu(self.down(x))))))
@@ -164,6 +174,22 @@ class ResNet(nn.Module):
     def logits(self, x: Tensor) -> Tensor:
         """Policy logits `[n, A]` of the trunk's `[n, C, H, W]`."""
         return self.policy(torch.relu(self.policy_head(x)).flatten(1))
+
+    def grow_from(self, smaller: Mapping[str, Tensor]) -> bool:
+        """Takes over the weights of a network with fewer blocks, and answers alike; returns whether it could.
+
+        The last scale of each other block is zero (Goyal et al. 2017): the block changes nothing until it learns.
+        """
+        mine = self.state_dict()
+        fits = all(name in mine and mine[name].shape == weights.shape for name, weights in smaller.items())
+        if not fits or not all(name.startswith("blocks.") for name in mine.keys() - smaller.keys()):
+            return False
+        self.load_state_dict({**mine, **smaller})
+        for number, block in enumerate(self.blocks):
+            if isinstance(block, Block | Bottleneck) and f"blocks.{number}.first.0.weight" not in smaller:
+                for parameter in block.last[1].parameters():
+                    nn.init.zeros_(parameter)
+        return True
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         x = self.stem(observations)

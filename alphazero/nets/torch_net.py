@@ -183,6 +183,13 @@ class TorchNet(NeuralNet):
 
     # --- learning, and on disk ---------------------------------------------------------------------------------------
 
+    def grow_from(self, smaller: NeuralNet) -> bool:
+        take_over = getattr(self.module, "grow_from", None)
+        if take_over is None or not isinstance(smaller, TorchNet) or not take_over(smaller.module.state_dict()):
+            return False
+        self.freeze()
+        return True
+
     def trainer(
         self, *, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99, threads: int = 1
     ) -> TorchTrainer:

@@ -110,8 +110,7 @@ class Coach:
     def run(self) -> None:
         """Trains until the generations or the minutes are used up; raises Stopped when `stop` is set."""
         if self.state.grows:
-            net = self.config.initial_net
-            logger.info("a fresh network learns from the games of %s until it passes the gate", net)
+            logger.info("%s plays until the network of the new sizes passes the gate", self.config.initial_net)
         while not self.finished():
             self._play_generation()
 
@@ -157,7 +156,7 @@ class Coach:
         self._enter(f"generation {generation}: saving")
         state.save_candidate(generation, gate_figures)
         benchmark = self.benchmark(self._player("candidate", state.net, 0)) if self.benchmark else {}
-        # a fresh network has much to learn before the gate says anything about the run
+        # a network of new sizes has much to learn before the gate says anything about the run
         since_promotion = None if state.grows else generation - state.best_generation
         progress_figures = self.metrics.describe_progress(benchmark, since_promotion)
         state.seconds += time.monotonic() - begin

@@ -102,8 +102,8 @@ def check_growth(config: RunConfig, playing: Any) -> None:
     """Raises InvalidSetting if a net of other settings would play for ever, since there is no gate to pass."""
     if config.net != playing and not config.gate.enabled:
         raise InvalidSetting(
-            f"a fresh network learns from the games of {option('initial_net', config.initial_net)} until it passes the "
-            f"gate, which is off: leave {option('net')} out to begin with its sizes, or leave the gate on"
+            f"{option('initial_net', config.initial_net)} plays until a network of the new sizes passes the gate, "
+            f"which is off: leave {option('net')} out to begin with its sizes, or leave the gate on"
         )
 
 
@@ -320,9 +320,14 @@ class RunState:
         net = self.best if self.grows else self.net
         if name:
             card = net.load(find_checkpoint(name, self.plan.loaded))
+            fresh = self.grows and not self.net.grow_from(self.best)
+            if self.grows:
+                knows = "nothing yet" if fresh else f"what {name} knows: its other layers change nothing at first"
+                logger.info("the network of the new sizes knows %s", knows)
             self.learner.begin()
-            origin = "learned_from_games_of" if self.grows else "started_from"
-            figures[origin] = {"net": name, "card_sha256": card["card_sha256"]}
+            figures["learned_from_games_of" if fresh else "started_from"] = {
+                "net": name, "card_sha256": card["card_sha256"],
+            }  # fmt: skip
         self._save(net, figures)
         self.best.load(self.checkpoint(0))
         self.commit({})
@@ -402,7 +407,7 @@ class RunState:
                 f"which are in progress: free some and go on with {option('resume', True)}, or begin with a smaller net"
             )
         self._go_on_with(games)
-        logger.info("the fresh network plays from now on, %s", self.workers.describe())
+        logger.info("the network of the new sizes plays from now on, %s", self.workers.describe())
 
     def _games_in_progress(self) -> dict[str, np.ndarray]:
         """The games of all workers; `_go_on_with` takes them back."""

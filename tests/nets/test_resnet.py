@@ -32,6 +32,34 @@ def test_wrong_sizes_are_refused(settings):
         make_net(TicTacToe(), settings)
 
 
+@pytest.mark.parametrize("bottleneck", [0, 4])
+def test_a_net_that_has_grown_answers_as_before(bottleneck):
+    sizes, batch = {"blocks": 1, "channels": 8, "bottleneck": bottleneck}, random_batch(TicTacToe(), 30)
+    small, large = make_net(TicTacToe(), sizes), make_net(TicTacToe(), sizes | {"blocks": 3})
+    with torch.no_grad():
+        for net in (small, large):
+            for weights in (*net.module.parameters(), *net.module.buffers()):
+                weights.copy_(torch.rand(weights.shape) / 9 if weights.ndim else weights)
+            net.freeze()
+    before = large.evaluate(batch.observations, batch.legal_masks)
+    assert large.grow_from(small)
+    after = large.evaluate(batch.observations, batch.legal_masks)
+    given = small.evaluate(batch.observations, batch.legal_masks)
+    for mine, own, others in zip(after, before, given, strict=True):
+        np.testing.assert_array_equal(mine, others)
+        assert np.abs(own - others).max() > 0.01
+
+
+@pytest.mark.parametrize("other", [{"channels": 6}, {"bottleneck": 2}, {"head_channels": 3}, {"blocks": 4},
+     {"lines": 2, "line_length": 3}])  # fmt: skip
+def test_a_net_of_another_shape_gives_no_weights(other):
+    sizes = {"blocks": 2, "channels": 8, "head_channels": 4}
+    given, net = make_net(TicTacToe(), sizes | other), make_net(TicTacToe(), sizes | {"blocks": 3})
+    before = {name: weights.clone() for name, weights in net.module.state_dict().items()}
+    assert not net.grow_from(given)
+    assert all(torch.equal(weights, before[name]) for name, weights in net.module.state_dict().items())
+
+
 def test_flops_are_those_of_torchs_own_counter():
     """For any module; and without torch's compiler, whose import takes longer than the rest of a net's start."""
     encoder = nn.TransformerEncoderLayer(42, 6, 64, batch_first=True)

@@ -181,8 +181,9 @@ def test_a_fresh_network_learns_from_the_games_of_another_until_it_passes_the_ga
     caplog.set_level("INFO")
     monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
     grown = run_all(tmp_path / "grown", growing)
-    said = [line for line in caplog.messages if "fresh network" in line]
-    assert len(said) == 2 and "until it passes the gate" in said[0] and "plays from now on, on cpu: trees" in said[1]
+    said = [line for line in caplog.messages if "network of the new sizes" in line]
+    assert len(said) == 3 and "knows nothing yet" in said[0] and "passes the gate" in said[1]
+    assert "plays from now on, on cpu: trees" in said[2]
     monkeypatch.setattr(Coach, "_gate", gate_that_passes(0))
     run_all(tmp_path / "same", replace(growing, net=TINY.net))
     for name in ("generation_0000.safetensors", "replay_0002.npz"):
@@ -202,6 +203,29 @@ def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, 
     run_all(tmp_path / "whole", growing)
     run_in_two_parts(tmp_path / "resumed", stop_after, monkeypatch, growing)
     assert checksums(tmp_path / "resumed") == checksums(tmp_path / "whole")
+
+
+def test_a_deeper_network_begins_with_what_the_other_knows(undisturbed, growing, tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO")
+    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    deeper = replace(growing, net=replace(TINY.net, blocks=TINY.net.blocks + 1))
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        coach = make_coach(folder, deeper)
+        state = coach.state
+        positions = np.stack([state.plan.loaded.game.start().observation] * 2)
+        masks = np.ones((2, state.plan.loaded.game.num_actions), bool)
+        for grown, given in zip(
+            state.net.evaluate(positions, masks), state.best.evaluate(positions, masks), strict=True
+        ):
+            assert np.array_equal(grown, given)
+        coach.run()
+    assert any("knows what" in line for line in caplog.messages)
+    cards = [read_card(tmp_path / "run" / f"generation_{n:04d}.safetensors") for n in range(4)]
+    assert [card["net"]["blocks"] - TINY.net.blocks for card in cards] == [0, 1, 1, 1]
+    assert cards[0]["started_from"]["net"] == deeper.initial_net and "learned_from_games_of" not in cards[0]
+    learned = load_checkpoint(tmp_path / "run" / "generation_0001.safetensors")[0]
+    new_block = {name: array for name, array in learned.items() if name.startswith(f"blocks.{TINY.net.blocks}.")}
+    assert np.any(new_block["blocks.1.second.1.weight"] != 0)  # the new block learns
 
 
 def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path):
