@@ -143,6 +143,12 @@ def _both_ways(weights: Tensor) -> Tensor:
     return torch.cat([filters, filters.flip(-1)])
 
 
+def _holds(large: Tensor, small: Tensor) -> bool:
+    """There is room for all inputs and outputs of `small`, and the filters have one size."""
+    sizes = list(zip(large.shape, small.shape, strict=False))
+    return large.ndim == small.ndim and all(a >= b for a, b in sizes[:2]) and all(a == b for a, b in sizes[2:])
+
+
 class ResNet(nn.Module):
     """Network: `[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1), for the player to move."""
 
@@ -175,18 +181,26 @@ class ResNet(nn.Module):
         """Policy logits `[n, A]` of the trunk's `[n, C, H, W]`."""
         return self.policy(torch.relu(self.policy_head(x)).flatten(1))
 
+    @torch.no_grad()
     def grow_from(self, smaller: Mapping[str, Tensor]) -> bool:
-        """Takes over the weights of a network with fewer blocks, and answers alike; returns whether it could.
+        """Takes over the weights of a network that is nowhere larger, and answers alike; returns whether it could.
 
-        The last scale of each other block is zero (Goyal et al. 2017): the block changes nothing until it learns.
+        What is new has random weights, and changes nothing at first: what is there listens to new channels with weight
+        zero (Chen et al. 2016), and the last scale of a new block is zero (Goyal et al. 2017).
         """
         mine = self.state_dict()
-        fits = all(name in mine and mine[name].shape == weights.shape for name, weights in smaller.items())
-        if not fits or not all(name.startswith("blocks.") for name in mine.keys() - smaller.keys()):
+        new = mine.keys() - smaller.keys()
+        if not smaller.keys() <= mine.keys() or not all(name.startswith("blocks.") for name in new):
             return False
-        self.load_state_dict({**mine, **smaller})
+        if not all(_holds(mine[name], weights) for name, weights in smaller.items()):
+            return False
+        for name, weights in smaller.items():
+            if weights.ndim > 1:
+                outputs = 1 if name.startswith("lines.to_") else 0
+                mine[name].narrow(outputs, 0, weights.shape[outputs]).zero_()
+            mine[name][tuple(slice(length) for length in weights.shape)] = weights
         for number, block in enumerate(self.blocks):
-            if isinstance(block, Block | Bottleneck) and f"blocks.{number}.first.0.weight" not in smaller:
+            if isinstance(block, Block | Bottleneck) and f"blocks.{number}.first.0.weight" in new:
                 for parameter in block.last[1].parameters():
                     nn.init.zeros_(parameter)
         return True

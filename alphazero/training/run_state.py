@@ -322,7 +322,7 @@ class RunState:
             card = net.load(find_checkpoint(name, self.plan.loaded))
             fresh = self.grows and not self.net.grow_from(self.best)
             if self.grows:
-                knows = "nothing yet" if fresh else f"what {name} knows: its other layers change nothing at first"
+                knows = "nothing yet" if fresh else f"what {name} knows: what is new in it changes nothing at first"
                 logger.info("the network of the new sizes knows %s", knows)
             self.learner.begin()
             figures["learned_from_games_of" if fresh else "started_from"] = {

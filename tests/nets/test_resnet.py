@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from alphazero.errors import InvalidSetting
 from alphazero.nets.any_module import count_flops
 from alphazero.nets.resnet import Lines, make_net
+from alphazero.nets.torch_net import TorchNet
+from games.connect4.game import Connect4
+from games.connect4.net import make_net as make_connect4_net
 from games.tictactoe.game import TicTacToe
 from tests.nets.batches import random_batch
 
@@ -32,29 +36,62 @@ def test_wrong_sizes_are_refused(settings):
         make_net(TicTacToe(), settings)
 
 
-@pytest.mark.parametrize("bottleneck", [0, 4])
-def test_a_net_that_has_grown_answers_as_before(bottleneck):
-    sizes, batch = {"blocks": 1, "channels": 8, "bottleneck": bottleneck}, random_batch(TicTacToe(), 30)
-    small, large = make_net(TicTacToe(), sizes), make_net(TicTacToe(), sizes | {"blocks": 3})
+SMALL = {
+    "blocks": 1,
+    "channels": 8,
+    "head_channels": 2,
+    "value_hidden": 4,
+    "lines": 3,
+    "line_length": 3,
+    "bottleneck": 4,
+}
+
+
+def randomize(net: TorchNet) -> None:
+    """Gives all weights and means values, as if the net had learned."""
     with torch.no_grad():
-        for net in (small, large):
-            for weights in (*net.module.parameters(), *net.module.buffers()):
-                weights.copy_(torch.rand(weights.shape) / 9 if weights.ndim else weights)
-            net.freeze()
-    before = large.evaluate(batch.observations, batch.legal_masks)
+        for weights in net.module.state_dict().values():
+            if weights.ndim == 1:
+                weights.copy_(0.5 + torch.rand(weights.shape) / 2)
+            elif weights.ndim > 1:
+                weights.copy_(torch.randn(weights.shape) / weights[0].numel() ** 0.5)
+    net.freeze()
+
+
+def answers(net: TorchNet, observations: np.ndarray) -> list[Tensor]:
+    """In twice the precision that plays, so that the order of sums does not matter."""
+    with torch.no_grad():
+        return list(copy.deepcopy(net.module).double().eval()(torch.from_numpy(observations).double()))
+
+
+@pytest.mark.parametrize("larger", [{"blocks": 3}, {"channels": 12}, {"head_channels": 5}, {"value_hidden": 9},
+     {"lines": 5}, {"bottleneck": 6}, {"blocks": 2, "channels": 11, "head_channels": 3, "lines": 4, "value_hidden": 6},
+     {"bottleneck": 0, "blocks": 2, "channels": 9}])  # fmt: skip
+@pytest.mark.parametrize("game, make", [(TicTacToe(), make_net), (Connect4(), make_connect4_net)])
+def test_a_net_that_has_grown_answers_as_before_and_all_of_it_learns(game, make, larger):
+    sizes = SMALL | ({"bottleneck": 0} if larger.get("bottleneck") == 0 else {})
+    observations = random_batch(game, 30).observations.copy()
+    small, large = make(game, sizes), make(game, sizes | larger)
+    randomize(small)
+    randomize(large)
+    others, before = answers(small, observations), answers(large, observations)
     assert large.grow_from(small)
-    after = large.evaluate(batch.observations, batch.legal_masks)
-    given = small.evaluate(batch.observations, batch.legal_masks)
-    for mine, own, others in zip(after, before, given, strict=True):
-        np.testing.assert_array_equal(mine, others)
-        assert np.abs(own - others).max() > 0.01
+    for own, mine, given in zip(before, answers(large, observations), others, strict=True):
+        torch.testing.assert_close(mine, given)
+        assert (own - given).abs().max() > 0.01
+    _, values = large.evaluate(observations, np.ones((30, game.num_actions), bool))  # plays by them, too
+    np.testing.assert_allclose(values, others[1].numpy(), atol=0.05)
+    # after a step on one output each weight but those behind a scale of zero has moved
+    logits, value = large.module.train()(torch.from_numpy(observations))
+    (logits.square().sum() + value.square().sum()).backward()
+    unmoved = {name for name, weights in large.module.named_parameters() if not weights.grad.any()}
+    assert all(name.startswith("blocks.") and int(name.split(".")[1]) >= sizes["blocks"] for name in unmoved)
 
 
-@pytest.mark.parametrize("other", [{"channels": 6}, {"bottleneck": 2}, {"head_channels": 3}, {"blocks": 4},
-     {"lines": 2, "line_length": 3}])  # fmt: skip
-def test_a_net_of_another_shape_gives_no_weights(other):
-    sizes = {"blocks": 2, "channels": 8, "head_channels": 4}
-    given, net = make_net(TicTacToe(), sizes | other), make_net(TicTacToe(), sizes | {"blocks": 3})
+@pytest.mark.parametrize("other", [{"channels": 9}, {"bottleneck": 0}, {"head_channels": 3}, {"blocks": 3},
+     {"lines": 0}, {"lines": 4}, {"line_length": 2}])  # fmt: skip
+def test_a_net_that_is_larger_somewhere_gives_no_weights(other):
+    given, net = make_net(TicTacToe(), SMALL | other), make_net(TicTacToe(), SMALL | {"blocks": 2})
     before = {name: weights.clone() for name, weights in net.module.state_dict().items()}
     assert not net.grow_from(given)
     assert all(torch.equal(weights, before[name]) for name, weights in net.module.state_dict().items())
