@@ -36,6 +36,10 @@ class CannotConvert(NetError):
     """OpenVINO is not installed, or cannot take over this module."""
 
 
+class NotInstalled(CannotConvert):
+    """OpenVINO is not installed."""
+
+
 @functools.cache
 def _openvino() -> tuple[Any, Any]:
     """The library and its one `Core`; raises CannotConvert."""
@@ -45,7 +49,7 @@ def _openvino() -> tuple[Any, Any]:
             library = importlib.import_module("openvino")
             importlib.import_module("openvino.tools.ovc.convert_impl")
     except ImportError as error:
-        raise CannotConvert("OpenVINO is not installed: pip install openvino") from error
+        raise NotInstalled("OpenVINO is not installed: pip install openvino") from error
     return library, library.Core()
 
 
@@ -152,7 +156,7 @@ class OpenVinoInference:
         if missing := [name for name in names.values() if name not in arrays]:
             raise CannotConvert(
                 f"OpenVINO has no place for new weights of {type(module).__name__}: it uses {listed(missing, 4)} in "
-                "another form, so torch has to answer"
+                "another form"
             )
         return model, arrays
 

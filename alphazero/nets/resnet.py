@@ -78,10 +78,9 @@ class Block(nn.Module):
         self.first = convolution(channels, channels, 3)
         self.second = convolution(channels, channels, 3)
 
-    @property
-    def last(self) -> nn.Sequential:
-        """The convolution whose result is added to the input."""
-        return self.second
+    def silence(self) -> None:
+        """Lets the block change nothing until it learns: the scale of what it adds is zero (Goyal et al. 2017)."""
+        _set_zero(self.second[1])
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(x + self.second(torch.relu(self.first(x))))
@@ -100,10 +99,9 @@ class Bottleneck(nn.Module):
         self.second = convolution(inner, inner, 3)
         self.up = convolution(inner, channels, 1)
 
-    @property
-    def last(self) -> nn.Sequential:
-        """The convolution whose result is added to the input."""
-        return self.up
+    def silence(self) -> None:
+        """Lets the block change nothing until it learns: the scale of what it adds is zero (Goyal et al. 2017)."""
+        _set_zero(self.up[1])
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.relu(self.second(torch.relu(self.first(torch.relu(self.down(x))))))
@@ -129,6 +127,11 @@ class Lines(nn.Module):
         self.diagonals = nn.Parameter(_both_ways(self.diagonals).detach())
         self.to_diagonals = nn.Parameter(_both_ways(self.to_diagonals).detach())
 
+    def silence(self) -> None:
+        """Lets the layer add nothing until it learns."""
+        _set_zero(self.to_rows, self.to_columns)
+        nn.init.zeros_(self.to_diagonals)
+
     def forward(self, x: Tensor) -> Tensor:
         learns = self.diagonals.ndim == 3
         filters = _both_ways(self.diagonals) if learns else self.diagonals
@@ -141,6 +144,17 @@ def _both_ways(weights: Tensor) -> Tensor:
     """Filters `[2 n, p, L, L]` with the weights `[n, p, L]` on the one diagonal, then on the other."""
     filters = torch.diag_embed(weights)
     return torch.cat([filters, filters.flip(-1)])
+
+
+def _set_zero(*layers: nn.Module) -> None:
+    for layer in layers:
+        for parameter in layer.parameters():
+            nn.init.zeros_(parameter)
+
+
+def _layer(name: str) -> str:
+    """The layer that weights of that name belong to, as `blocks.2`."""
+    return ".".join(name.split(".")[: 2 if name.startswith("blocks.") else 1])
 
 
 def _holds(large: Tensor, small: Tensor) -> bool:
@@ -185,12 +199,12 @@ class ResNet(nn.Module):
     def grow_from(self, smaller: Mapping[str, Tensor]) -> bool:
         """Takes over the weights of a network that is nowhere larger, and answers alike; returns whether it could.
 
-        What is new has random weights, and changes nothing at first: what is there listens to new channels with weight
-        zero (Chen et al. 2016), and the last scale of a new block is zero (Goyal et al. 2017).
+        What is new has random weights, and changes nothing at first: new layers add zero, and what was there listens to
+        new channels with weight zero (Chen et al. 2016).
         """
         mine = self.state_dict()
-        new = mine.keys() - smaller.keys()
-        if not smaller.keys() <= mine.keys() or not all(name.startswith("blocks.") for name in new):
+        added = {_layer(name) for name in mine.keys() - smaller.keys()}
+        if not smaller.keys() <= mine.keys() or not added.isdisjoint(map(_layer, smaller)):
             return False
         if not all(_holds(mine[name], weights) for name, weights in smaller.items()):
             return False
@@ -199,10 +213,10 @@ class ResNet(nn.Module):
                 outputs = 1 if name.startswith("lines.to_") else 0
                 mine[name].narrow(outputs, 0, weights.shape[outputs]).zero_()
             mine[name][tuple(slice(length) for length in weights.shape)] = weights
-        for number, block in enumerate(self.blocks):
-            if isinstance(block, Block | Bottleneck) and f"blocks.{number}.first.0.weight" in new:
-                for parameter in block.last[1].parameters():
-                    nn.init.zeros_(parameter)
+        for name in added:
+            layer = self.get_submodule(name)
+            assert isinstance(layer, Block | Bottleneck | Lines)
+            layer.silence()
         return True
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:

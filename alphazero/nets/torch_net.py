@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import logging
 import math
 import os
 import time
@@ -19,12 +21,14 @@ from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import check_module, choose_layout, count_flops, fold, forward, lay_out, works
 from alphazero.nets.devices import bf16_pays
-from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference, to_priors
+from alphazero.nets.inference_openvino import SIZES, CannotConvert, NotInstalled, OpenVinoInference, to_priors
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
     from alphazero.nets.torch_trainer import TorchTrainer
+
+logger = logging.getLogger(__name__)
 
 CHUNK = 64
 """Positions per network call on a processor core, about: more do not fit its cache, fewer leave it idle."""
@@ -32,6 +36,8 @@ GRAIN = 4
 """Calls are filled up to a multiple of this, so that the library's kernels meet few different shapes."""
 TURNS = 12
 """Batches that each library answers before the faster one is chosen."""
+CALLS = 3000
+"""Batches that a network answers before its weights change, about: those of a generation of Connect Four's `quick`."""
 MASKED = -1e9
 """The logit of an illegal action."""
 
@@ -138,9 +144,11 @@ class TorchNet(NeuralNet):
             return "torch"
         try:
             made = OpenVinoInference(self.frozen_float(), self._example, self.dtype == torch.bfloat16)
-        except CannotConvert:
+        except CannotConvert as error:
             if name == "openvino":
                 raise
+            if not isinstance(error, NotInstalled):
+                _say_once(f"{error}; torch answers")
             return "torch"
         if name == "openvino" or self._is_slower_than(made):
             self._openvino = made
@@ -152,19 +160,22 @@ class TorchNet(NeuralNet):
 
     @torch.inference_mode()
     def _is_slower_than(self, other: OpenVinoInference) -> bool:
-        """Torch answers a batch later than `other`, on one thread; each has the best of several turns."""
+        """Torch answers CALLS batches later than `other`, which compiles first; one thread, best of several turns."""
         planes = np.repeat(self._example[:1].numpy(), CHUNK, axis=0)
-        times: dict[Any, float] = {}
+        first, times = dict[Any, float](), dict[Any, float]()
         before = self.use_threads(1)
         try:
             for _ in range(TURNS):
                 for ask in (self._ask_torch, other):
                     begin = time.perf_counter()
                     ask(planes)
-                    times[ask] = min(times.get(ask, math.inf), time.perf_counter() - begin)
+                    seconds = time.perf_counter() - begin
+                    times[ask] = min(times.get(ask, math.inf), seconds)
+                    first.setdefault(ask, seconds)
         finally:
             self.use_threads(before)
-        return times[self._ask_torch] > times[other]
+        compiling = len(SIZES) * (first[other] - times[other])  # torch has nothing to do for new weights
+        return CALLS * times[self._ask_torch] > CALLS * times[other] + compiling
 
     def use_threads(self, count: int) -> int:
         before = torch.get_num_threads()
@@ -234,6 +245,11 @@ class TorchCudaEvaluator(CudaEvaluator):
         logits, value = forward(net.frozen, observations.to(net.dtype, memory_format=net.layout))
         weights.copy_(torch.softmax(logits.float().masked_fill(~masks, MASKED), dim=1) * masks)
         results.copy_(value).clamp_(-1, 1)
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    logger.info(text)
 
 
 def _tensor(array: np.ndarray) -> Tensor:

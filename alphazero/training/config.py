@@ -64,8 +64,8 @@ class RunConfig:
     Slow games get smaller generations, so that the run ends in time. The matches at the end come on top."""
     initial_net: str = ""
     """Net to begin with: a checkpoint, a run folder, folder:12 or a shipped net; empty = an untrained net.
-    If --net... asks for other sizes, a new net of those sizes learns from its games until it passes the gate. If
-    none of them is smaller, it begins with that net's weights."""
+    If --net... asks for other sizes, a new net of those sizes learns from its games until it passes the gate. It
+    begins with that net's weights if it has all of its parts, none of them smaller."""
     keep: int = 100
     """Nets that stay on disk: the newest ones, and as many milestones at most, evenly spaced from generation 0 on.
     The best net and all that --resume needs stay besides; 0 = every net of the run."""

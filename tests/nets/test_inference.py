@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import time
@@ -15,9 +16,9 @@ from torch import nn
 import alphazero as az
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.game import registry
-from alphazero.nets import inference_openvino
+from alphazero.nets import inference_openvino, torch_net
 from alphazero.nets.devices import INFERENCE_VARIABLE, want_inference, wanted_inference
-from alphazero.nets.inference_openvino import CannotConvert, OpenVinoInference, parts_of, to_priors
+from alphazero.nets.inference_openvino import CannotConvert, NotInstalled, OpenVinoInference, parts_of, to_priors
 from alphazero.nets.torch_net import TorchNet
 from games.connect4.game import Connect4
 from tests.nets.batches import random_batch
@@ -220,11 +221,14 @@ class Turned(TwoLayers):
         return x @ (self.policy.weight.flip(0).T * 2) + self.policy.bias, torch.tanh(self.value(x)).squeeze(1)
 
 
-def test_a_module_whose_weights_have_no_place_stays_with_torch():
+def test_a_module_whose_weights_have_no_place_stays_with_torch(caplog):
+    caplog.set_level("INFO")
     net = TorchNet(Connect4(), Turned())
     with pytest.raises(CannotConvert, match=r"no place for new weights of Turned: it uses policy.weight in another"):
         net.use_inference("openvino")
-    assert net.use_inference("auto") == "torch"
+    for _ in range(2):  # as for the net that learns and the net that plays
+        assert net.use_inference("auto") == "torch"
+    assert [message.rpartition("; ")[2] for message in caplog.messages] == ["torch answers"]
 
 
 class Stranger(TwoLayers):
@@ -243,14 +247,17 @@ def test_a_module_that_cannot_be_converted_stays_with_torch():
         net.use_inference("openvino")
 
 
-def test_without_the_library_torch_answers(best, monkeypatch):
+def test_without_the_library_torch_answers(best, monkeypatch, caplog):
+    caplog.set_level("INFO")
+
     def missing():
-        raise CannotConvert("OpenVINO is not installed: ...")
+        raise NotInstalled("OpenVINO is not installed: ...")
 
     monkeypatch.setattr(inference_openvino, "_openvino", missing)
     assert best.use_inference("auto") == "torch"
     with pytest.raises(CannotConvert, match="not installed"):
         best.use_inference("openvino")
+    assert not caplog.messages
 
 
 def test_nobody_is_told_what_is_converted():
@@ -274,6 +281,20 @@ def test_the_faster_one_is_chosen(best, monkeypatch, slower, chosen):
 def test_the_choice_is_measured(shared):
     assert not shared._is_slower_than(lambda observations: time.sleep(0.1))  # type: ignore[arg-type]
     assert shared._is_slower_than(lambda observations: None)  # type: ignore[arg-type]
+
+
+def test_the_choice_counts_the_time_to_compile(shared, monkeypatch):
+    """A library that answers at once, but compiles for half a second, pays only if there is enough to answer."""
+    monkeypatch.setattr(shared, "_ask_torch", lambda observations: time.sleep(0.001))
+    for calls, pays in ((1000, False), (10000, True)):
+        monkeypatch.setattr(torch_net, "CALLS", calls)
+        waits = [0.5]  # times five sizes
+        other = functools.partial(wait_for_the_next, waits)
+        assert shared._is_slower_than(other) == pays  # type: ignore[arg-type]
+
+
+def wait_for_the_next(waits: list[float], observations: np.ndarray) -> None:
+    time.sleep(waits.pop() if waits else 0.0)
 
 
 def test_the_environment_and_the_option_choose(monkeypatch):

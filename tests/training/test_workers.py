@@ -11,6 +11,7 @@ import torch
 
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, TrainingError, is_out_of_memory
 from alphazero.game import registry
+from alphazero.nets.devices import INFERENCE_VARIABLE
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
@@ -30,9 +31,17 @@ def make_coach(folder: RunFolder, devices: list[str], generations: int = 2, conf
     return Coach(RunPlan(registry.load("tictactoe"), config, devices, threads=2, seed=3, deterministic=False), folder)
 
 
-def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(tmp_path: Path):
+@pytest.mark.parametrize("inference", ["torch", "openvino"])
+def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(
+    inference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Every process plays its share of the games and adds its part to every update, as threads do."""
-    expect_the_same(run(tmp_path / "one", ["cpu"]), run(tmp_path / "two", ["cpu", "cpu"]))
+    if inference == "openvino":
+        pytest.importorskip("openvino")
+    monkeypatch.setenv(INFERENCE_VARIABLE, inference)
+    one, two = run(tmp_path / "one", ["cpu"]), run(tmp_path / "two", ["cpu", "cpu"])
+    assert one.state.inference == two.state.inference == inference
+    expect_the_same(one, two)
 
 
 def test_a_game_that_other_processes_cannot_import_takes_one_device(tmp_path: Path):

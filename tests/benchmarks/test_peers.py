@@ -1,0 +1,54 @@
+"""The benchmark beside other programs: our part of it, and the table."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.storage.files import write_json
+from benchmarks.peers.__main__ import FIGURES, PACKAGES, PeersBenchmark, Worker, make_environment, openings, table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_our_worker_measures_every_figure():
+    task = {"game": "connect4", "blocks": 1, "channels": 8, "batch": 4, "simulations": 4,
+            "openings": openings("connect4", 4)}  # fmt: skip
+    worker = Worker([sys.executable, "-m", "benchmarks.peers.ours"], task, ROOT)
+    try:
+        rates = {figure: worker.measure(figure, 0.01) for figure in FIGURES}
+    finally:
+        worker.end()
+    assert all(rate > 0 for rate in rates.values())
+    assert rates["search"] > rates["self-play"]  # simulations, and positions of four simulations each
+
+
+@pytest.mark.parametrize("game", ["connect4", "othello"])
+def test_openings_are_the_same_for_all_and_end_no_game(game):
+    drawn = openings(game, 30)
+    assert drawn == openings(game, 30) and len({tuple(actions) for actions in drawn}) > 20
+    assert not any(registry.load(game).game.position(actions).terminal for actions in drawn)
+
+
+def test_the_table_has_ratios_to_ours():
+    figures = {"this framework": dict.fromkeys(FIGURES, 1000.0), "another": dict.fromkeys(FIGURES, 400.0)}
+    first, *_, ours, another = table("connect4", PeersBenchmark(rounds=3), figures).strip().split("\n")
+    assert first.startswith("connect4, 5x64 net, 64 simulations") and "medians of 3 alternating rounds" in first
+    assert ours == "| this framework | 1,000 | 1,000 | 1,000 |"
+    assert another == "| another | 400 (1/2.5) | 400 (1/2.5) | 400 (1/2.5) |"
+
+
+def test_an_environment_that_is_complete_is_not_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("pip was called"))
+    write_json(tmp_path / "packages.json", list(PACKAGES))
+    assert Path(make_environment(tmp_path)).parent.parent == tmp_path
+
+
+def test_unknown_games_are_refused():
+    with pytest.raises(InvalidSetting, match="--games takes connect4 and othello, not hex"):
+        PeersBenchmark(games=("hex",))
