@@ -16,6 +16,7 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -107,6 +108,7 @@ class Cluster:
             )
         if address is not None:
             _knock(address)
+            _check_locked(address)
         settings: dict[str, Any] = {"address": address or LOCAL, "log_to_driver": False, "configure_logging": False}
         environment = _ALWAYS | {"RAY_AUTH_MODE": mode}
         if address is None:
@@ -275,6 +277,27 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
     except (OSError, ValueError, OverflowError) as error:
         raise ClusterError(_say_why(str(error), address)) from error
+
+
+def _check_locked(address: str) -> None:
+    """Raises InvalidSetting if the cluster lets a stranger in, who has no token.
+
+    The stranger is a process of its own, since Ray reads its mode and its token once.
+    """
+    stranger = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_")}
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        code = subprocess.run(
+            command, env=stranger | {"RAY_AUTH_MODE": "disabled"}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, timeout=SECONDS_TO_ANSWER,
+        ).returncode  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ClusterError(_say_why("it does not answer", address)) from None
+    if code == 0:
+        raise InvalidSetting(
+            f"the Ray cluster at {shorten(address)} lets everybody in, so whoever reaches its ports could run code on "
+            "its machines: stop it, and start Ray with RAY_AUTH_MODE=token on every machine"
+        )
 
 
 def _init(ray: Any, settings: dict[str, Any]) -> None:

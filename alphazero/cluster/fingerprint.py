@@ -24,9 +24,10 @@ def framework_fingerprint() -> str:
 
 
 def game_fingerprint(game: Game) -> str:
-    """Hash of the game's sizes, its own attributes, and the source files beside the one that defines it.
+    """Hash of the game's sizes, its own attributes, and the source files beside and below the one that defines it.
 
-    Beside it lie its network and its value targets. A file that is no part of a package counts alone.
+    Beside it lie its network and its value targets. A file that is no part of a package counts alone; what it imports
+    from elsewhere does not count.
     """
     cls = type(getattr(game, "wrapped", game))  # the object behind an adapter
     file = _file_of(cls)
@@ -34,7 +35,7 @@ def game_fingerprint(game: Game) -> str:
     sources = []
     if file is not None:
         in_package = (file.parent / "__init__.py").exists()
-        sources = sorted(file.parent.glob("*.py")) if in_package else [file]
+        sources = sorted(file.parent.rglob("*.py")) if in_package else [file]
     found = hashlib.sha256(repr(sizes).encode())
     found.update(_hash(sources, file.parent if file else Path()).encode())
     return found.hexdigest()[:16]

@@ -15,6 +15,7 @@ from alphazero.game.record import line_of
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.arena import get_ready, play_match
 from alphazero.matches.report import records_of
+from alphazero.nets.devices import want_inference
 from alphazero.players.contestants import open_contestant
 from alphazero.players.player import Player
 
@@ -36,6 +37,8 @@ class GuestSettings:
     seed: int
     simulations: int | None
     device: str
+    inference: str
+    """The library that runs nets on the processor."""
 
 
 class MatchOrder(NamedTuple):
@@ -58,6 +61,7 @@ class MatchGuest:
 
     def __init__(self, settings: GuestSettings):
         self._settings, self._loaded = settings, settings.load()
+        want_inference(settings.inference)
         self.fingerprint = game_fingerprint(self._loaded.game)
         self._kernels = Kernels(self._loaded.game)
         self._nets: dict[str, bytes] = {}

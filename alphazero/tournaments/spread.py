@@ -17,7 +17,8 @@ from alphazero.game.record import GameRecord, parse_record
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.arena import openings_of
-from alphazero.players.contestants import checkpoint_of
+from alphazero.nets.devices import INFERENCES, wanted_inference
+from alphazero.players.contestants import checkpoint_of, load_net
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
@@ -38,13 +39,13 @@ PAUSE = 0.2
 class Spread:
     """Plays games of one tournament on a cluster, round after round; made open, and to be closed."""
 
-    def __init__(self, cluster: Cluster, tournament: Tournament, loaded: LoadedGame):
+    def __init__(self, cluster: Cluster, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):
         if loaded.load_again is None:
             raise InvalidSetting(
                 f"{loaded.name} is defined where other processes cannot import it, and {option('cluster')} needs one "
                 "that can be: put the game into a module"
             )
-        self._work = _Matches(tournament, loaded)
+        self._work = _Matches(tournament, loaded, device)
         self._pool = Pool(cluster, self._work)
 
     def play(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
@@ -76,8 +77,8 @@ class _Matches:
     maker = "alphazero.tournaments.guest:MatchGuest"
     patience = PATIENCE
 
-    def __init__(self, tournament: Tournament, loaded: LoadedGame):
-        self.tournament, self._loaded = tournament, loaded
+    def __init__(self, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):
+        self.tournament, self._loaded, self._device = tournament, loaded, device
         self.fingerprint = game_fingerprint(loaded.game)
         texts, files = dict(tournament.contestants), dict[str, str]()
         self._content: dict[str, bytes] | None = {}
@@ -88,8 +89,9 @@ class _Matches:
                 self._content |= zip((files[name], f"{i}.json"), checkpoint_bytes(path), strict=True)
         assert loaded.load_again is not None
         self._settings = GuestSettings(
-            loaded.load_again, tournament.game, texts, files, tournament.seed, tournament.simulations, "cpu"
-        )
+            loaded.load_again, tournament.game, texts, files, tournament.seed, tournament.simulations, "cpu",
+            _same_for_all(tournament, loaded),
+        )  # fmt: skip
         self._waiting: deque[MatchOrder] = deque()
         self._under_way: dict[int, MatchOrder] = {}
         self._orders = 0
@@ -114,7 +116,7 @@ class _Matches:
     # --- as Work ------------------------------------------------------------------------------------------------------
 
     def settings(self, seat: Seat) -> GuestSettings:
-        return replace(self._settings, device=seat.device)
+        return replace(self._settings, device=seat.device if self._device == "auto" else self._device)
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
         content, self._content = self._content, None
@@ -168,3 +170,14 @@ class _Matches:
             if not record.forfeit and not record.positions(self._loaded.game)[-1].terminal:
                 raise StorageError(f"{where}: game {record.number} is not over")
         return records
+
+
+def _same_for_all(tournament: Tournament, loaded: LoadedGame) -> str:
+    """The library that runs the nets on all machines: each rounds in its own way, and which is faster is chance."""
+    inference = wanted_inference()
+    if inference == "auto":
+        for text in tournament.contestants.values():
+            if (found := checkpoint_of(text, loaded)) is not None:
+                chosen = load_net(str(found[0]), loaded, "cpu").use_inference(inference)
+                return chosen if chosen in INFERENCES else inference  # a net of another kind has its own
+    return inference

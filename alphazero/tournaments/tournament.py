@@ -93,12 +93,13 @@ def play_tournament(
 ) -> list[GameRecord]:
     """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit.
 
-    `cluster` plays them, if it is given; it is opened and closed here. The games are the same.
+    `cluster` plays them, if it is given; it is opened and closed here. The games are the same where its processors
+    multiply as ours do. `device` is where nets compute, here or there.
     """
     players = _Players(tournament, loaded, threads, device)
     players.check()
     with contextlib.ExitStack() as stack:
-        spread = Spread(stack.enter_context(cluster), tournament, loaded) if cluster else None
+        spread = Spread(stack.enter_context(cluster), tournament, loaded, device) if cluster else None
         if spread:
             stack.callback(spread.close)
         folder = stack.enter_context(TournamentFolder(path, tournament, loaded))

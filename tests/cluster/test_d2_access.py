@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,61 @@ def test_a_cluster_without_authentication_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(InvalidSetting, match="whoever reaches the cluster's ports could run code"):
         Cluster("local").open()
+
+
+@needs_ray
+@pytest.mark.parametrize(("code", "expected"), [(0, "lets everybody in"), (1, "cannot be reached")])
+def test_a_cluster_that_lets_a_stranger_in_is_refused_before_it_sees_our_token(monkeypatch, code, expected):
+    asked = []
+
+    def run(command, env, **_):
+        asked.append((command[-2:], env))
+        return subprocess.CompletedProcess(command, code)
+
+    def refuse(ray, settings):
+        raise RuntimeError("nobody is there")
+
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+    monkeypatch.setattr(connection.subprocess, "run", run)
+    monkeypatch.setattr(connection, "_check_mode", lambda: None)
+    monkeypatch.setattr(connection, "_init", refuse)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(InputError, match=expected):
+            Cluster(address).open()
+    ((last, environment),) = asked
+    assert last == ["--address", address] and environment["RAY_AUTH_MODE"] == "disabled"
+    assert "secret" not in environment.values()
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_real_cluster_lets_strangers_in_only_without_authentication(ray_cluster, tmp_path: Path):
+    connection._check_locked(ray_cluster.address)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    folder = Path(f"/tmp/az-open-{os.getpid()}")  # sockets need a short path
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}",
+               "--node-ip-address=127.0.0.1", "--num-cpus=1", "--include-dashboard=false", f"--temp-dir={folder}",
+               f"--object-store-memory={80 << 20}"]  # fmt: skip
+    head = subprocess.Popen(
+        command, env=os.environ | ENVIRONMENT | {"RAY_AUTH_MODE": "disabled"}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                connection._check_locked(f"127.0.0.1:{port}")  # a head that is not there yet lets nobody in
+            except InvalidSetting as error:
+                assert "lets everybody in" in str(error)
+                return
+            time.sleep(0.5)
+        pytest.fail("the open cluster was not noticed")
+    finally:
+        head.terminate()
+        head.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_versions_that_know_no_token_are_refused():

@@ -16,8 +16,10 @@ from tests.program import ROOT
 FOLDER = ROOT / "examples" / "cluster"
 
 
-def read(name: str) -> dict[str, Any]:
-    found = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+def read(name: str, kind: str | None = None) -> dict[str, Any]:
+    """The file's only document, or the one of a kind."""
+    documents = list(yaml.safe_load_all((FOLDER / name).read_text(encoding="utf-8")))
+    (found,) = [document for document in documents if kind in (None, document.get("kind"))]
     assert isinstance(found, dict)
     return found
 
@@ -34,7 +36,7 @@ def test_the_file_of_ray_up_fits_rays_own_schema():
         jsonschema.validate({**read("ray_up.yaml"), "head_ipp": "10.0.0.10"}, schema)
 
 
-def test_the_file_of_ray_up_starts_ray_with_a_token_on_one_address_and_without_a_dashboard():
+def test_the_file_of_ray_up_starts_ray_with_a_token_and_without_a_dashboard():
     config = read("ray_up.yaml")
     starts = [
         line for name in ("head", "worker") for line in config[f"{name}_start_ray_commands"] if "ray start" in line
@@ -46,7 +48,7 @@ def test_the_file_of_ray_up_starts_ray_with_a_token_on_one_address_and_without_a
 
 
 def test_the_manifest_of_kuberay_is_whole():
-    manifest = read("kuberay.yaml")
+    manifest = read("kuberay.yaml", "RayCluster")
     assert (manifest["apiVersion"], manifest["kind"]) == ("ray.io/v1", "RayCluster")
     head, (players,) = manifest["spec"]["headGroupSpec"], manifest["spec"]["workerGroupSpecs"]
     assert set(head) <= {"rayStartParams", "template", "serviceType", "headService"}
@@ -63,3 +65,15 @@ def test_the_manifest_of_kuberay_is_whole():
         assert container["resources"]["limits"] == container["resources"]["requests"]
     mounts = {mount["name"] for mount in head["template"]["spec"]["containers"][0]["volumeMounts"]}
     assert mounts == {volume["name"] for volume in head["template"]["spec"]["volumes"]}
+    (volume,) = head["template"]["spec"]["volumes"]
+    claim = read("kuberay.yaml", "PersistentVolumeClaim")
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert claim["spec"]["accessModes"] and claim["spec"]["resources"]["requests"]["storage"]
+
+
+def test_only_pods_of_the_cluster_and_the_operator_reach_its_pods():
+    policy, name = read("kuberay.yaml", "NetworkPolicy"), read("kuberay.yaml", "RayCluster")["metadata"]["name"]
+    own = {"matchLabels": {"ray.io/cluster": name}}  # KubeRay gives this label to all pods of a cluster
+    assert policy["spec"]["podSelector"] == own and policy["spec"]["policyTypes"] == ["Ingress"]
+    ((first, operator),) = [rule["from"] for rule in policy["spec"]["ingress"]]
+    assert first == {"podSelector": own} and operator["podSelector"]["matchLabels"]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from alphazero.errors import CheckpointError
 from alphazero.game import registry
+from alphazero.nets.devices import INFERENCE_VARIABLE, wanted_inference
+from alphazero.nets.torch_net import TorchNet
 from alphazero.storage.checkpoint import checkpoint_bytes
+from alphazero.tournaments.guest import MatchGuest
 from alphazero.tournaments.spread import _Matches
 from alphazero.tournaments.tournament import make_tournament
 
@@ -25,9 +30,34 @@ def net(tmp_path: Path) -> Path:
     return path
 
 
-def matches(net: Path) -> _Matches:
+def matches(net: Path, device: str = "auto") -> _Matches:
     names = ("random", "greedy", f"{net}@simulations=2")
-    return _Matches(make_tournament("tictactoe", "round-robin", names, 2, None, 1, False), LOADED)
+    return _Matches(make_tournament("tictactoe", "round-robin", names, 2, None, 1, False), LOADED, device)
+
+
+def seat(device: str) -> Any:
+    return SimpleNamespace(device=device)
+
+
+@pytest.mark.parametrize("faster", ["torch", "openvino"])
+def test_one_library_runs_the_nets_on_all_machines(faster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The command chooses it: each machine would find another one faster."""
+    path = tmp_path / "net.safetensors"
+    sizes = {"blocks": 1, "channels": 8}
+    LOADED.make_net(LOADED.game, sizes).save(path, {"game": "tictactoe", "net": sizes})
+    monkeypatch.setattr(TorchNet, "use_inference", lambda net, name: faster if name == "auto" else name)
+    for wanted, expected in (("auto", faster), ("openvino", "openvino"), ("torch", "torch")):
+        monkeypatch.setenv(INFERENCE_VARIABLE, wanted)
+        settings = matches(path).settings(seat("cpu"))
+        assert settings.inference == expected
+        MatchGuest(settings)
+        assert wanted_inference() == expected
+
+
+@pytest.mark.parametrize(("asked", "there", "expected"), [("auto", "cuda", "cuda"), ("auto", "cpu", "cpu"),
+     ("cpu", "cuda", "cpu"), ("cuda", "cpu", "cuda")])  # fmt: skip
+def test_nets_compute_where_the_command_says_or_where_the_machine_has_it(net: Path, asked, there, expected):
+    assert matches(net, asked).settings(seat(there)).device == expected
 
 
 def test_the_files_of_a_net_are_sent_as_they_are(net: Path):
