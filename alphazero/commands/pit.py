@@ -95,7 +95,7 @@ class PitConfig:
 
     cluster: Annotated[str, _option("ADDRESS", "none")] = ""
     """Tournament: play the games on a Ray cluster: auto (the one of this machine, or a new one on its cores), local
-    (always a new one) or HOST:PORT of the cluster's head. On processors of one kind the games are the same as without."""
+    (always a new one) or HOST:PORT of the cluster's head. On processors of one kind the games are the same."""
     cluster_workers: Annotated[int | None, _option("INT", "all cores")] = None
     """Tournament: workers on the cluster at most."""
 
