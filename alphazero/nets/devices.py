@@ -5,6 +5,8 @@ torch is imported when a function needs it, so that commands can check their opt
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import re
 from collections.abc import Sequence
@@ -23,6 +25,15 @@ INFERENCES = "auto", "torch", "openvino"
 """The libraries that run networks on the processor: `auto` is the fastest of those installed, measured."""
 INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
+
+
+logger = logging.getLogger(__name__)
+
+
+@functools.cache
+def say_once(text: str) -> None:
+    """Logs what is said of a network for all further ones of this process, too."""
+    logger.info(text)
 
 
 def wanted_inference() -> str:

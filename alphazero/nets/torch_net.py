@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
-import logging
 import math
 import os
 import time
@@ -20,15 +18,13 @@ from alphazero.errors import CheckpointError, quote
 from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import check_module, choose_layout, count_flops, fold, forward, lay_out, works
-from alphazero.nets.devices import bf16_pays
+from alphazero.nets.devices import bf16_pays, say_once
 from alphazero.nets.inference_openvino import SIZES, CannotConvert, NotInstalled, OpenVinoInference, to_priors
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
     from alphazero.nets.torch_trainer import TorchTrainer
-
-logger = logging.getLogger(__name__)
 
 CHUNK = 64
 """Positions per network call on a processor core, about: more do not fit its cache, fewer leave it idle."""
@@ -148,7 +144,7 @@ class TorchNet(NeuralNet):
             if name == "openvino":
                 raise
             if not isinstance(error, NotInstalled):
-                _say_once(f"{error}; torch answers")
+                say_once(f"{error}; torch answers")
             return "torch"
         if name == "openvino" or self._is_slower_than(made):
             self._openvino = made
@@ -245,11 +241,6 @@ class TorchCudaEvaluator(CudaEvaluator):
         logits, value = forward(net.frozen, observations.to(net.dtype, memory_format=net.layout))
         weights.copy_(torch.softmax(logits.float().masked_fill(~masks, MASKED), dim=1) * masks)
         results.copy_(value).clamp_(-1, 1)
-
-
-@functools.cache
-def _say_once(text: str) -> None:
-    logger.info(text)
 
 
 def _tensor(array: np.ndarray) -> Tensor:

@@ -38,7 +38,7 @@ from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LaterPart, LoadedGame
 from alphazero.invocation import option
-from alphazero.nets.devices import choose_device, wanted_inference
+from alphazero.nets.devices import choose_device, say_once, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.contestant_text import (
@@ -335,7 +335,8 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
         net = loaded.make_net(loaded.game, card["net"])
     net.load(path)
     net.use_device(choose_device(device))
-    net.use_inference(wanted_inference())
+    library = net.use_inference(wanted_inference())
+    say_once(f"networks run with {library}")
     net.card = {**net.card, **({"search": card["search"]} if "search" in card else {})}
     return net
 

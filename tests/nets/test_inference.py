@@ -17,9 +17,10 @@ import alphazero as az
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.game import registry
 from alphazero.nets import inference_openvino, torch_net
-from alphazero.nets.devices import INFERENCE_VARIABLE, want_inference, wanted_inference
+from alphazero.nets.devices import INFERENCE_VARIABLE, say_once, want_inference, wanted_inference
 from alphazero.nets.inference_openvino import CannotConvert, NotInstalled, OpenVinoInference, parts_of, to_priors
 from alphazero.nets.torch_net import TorchNet
+from alphazero.players.contestants import load_net
 from games.connect4.game import Connect4
 from tests.nets.batches import random_batch
 
@@ -295,6 +296,16 @@ def test_the_choice_counts_the_time_to_compile(shared, monkeypatch):
 
 def wait_for_the_next(waits: list[float], observations: np.ndarray) -> None:
     time.sleep(waits.pop() if waits else 0.0)
+
+
+@pytest.mark.parametrize("library", ["torch", "openvino"])
+def test_players_say_once_which_library_runs_their_networks(monkeypatch, caplog, library):
+    caplog.set_level("INFO")
+    say_once.cache_clear()
+    monkeypatch.setenv(INFERENCE_VARIABLE, library)
+    for name in ("best", "club"):
+        load_net(name, registry.load("connect4"), "cpu")
+    assert caplog.messages == [f"networks run with {library}"]
 
 
 def test_the_environment_and_the_option_choose(monkeypatch):
