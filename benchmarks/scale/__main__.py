@@ -4,7 +4,8 @@ Measures what one host, one message, one file and one update take on this machin
 workers from that, and writes docs/data/scale.csv and docs/pictures/scale.svg. `--check 1 2` plays real runs on a local
 cluster with so many workers, and compares their positions a second with the simulation's.
 
-A learner on a GPU cannot be measured here: `--learner-speed 50` assumes one that is so many times as fast.
+GPUs cannot be measured here: `--learner-speed 50` assumes a learner that is so many times as fast as the measured one,
+and `--worker-speed 20` such workers.
 """
 
 from __future__ import annotations
@@ -18,33 +19,50 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from alphazero.cluster.connection import Cluster
 from alphazero.commands.shared import parse, run_command
-from alphazero.game import registry
 from alphazero.pages import new_figure, save_figure
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write, read_json, write_json
 from alphazero.training.config import EvaluationConfig, RunConfig
-from alphazero.training.run import train
 from benchmarks.pictures import LOOK, ROOT
 from benchmarks.scale.costs import (
     default_config,
     measure,
-    play_beside_learner,
     play_together,
     save_net,
     settings_of,
     time_gate,
+    time_update,
 )
-from benchmarks.scale.efficiency import compare
+from benchmarks.scale.efficiency import compare, on_cores, positions_per_s
 from benchmarks.scale.simulation import PARTS, Costs, Outcome, Setting, simulate
 
 WORKERS = tuple(1 << i for i in range(11))
 LIVES = math.inf, 600.0
 """Mean lives of a host, in seconds: machines that stay, and spot machines at their worst."""
 SPEEDS = 1.0, 50.0
+CHECK_GENERATIONS = 6
+
+
+class Case(NamedTuple):
+    """The clusters of one line of the picture."""
+
+    life_seconds: float
+    learner_speed: float
+    """In units of the measured one."""
+    worker_speed: float
+    """The same."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        workers = f", workers x{self.worker_speed:g}" if self.worker_speed != 1 else ""
+        faults = "" if self.life_seconds == math.inf else ", with faults"
+        return f"learner x{self.learner_speed:g}{workers}{faults}"
 
 
 @dataclass(frozen=True)
@@ -54,24 +72,27 @@ class ScaleConfig:
     game: str = "connect4"
     """The game."""
     seconds: float = 60.0
-    """Time for measuring a host; with --check 90 or more, since hosts that share a machine end fewer games."""
+    """Time for measuring a host."""
     costs: Path | None = None
     """Takes the costs from this file instead of measuring them."""
     check: tuple[int, ...] = ()
-    """Plays real runs with so many workers, and compares them with the simulation."""
+    """Plays real runs with so many workers, each pinned to as many cores, and compares them with the simulation."""
     efficiency: int = 0
     """Compares one worker, two workers and threads without a cluster in so many rounds, and does nothing else."""
     games: int = 0
     """Games of a generation; 0 is as many as the preset has."""
     learner_speed: tuple[float, ...] = SPEEDS
     """Learners to simulate, by their speed in units of the measured one; more than 1 is an assumption, as of a GPU."""
+    worker_speed: float = 20.0
+    """Adds workers that are so many times as fast as the measured one, an assumption as of a GPU; 1 adds none."""
     folder: Path = ROOT / "docs"
     """The folder that holds data and pictures."""
 
     def __post_init__(self) -> None:
         check_ranges(
-            self, efficiency=(0, 100), games=(0, 1 << 20), seconds=(0.1, 3600), check=(1, 64), learner_speed=(0.01, 1e4)
-        )
+            self, efficiency=(0, 100), games=(0, 1 << 20), seconds=(0.1, 3600), check=(1, 64),
+            learner_speed=(0.01, 1e4), worker_speed=(0.01, 1e4),
+        )  # fmt: skip
 
 
 def main(argv: list[str]) -> None:
@@ -91,11 +112,11 @@ def main(argv: list[str]) -> None:
             costs = measure(options.game, config, options.seconds, cluster)
         write_json(options.folder / "data" / "scale_costs.json", asdict(costs))
     print(json.dumps(asdict(costs), indent=1))
-    rows = simulate_all(costs, config, options.learner_speed)
+    rows = simulate_all(costs, config, cases(options.learner_speed, options.worker_speed))
     write_csv(options.folder / "data" / "scale.csv", rows)
     draw(options.folder / "pictures" / "scale.svg", rows)
-    for life, speed, outcome in rows:
-        print(describe(life, speed, outcome))
+    for case, outcome in rows:
+        print(describe(case, outcome))
     for workers in options.check:
         print(check(costs, config, options.game, workers, options.seconds))
 
@@ -107,55 +128,63 @@ def setting_of(config: RunConfig, workers: int) -> Setting:
     )
 
 
-def simulate_all(costs: Costs, config: RunConfig, speeds: Sequence[float]) -> list[tuple[float, float, Outcome]]:
-    """Every number of workers, with and without faults, for each speed of the learner."""
+def cases(learner_speeds: Sequence[float], worker_speed: float) -> list[Case]:
+    """Each learner, with and without faults; and faster workers for the fastest learner."""
+    found = [Case(life, speed, 1.0) for speed in learner_speeds for life in LIVES]
+    return list(dict.fromkeys([*found, Case(math.inf, max(learner_speeds, default=1.0), worker_speed)]))
+
+
+def simulate_all(costs: Costs, config: RunConfig, cases: Sequence[Case]) -> list[tuple[Case, Outcome]]:
+    """Every number of workers in each case."""
     rows = []
-    for speed in speeds:
-        faster = replace(costs, update_seconds=costs.update_seconds / speed, gate_seconds=costs.gate_seconds / speed)
-        for life in LIVES:
-            for workers in WORKERS:
-                setting = replace(
-                    setting_of(config, workers), life_seconds=life, slow_share=0.0 if life == math.inf else 0.1
-                )
-                rows.append((life, speed, simulate(faster, setting)))
+    for case in cases:
+        faster = replace(
+            costs,
+            update_seconds=costs.update_seconds / case.learner_speed,
+            gate_seconds=costs.gate_seconds / case.learner_speed,
+            positions_per_s=costs.positions_per_s * case.worker_speed,
+        )
+        life = case.life_seconds
+        for workers in WORKERS:
+            setting = replace(
+                setting_of(config, workers), life_seconds=life, slow_share=0.0 if life == math.inf else 0.1
+            )
+            rows.append((case, simulate(faster, setting)))
     return rows
 
 
-def describe(life: float, speed: float, outcome: Outcome) -> str:
+def describe(case: Case, outcome: Outcome) -> str:
     """A line for people."""
-    faults = "no faults" if life == math.inf else f"hosts live {life:.0f} s, a tenth is slow"
     return (
-        f"{outcome.workers:>5} workers, learner x{speed:g}, {faults}: {outcome.games_per_s:,.0f} games/s, age "
-        f"{outcome.age:.1f}, busy: "
+        f"{outcome.workers:>5} workers, {case.name}: {outcome.games_per_s:,.0f} games/s, age {outcome.age:.1f}, busy: "
         + ", ".join(f"{name} {getattr(outcome, f'{name}_busy'):.0%}" for name in PARTS)
         + f"; first limit: {outcome.bottleneck}"
     )
 
 
-def write_csv(path: Path, rows: Sequence[tuple[float, float, Outcome]]) -> None:
+def write_csv(path: Path, rows: Sequence[tuple[Case, Outcome]]) -> None:
     """One line for each simulated run."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = [field.name for field in fields(Outcome)]
-    writer.writerow(["life_seconds", "learner_speed", *names])
-    for life, speed, outcome in rows:
+    writer.writerow([*Case._fields, *names])
+    for case, outcome in rows:
         values = [getattr(outcome, name) for name in names]
-        writer.writerow([life, speed, *(f"{value:.5g}" if isinstance(value, float) else value for value in values)])
+        writer.writerow([*case, *(f"{value:.5g}" if isinstance(value, float) else value for value in values)])
     atomic_write(path, text.getvalue().encode())
 
 
-def draw(path: Path, rows: Sequence[tuple[float, float, Outcome]]) -> None:
+def draw(path: Path, rows: Sequence[tuple[Case, Outcome]]) -> None:
     """Games a second, age, and how busy the parts are, against workers."""
     from matplotlib import rc_context
 
     with rc_context(LOOK):
         figure = new_figure(9, 6)
         axes = figure.subplots(2, 2)
-        for i, (life, speed) in enumerate(dict.fromkeys((life, speed) for life, speed, _ in rows)):
-            found = [outcome for a, b, outcome in rows if (a, b) == (life, speed)]
-            label = f"learner x{speed:g}" + ("" if life == math.inf else ", with faults")
+        for i, case in enumerate(dict.fromkeys(case for case, _ in rows)):
+            found = [outcome for other, outcome in rows if other == case]
             workers, color = [outcome.workers for outcome in found], f"C{i}"
-            axes[0, 0].plot(workers, [outcome.games_per_s for outcome in found], color=color, label=label)
+            axes[0, 0].plot(workers, [outcome.games_per_s for outcome in found], color=color, label=case.name)
             axes[0, 1].plot(workers, [outcome.age for outcome in found], color=color)
             axes[1, 0].plot(workers, [100 * outcome.learner_busy for outcome in found], color=color)
             axes[1, 1].plot(workers, [100 * outcome.ingest_busy for outcome in found], color=color)
@@ -179,41 +208,39 @@ def draw(path: Path, rows: Sequence[tuple[float, float, Outcome]]) -> None:
 def check(costs: Costs, config: RunConfig, game_name: str, workers: int, seconds: float) -> str:
     """A real run with so many local workers beside the simulated one, in positions a second.
 
-    The costs that the simulation takes are measured before and after the run, since machines change their speed: that
-    takes eight times `seconds`.
+    All processes of a run share as many cores as it has workers, if there are so many; so have the processes by which
+    its costs are measured. That is done before and after the run, since machines change their speed, and takes four
+    times `seconds`.
     """
-    loaded = registry.load(game_name)
-    config = replace(config, generations=6, minutes=0.0, evaluation=EvaluationConfig(opponents=()))
-    threads = min(workers, count_cores())
-    before = simulate_here(costs, config, game_name, workers, seconds)
-    with tempfile.TemporaryDirectory() as folder:
-        run = train(
-            replace(loaded, make_benchmark=None), config, Path(folder) / "run", game_name=game_name, threads=threads,
-            cluster=Cluster("auto", workers, workers),
-        )  # fmt: skip
-        rows = run.metrics[2:]
-    real = sum(row["positions"] for row in rows) / sum(row["self_play_seconds"] for row in rows)
-    simulated = (before + simulate_here(costs, config, game_name, workers, seconds)) / 2
-    return f"{workers} workers: {real:,.0f} positions/s, simulated {simulated:,.0f} ({simulated / real - 1:+.1%})"
+    cores = min(workers, count_cores())
+    config = replace(config, generations=CHECK_GENERATIONS, minutes=0.0, evaluation=EvaluationConfig(opponents=()))
+    simulated = on_cores(cores, simulate_here, costs, config, game_name, workers, seconds)
+    real = on_cores(cores, positions_per_s, game_name, config, workers, True)
+    simulated = (simulated + on_cores(cores, simulate_here, costs, config, game_name, workers, seconds)) / 2
+    return (
+        f"{workers} workers on {cores} cores: {real:,.0f} positions/s, simulated {simulated:,.0f} "
+        f"({simulated / real - 1:+.1%})"
+    )
 
 
 def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int, seconds: float) -> float:
-    """Positions a second of so many workers that share this machine with the learner.
+    """Positions a second of so many workers that share this process's cores with the learner.
 
-    What hosts and learner take from each other is measured, not calculated: cores share more than their time.
+    What workers take from each other is measured, not calculated: cores share more than their time. The learner takes
+    nothing from them, nor they from it, since they rest while it learns.
     """
     threads = min(workers, count_cores())
     slots = min(config.self_play.num_slots, config.self_play.games_per_generation // workers)
     config = replace(config, self_play=replace(config.self_play, num_slots=slots))
     with tempfile.TemporaryDirectory() as folder:
         settings = settings_of(config, game_name)
-        save_net(settings, Path(folder))
+        net = save_net(settings, Path(folder))
         gate = time_gate(settings, Path(folder), config, threads)
+    update = time_update(net, config, game_name, threads)
     rate = play_together(game_name, config, workers, seconds)
-    beside, update = play_beside_learner(game_name, config, workers, threads, seconds)
     costs = replace(costs, positions_per_s=rate / workers, update_seconds=update, gate_seconds=gate)
-    setting = replace(setting_of(config, workers), speed_beside_learner=min(1.0, beside / rate))
-    return simulate(costs, setting).positions_per_s
+    rests = threads >= count_cores()  # as in ClusterWorkers.learn
+    return simulate(costs, replace(setting_of(config, workers), rest_while_learning=rests)).positions_per_s
 
 
 if __name__ == "__main__":

@@ -117,12 +117,10 @@ def play(settings: WorkerSettings, folder: Path, seconds: float, games_per_net: 
     return counted / (time.monotonic() - began), counted / games, content
 
 
-def play_together(
-    game_name: str, config: RunConfig, processes: int, seconds: float, beside: Callable[[], object] | None = None
-) -> float:
+def play_together(game_name: str, config: RunConfig, processes: int, seconds: float) -> float:
     """Lets processes play without a coach, and returns their positions a second together.
 
-    Each plays its share of a generation by each network. `beside` is called again and again until they are done.
+    Each plays its share of a generation by each network.
     """
     settings = replace(settings_of(config, game_name), num_slots=config.self_play.num_slots)
     games = config.self_play.games_per_generation // processes
@@ -131,30 +129,8 @@ def play_together(
         multiprocessing.get_context("spawn").Pool(processes, os.nice, (NICENESS,)) as pool,
     ):
         save_net(settings, Path(folder))
-        answers = pool.starmap_async(play, [(settings, Path(folder), seconds, games)] * processes)
-        while not answers.ready():
-            if beside is None:
-                answers.wait()
-            else:
-                beside()
-        return sum(rate for rate, *_ in answers.get())
-
-
-def play_beside_learner(
-    game_name: str, config: RunConfig, processes: int, threads: int, seconds: float
-) -> tuple[float, float]:
-    """Positions a second of such processes beside a learner with so many threads, and seconds of an update of it."""
-    net = make_net(settings_of(config, game_name), config.net_settings)[2]
-    update, times = _make_update(net, config, game_name, threads), list[tuple[float, float]]()
-
-    def learn() -> None:
-        begin = time.perf_counter()
-        update()
-        times.append((begin, time.perf_counter() - begin))
-
-    rate = play_together(game_name, config, processes, seconds, learn)
-    end = time.perf_counter()
-    return rate, median(taken for begin, taken in times if begin > end - seconds)  # before, they loaded their code
+        answers = pool.starmap(play, [(settings, Path(folder), seconds, games)] * processes)
+        return sum(rate for rate, *_ in answers)
 
 
 def _ingest(path: Path, game_name: str, content: bytes) -> tuple[float, float, float]:
@@ -196,17 +172,13 @@ def _look() -> float:
 
 def time_update(net: NeuralNet, config: RunConfig, game_name: str, threads: int = 1) -> float:
     """Seconds of one update by so many threads."""
-    return _time(_make_update(net, config, game_name, threads))
-
-
-def _make_update(net: NeuralNet, config: RunConfig, game_name: str, threads: int) -> Callable[[], object]:
     game, size = registry.load(game_name).game, config.learner.batch_size
     rng = np.random.default_rng(0)
     planes = (rng.random((size, *game.observation_shape)) < 0.3).astype(np.float32)
     masks = np.ones((size, game.num_actions), bool)
     batch = Batch(planes, masks, masks.astype(np.float32) / game.num_actions, np.zeros(size, np.float32))
     trainer = net.trainer(threads=threads)
-    return lambda: float(trainer.train_step(batch, 1e-3)["policy_loss"])
+    return _time(lambda: float(trainer.train_step(batch, 1e-3)["policy_loss"]))
 
 
 def time_gate(settings: WorkerSettings, folder: Path, config: RunConfig, threads: int = 1) -> float:

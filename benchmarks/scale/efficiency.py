@@ -21,6 +21,7 @@ from typing import Any
 from alphazero.cluster.connection import Cluster
 from alphazero.errors import InputError
 from alphazero.game import registry
+from alphazero.progress import count_cores
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train
 from benchmarks.scale.costs import play_together
@@ -32,8 +33,8 @@ ALONE_SECONDS = 20.0
 
 def compare(game_name: str, config: RunConfig, rounds: int) -> str:
     """Positions a second, medians of some rounds in turns, as a table; raises InputError where that cannot be."""
-    if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2:
-        raise InputError("--efficiency compares one core with two: run it on Linux with two cores or more")
+    if count_cores() < 2:
+        raise InputError("--efficiency compares one core with two: run it on a machine with two cores or more")
     config = replace(
         config, generations=GENERATIONS, minutes=0.0, evaluation=EvaluationConfig(opponents=()),
         gate=replace(config.gate, enabled=False), learner=replace(config.learner, sample_reuse=0.05),
@@ -65,7 +66,12 @@ def compare(game_name: str, config: RunConfig, rounds: int) -> str:
 
 
 def on_cores(count: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls the function in a new process that has so many cores, as have all processes that it starts."""
+    """Calls the function in a new process that has so many cores, as have all processes that it starts.
+
+    Raises InputError where processes cannot be pinned to cores.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        raise InputError("this pins processes to cores, which this system cannot do: run it on Linux")
     cores = set(sorted(os.sched_getaffinity(0))[:count])
     with ProcessPoolExecutor(
         1, multiprocessing.get_context("spawn"), initializer=os.sched_setaffinity, initargs=(0, cores)
@@ -74,10 +80,16 @@ def on_cores(count: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def positions_per_s(game_name: str, config: RunConfig, number: int, on_a_cluster: bool) -> float:
-    """Runs a training with so many threads, or workers of a new cluster; its positions a second after the warm-up."""
+    """Runs a training with so many threads, or workers of a new cluster; its positions a second after the warm-up.
+
+    It has no more threads than cores.
+    """
     loaded = replace(registry.load(game_name), make_benchmark=None)
     cluster = Cluster("local", number, number) if on_a_cluster else None
     with tempfile.TemporaryDirectory() as folder:
-        run = train(loaded, config, Path(folder) / "run", game_name=game_name, threads=number, cluster=cluster)
+        run = train(
+            loaded, config, Path(folder) / "run", game_name=game_name, threads=min(number, count_cores()),
+            cluster=cluster,
+        )  # fmt: skip
         warm, *rows = run.metrics[WARM_UP - 1 :]
     return sum(row["positions"] for row in rows) / (rows[-1]["seconds"] - warm["seconds"])

@@ -2,7 +2,8 @@
 
 The parts are those of `alphazero.cluster.pool` and `alphazero.training.remote`: hosts that play orders and lose them
 when they die; a network into the coach's machine; one thread that checks answers and writes what has arrived; and a
-learner that begins when a generation has arrived, while hosts play on until the next one waits.
+learner that begins when a generation has arrived, while hosts play on until the next one waits. Hosts on the machine
+of a learner that takes all its cores rest instead.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Costs:
     write_seconds: float
     """Making one file durable, however many answers are in it."""
     update_seconds: float
-    """One update of the network."""
+    """One update of the network, by a learner that has its cores to itself."""
     gate_seconds: float
     """The gate, the benchmark and the checkpoint of a generation."""
     weights_bytes: float
@@ -64,8 +65,9 @@ class Setting:
     """Hosts that are ten times slower."""
     spread: float = 0.1
     """The standard deviation of an order's time, as a share of it."""
-    speed_beside_learner: float = 1.0
-    """Speed of a host while the network learns, in units of its speed else: less than 1 on the learner's machine."""
+    rest_while_learning: bool = False
+    """All hosts are on the machine of a learner that takes all its cores: while it learns they get no orders, and those
+    under way stand still, since hosts have a lower priority."""
     generations: int = 24
     seed: int = 0
 
@@ -106,9 +108,8 @@ class _Host:
     slow: float = 1.0
     """Its orders take so many times as long."""
     left: float = 0.0
-    """Seconds of its order that were to be played at `mark`, at full speed."""
+    """Seconds of its order that were to be played at `mark`, when it began or went on."""
     mark: float = 0.0
-    begun: float = 0.0
     games: int = 0
     """Of its order."""
     version: int = 0
@@ -142,7 +143,7 @@ class Simulation:
         self.num_waiting = self.version = self.generation = 0
         self._answers: list[tuple[int, int]] = []
         self._ingesting = self._learning = False
-        self._network_free, self._speed = 0.0, 1.0
+        self._network_free = 0.0
         self.tally = _Tally()
 
     def run(self) -> Outcome:
@@ -177,6 +178,8 @@ class Simulation:
     # --- hosts -------------------------------------------------------------------------------------------------------
 
     def _give_orders(self) -> None:
+        if self._learning and self.setting.rest_while_learning:
+            return
         for host in self.hosts:
             while host.alive and host.calls < DEPTH and self.num_waiting < self.setting.games_per_generation:
                 host.calls, host.orders = host.calls + 1, host.orders + 1
@@ -193,33 +196,33 @@ class Simulation:
             games = int(self.rng.poisson(games * SECONDS_OF_ORDER / seconds))
             seconds = SECONDS_OF_ORDER
         seconds *= max(0.1, 1 + self.setting.spread * self.rng.standard_normal())
-        host.left, host.mark, host.begun = seconds, self.now, self.now
-        host.games, host.version = games, self.version
+        host.left, host.games, host.version = seconds, games, self.version
         self._plan_end(host)
 
     def _plan_end(self, host: _Host) -> None:
-        host.plan += 1
+        host.mark, host.plan = self.now, host.plan + 1
         plan = host.plan
-        self._after(host.left / self._speed, lambda: self._finish(host, plan))
+        self._after(host.left, lambda: self._finish(host, plan))
 
-    def _change_speed(self) -> None:
-        """Hosts beside the learner go on at another speed when it begins, and when it ends."""
-        speed = self.setting.speed_beside_learner if self._learning else 1.0
-        if speed == self._speed:
-            return
-        playing = [host for host in self.hosts if host.playing]
-        for host in playing:
-            host.left, host.mark = host.left - (self.now - host.mark) * self._speed, self.now
-        self._speed = speed
-        for host in playing:
-            self._plan_end(host)
+    def _stand_still(self) -> None:
+        for host in self.hosts:
+            if host.playing:
+                played = self.now - host.mark
+                self.tally.busy["workers"] += played
+                host.left, host.plan = host.left - played, host.plan + 1
+
+    def _go_on(self) -> None:
+        for host in self.hosts:
+            if host.playing:
+                self._plan_end(host)
+        self._give_orders()
 
     def _finish(self, host: _Host, plan: int) -> None:
         if plan != host.plan:
             return
         host.playing = False
         games, version, life = host.games, host.version, host.life
-        self.tally.busy["workers"] += self.now - host.begun
+        self.tally.busy["workers"] += self.now - host.mark
         self._begin(host)
         size = games * self.costs.plies_per_game * self.costs.bytes_per_position / self.setting.bytes_per_s
         begin = max(self.now, self._network_free)
@@ -282,7 +285,8 @@ class Simulation:
             ages += found * (self.version - version)
         self.num_waiting -= games
         self._learning = True
-        self._change_speed()
+        if setting.rest_while_learning:
+            self._stand_still()
         updates = math.ceil(games * self.costs.plies_per_game * setting.sample_reuse / setting.batch_size)
         seconds = updates * self.costs.update_seconds + self.costs.gate_seconds
         self.tally.busy["learner"] += seconds
@@ -292,7 +296,6 @@ class Simulation:
     def _commit(self, games: int, ages: int) -> None:
         """The new network takes over: every machine fetches it once."""
         self._learning = False
-        self._change_speed()
         self.tally.games, self.tally.ages = self.tally.games + games, self.tally.ages + ages
         machines = math.ceil(self.setting.workers / self.setting.workers_per_machine)
         size = machines * self.costs.weights_bytes / self.setting.bytes_per_s
@@ -300,6 +303,8 @@ class Simulation:
         self.tally.busy["network"] += size
         self.version, self.generation = self.version + 1, self.generation + 1
         self.tally.generations += 1
+        if self.setting.rest_while_learning:
+            self._go_on()
         self._learn()
 
 
