@@ -15,7 +15,6 @@ import io
 import json
 import math
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -24,28 +23,19 @@ from typing import NamedTuple
 from alphazero.cluster.connection import Cluster
 from alphazero.commands.shared import parse, run_command
 from alphazero.pages import new_figure, save_figure
-from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write, read_json, write_json
-from alphazero.training.config import EvaluationConfig, RunConfig
+from alphazero.training.config import RunConfig
 from benchmarks.pictures import LOOK, ROOT
-from benchmarks.scale.costs import (
-    default_config,
-    measure,
-    play_together,
-    save_net,
-    settings_of,
-    time_gate,
-    time_update,
-)
-from benchmarks.scale.efficiency import compare, on_cores, positions_per_s
-from benchmarks.scale.simulation import PARTS, Costs, Outcome, Setting, simulate
+from benchmarks.scale.check import check
+from benchmarks.scale.costs import default_config, measure
+from benchmarks.scale.efficiency import compare
+from benchmarks.scale.simulation import PARTS, Costs, Outcome, setting_of, simulate
 
 WORKERS = tuple(1 << i for i in range(11))
 LIVES = math.inf, 600.0
 """Mean lives of a host, in seconds: machines that stay, and spot machines at their worst."""
 SPEEDS = 1.0, 50.0
-CHECK_GENERATIONS = 6
 
 
 class Case(NamedTuple):
@@ -76,7 +66,7 @@ class ScaleConfig:
     costs: Path | None = None
     """Takes the costs from this file instead of measuring them."""
     check: tuple[int, ...] = ()
-    """Plays real runs with so many workers, each pinned to as many cores, and compares them with the simulation."""
+    """Plays real runs with so many workers, pinned to as many cores, and compares them with the simulation."""
     efficiency: int = 0
     """Compares one worker, two workers and threads without a cluster in so many rounds, and does nothing else."""
     games: int = 0
@@ -119,13 +109,6 @@ def main(argv: list[str]) -> None:
         print(describe(case, outcome))
     for workers in options.check:
         print(check(costs, config, options.game, workers, options.seconds))
-
-
-def setting_of(config: RunConfig, workers: int) -> Setting:
-    """The simulated run of those settings."""
-    return Setting(
-        workers, config.self_play.games_per_generation, config.learner.batch_size, config.learner.sample_reuse
-    )
 
 
 def cases(learner_speeds: Sequence[float], worker_speed: float) -> list[Case]:
@@ -189,58 +172,15 @@ def draw(path: Path, rows: Sequence[tuple[Case, Outcome]]) -> None:
             axes[1, 0].plot(workers, [100 * outcome.learner_busy for outcome in found], color=color)
             axes[1, 1].plot(workers, [100 * outcome.ingest_busy for outcome in found], color=color)
             axes[1, 1].plot(workers, [100 * outcome.network_busy for outcome in found], "--", color=color)
-        titles = (
-            "games/s",
-            "networks since a game began",
-            "learner busy, %",
-            "busy: coach's thread, network (dashes), %",
-        )
+        titles = "games/s", "networks since a game began", "learner busy, %", "busy: coach, network (dashes), %"
         for ax, title in zip(axes.flat, titles, strict=True):
             ax.set_xscale("log", base=2)
             ax.set_xticks(WORKERS[::2], map(str, WORKERS[::2]))
             ax.set_title(title)
             ax.set_xlabel("workers")
         axes[0, 0].set_yscale("log")
-        axes[0, 0].legend(fontsize="small")
+        figure.legend(loc="outside lower center", ncols=3, fontsize="small")
         save_figure(figure, path)
-
-
-def check(costs: Costs, config: RunConfig, game_name: str, workers: int, seconds: float) -> str:
-    """A real run with so many local workers beside the simulated one, in positions a second.
-
-    All processes of a run share as many cores as it has workers, if there are so many; so have the processes by which
-    its costs are measured. That is done before and after the run, since machines change their speed, and takes four
-    times `seconds`.
-    """
-    cores = min(workers, count_cores())
-    config = replace(config, generations=CHECK_GENERATIONS, minutes=0.0, evaluation=EvaluationConfig(opponents=()))
-    simulated = on_cores(cores, simulate_here, costs, config, game_name, workers, seconds)
-    real = on_cores(cores, positions_per_s, game_name, config, workers, True)
-    simulated = (simulated + on_cores(cores, simulate_here, costs, config, game_name, workers, seconds)) / 2
-    return (
-        f"{workers} workers on {cores} cores: {real:,.0f} positions/s, simulated {simulated:,.0f} "
-        f"({simulated / real - 1:+.1%})"
-    )
-
-
-def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int, seconds: float) -> float:
-    """Positions a second of so many workers that share this process's cores with the learner.
-
-    What workers take from each other is measured, not calculated: cores share more than their time. The learner takes
-    nothing from them, nor they from it, since they rest while it learns.
-    """
-    threads = min(workers, count_cores())
-    slots = min(config.self_play.num_slots, config.self_play.games_per_generation // workers)
-    config = replace(config, self_play=replace(config.self_play, num_slots=slots))
-    with tempfile.TemporaryDirectory() as folder:
-        settings = settings_of(config, game_name)
-        net = save_net(settings, Path(folder))
-        gate = time_gate(settings, Path(folder), config, threads)
-    update = time_update(net, config, game_name, threads)
-    rate = play_together(game_name, config, workers, seconds)
-    costs = replace(costs, positions_per_s=rate / workers, update_seconds=update, gate_seconds=gate)
-    rests = threads >= count_cores()  # as in ClusterWorkers.learn
-    return simulate(costs, replace(setting_of(config, workers), rest_while_learning=rests)).positions_per_s
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from alphazero.cluster.pool import DEPTH
+from alphazero.training.config import RunConfig
 from alphazero.training.remote.workers import SECONDS_OF_ORDER, games_of_order
 
 PARTS = "workers", "learner", "ingest", "network"
@@ -70,6 +71,13 @@ class Setting:
     under way stand still, since hosts have a lower priority."""
     generations: int = 24
     seed: int = 0
+
+
+def setting_of(config: RunConfig, workers: int) -> Setting:
+    """The simulated run of those settings."""
+    return Setting(
+        workers, config.self_play.games_per_generation, config.learner.batch_size, config.learner.sample_reuse
+    )
 
 
 @dataclass

@@ -6,14 +6,23 @@ import csv
 import math
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from subprocess import check_output
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from benchmarks.scale.__main__ import LIVES, WORKERS, write_csv
-from benchmarks.scale.efficiency import on_cores
+from alphazero.errors import InputError
+from benchmarks.scale import __main__ as scale
+from benchmarks.scale import check as checking
+from benchmarks.scale import efficiency
+from benchmarks.scale.__main__ import LIVES, WORKERS, Case, cases, draw, simulate_all, write_csv
+from benchmarks.scale.check import check, simulate_here
+from benchmarks.scale.costs import default_config
+from benchmarks.scale.efficiency import on_cores, positions_per_s
 from benchmarks.scale.simulation import Costs, Setting, simulate
 
 FREE = Costs(
@@ -60,15 +69,40 @@ def test_a_host_that_comes_back_to_nobody_gets_orders(seed: int):
     assert found.games_per_s == pytest.approx(80, rel=0.25)
 
 
-@pytest.mark.parametrize(("speed", "games_per_s"), [(1.0, 100), (0.5, 66.7), (1e-6, 50)])
-def test_hosts_beside_the_learner_play_at_another_speed_while_it_learns(speed: float, games_per_s: float):
-    """A generation of 512 games takes a host 5.12 s alone, and is learned from in as many.
-
-    At half the speed it has 256 games when learning ends, and the others 2.56 s later.
-    """
+@pytest.mark.parametrize(("rest", "games_per_s"), [(False, 100), (True, 50)])
+def test_hosts_that_rest_play_and_learn_in_turns(rest: bool, games_per_s: float):
+    """A generation of 512 games takes a host 5.12 s, and is learned from in as many."""
     learning = replace(FREE, gate_seconds=5.12)
-    found = simulate(learning, Setting(1, games_per_generation=512, spread=0.0, speed_beside_learner=speed))
+    found = simulate(learning, Setting(1, games_per_generation=512, spread=0.0, rest_while_learning=rest))
     assert found.games_per_s == pytest.approx(games_per_s, rel=0.05)
+    share = games_per_s / 100
+    assert (found.workers_busy, found.learner_busy) == pytest.approx((share, share), rel=0.05)
+
+
+def test_hosts_that_rest_begin_again_with_the_new_network():
+    """Each generation of 16 games comes as 8 orders of 2; one of them was under way while the network learned."""
+    setting = Setting(1, games_per_generation=16, spread=0.0, rest_while_learning=True)
+    assert simulate(replace(FREE, gate_seconds=10), setting).age == pytest.approx(1 / 8)
+
+
+def test_an_order_goes_on_after_the_rest_where_it_stood():
+    """A slow host's order of one game takes 0.1 s, longer than a generation of eight: 8 / 110 s, and as long a rest."""
+    learning = replace(FREE, gate_seconds=8 / 110)
+    setting = Setting(2, games_per_generation=8, slow_share=0.5, generations=200, spread=0.0, rest_while_learning=True)
+    found = simulate(learning, setting)
+    assert found.games_per_s == pytest.approx(55, rel=0.02) and found.workers_busy == pytest.approx(0.5, rel=0.02)
+
+
+def test_a_host_that_comes_back_during_the_rest_waits_for_its_end():
+    """No host outlives the 100 s of learning; then it plays for 10.24 s, of which it is there half of the time.
+
+    An eighth of the games is lost with it and comes on top.
+    """
+    learning = replace(FREE, gate_seconds=100)
+    setting = Setting(1, life_seconds=5, seconds_to_replace=5, generations=200, rest_while_learning=True)
+    found = simulate(learning, setting)
+    assert found.seconds_per_generation == pytest.approx(100 + 2 * 10.24 * (1 + found.lost_games), rel=0.02)
+    assert found.age == 0
 
 
 def test_slow_hosts_slow_nobody_else_down():
@@ -86,13 +120,123 @@ def test_the_same_seed_gives_the_same_run():
 
 
 def test_the_csv_has_every_run(tmp_path: Path):
-    rows = [(life, 1.0, simulate(FREE, Setting(2))) for life in LIVES]
+    rows = [(Case(life, 1.0, 20.0), simulate(FREE, Setting(2))) for life in LIVES]
     write_csv(tmp_path / "scale.csv", rows)
     with (tmp_path / "scale.csv").open() as file:
         found = list(csv.DictReader(file))
     assert [float(row["life_seconds"]) for row in found] == list(LIVES) and math.inf in LIVES
-    assert float(found[0]["games_per_s"]) == pytest.approx(rows[0][2].games_per_s, rel=1e-3)
+    assert [(row["learner_speed"], row["worker_speed"]) for row in found] == [("1.0", "20.0")] * 2
+    assert float(found[0]["games_per_s"]) == pytest.approx(rows[0][1].games_per_s, rel=1e-3)
     assert max(WORKERS) == 1024
+
+
+def test_faster_workers_are_one_more_case_for_the_fastest_learner():
+    without = cases((1.0, 50.0), 1.0)
+    assert [case.worker_speed for case in without] == [1.0] * 4
+    assert cases((1.0, 50.0), 20.0) == [*without, (math.inf, 50.0, 20.0)]
+
+
+@pytest.mark.parametrize("cost", ["gate_seconds", "update_seconds"])
+def test_workers_and_learner_are_as_many_times_as_fast_as_their_case_says(cost: str, monkeypatch: pytest.MonkeyPatch):
+    """Learning from a generation takes the measured learner 100 s, and playing it the measured worker 10."""
+    monkeypatch.setattr(scale, "WORKERS", (1,))
+    config, games = default_config("connect4"), 1024
+    updates = games * 30 * config.learner.sample_reuse / config.learner.batch_size
+    costs = replace(FREE, **{cost: 100 / updates if cost == "update_seconds" else 100})
+    (_, slow), (_, fast) = simulate_all(costs, config, [Case(math.inf, 50.0, speed) for speed in (1.0, 20.0)])
+    assert slow.games_per_s == pytest.approx(100, rel=0.05) and slow.bottleneck == "workers"
+    assert fast.games_per_s == pytest.approx(games / 2, rel=0.05) and fast.bottleneck == "learner"
+    assert config.self_play.games_per_generation == games
+
+
+def test_the_picture_names_each_case(tmp_path: Path):
+    found = simulate(FREE, Setting(2))
+    draw(tmp_path / "scale.svg", [(Case(math.inf, 50.0, 20.0), found), (Case(600.0, 1.0, 1.0), found)])
+    text = (tmp_path / "scale.svg").read_text()
+    assert "learner x50, workers x20<" in text and "learner x1, with faults<" in text
+
+
+# --- the check against real runs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("workers", "rests"), [(1, False), (2, True), (4, True)])
+def test_local_workers_rest_where_the_learner_takes_all_cores(
+    workers: int, rests: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """The learner's part is measured with as many threads as the run has, and each worker has its share of the rate."""
+    asked: list[int] = []
+
+    def measured(seconds: float) -> Callable[..., float]:
+        def measure(*arguments: Any) -> float:
+            asked.append(arguments[-1])
+            return seconds
+
+        return measure
+
+    simulated: list[tuple[Costs, Setting]] = []
+
+    def keep(costs: Costs, setting: Setting) -> SimpleNamespace:
+        simulated.append((costs, setting))
+        return SimpleNamespace(positions_per_s=7.0)
+
+    monkeypatch.setattr(checking, "count_cores", lambda: 2)
+    monkeypatch.setattr(checking, "save_net", lambda *arguments: None)
+    monkeypatch.setattr(checking, "time_gate", measured(3.0))
+    monkeypatch.setattr(checking, "time_update", measured(0.5))
+    monkeypatch.setattr(checking, "play_together", lambda *arguments: 1000.0)
+    monkeypatch.setattr(checking, "simulate", keep)
+    assert simulate_here(FREE, default_config("connect4"), "connect4", workers, 60.0) == 7.0
+    ((costs, setting),) = simulated
+    assert setting.workers == workers and setting.rest_while_learning == rests
+    assert (costs.positions_per_s, costs.update_seconds, costs.gate_seconds) == (1000 / workers, 0.5, 3.0)
+    assert asked == [min(workers, 2)] * 2
+
+
+@pytest.mark.parametrize(("workers", "cores"), [(1, 1), (2, 2), (4, 2)])
+def test_the_run_and_what_it_is_compared_with_are_pinned_to_the_same_cores(
+    workers: int, cores: int, monkeypatch: pytest.MonkeyPatch
+):
+    pinned, simulated = [], iter([1000.0, 1100.0])
+
+    def remember(count: int, function: Callable[..., Any], *arguments: Any) -> float:
+        assert not function.__module__.endswith("__main__"), "a new process does not load the program's first file"
+        pinned.append((count, function))
+        return 1000.0 if function is positions_per_s else next(simulated)
+
+    monkeypatch.setattr(checking, "count_cores", lambda: 2)
+    monkeypatch.setattr(checking, "on_cores", remember)
+    said = check(FREE, default_config("connect4"), "connect4", workers, 60.0)
+    assert pinned == [(cores, simulate_here), (cores, positions_per_s), (cores, simulate_here)]
+    assert f"{workers} workers on {cores} cores: 1,000 positions/s, simulated 1,050 (+5.0%)" == said
+
+
+@pytest.mark.parametrize(("workers", "threads"), [(1, 1), (4, 2)])
+def test_a_run_has_no_more_threads_than_cores(workers: int, threads: int, monkeypatch: pytest.MonkeyPatch):
+    """Of six generations the first two warm up: 400 positions in the 8 seconds from the end of the second."""
+    asked: dict[str, Any] = {}
+
+    def pretend(*arguments: Any, **options: Any) -> SimpleNamespace:
+        asked.update(options)
+        return SimpleNamespace(metrics=[{"positions": 100, "seconds": 10 + 2 * i} for i in range(6)])
+
+    monkeypatch.setattr(efficiency, "count_cores", lambda: 2)
+    monkeypatch.setattr(efficiency, "train", pretend)
+    assert positions_per_s("connect4", default_config("connect4"), workers, True) == 50
+    assert asked["threads"] == threads
+    assert (asked["cluster"].address, asked["cluster"].workers) == ("local", workers)
+
+
+def test_one_core_cannot_be_compared_with_two(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(efficiency, "count_cores", lambda: 1)
+    monkeypatch.setattr(efficiency, "on_cores", lambda *arguments: 1.0)
+    with pytest.raises(InputError, match="two cores"):
+        efficiency.compare("connect4", default_config("connect4"), 1)
+
+
+def test_where_nothing_can_be_pinned_the_check_says_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
+    with pytest.raises(InputError, match="pins processes to cores"):
+        on_cores(1, cores_of_a_child)
 
 
 def cores_of_a_child() -> int:
