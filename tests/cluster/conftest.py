@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.cluster.fake import FakeRay
 
 ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listens on the loopback interface
@@ -46,3 +49,9 @@ def ray_cluster() -> Iterator:
         os.environ.clear()
         os.environ.update(before)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host of a cluster in this process fetches its weights where they were put, though Ray may be installed."""
+    monkeypatch.setitem(sys.modules, "ray", FakeRay())

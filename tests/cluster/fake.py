@@ -24,9 +24,9 @@ class ActorDiedError(RayError):
 class FakeActor:
     """The methods of a body, one call after another on a thread."""
 
-    def __init__(self, body: Any, before: Callable[[str, int], None] = lambda name, call: None):
+    def __init__(self, body: Any, number: int, before: Callable[[str, int], None] = lambda name, call: None):
         """`before(name, call)` is called before each call of a method; what it raises ends the actor."""
-        self._body, self._before = body, before
+        self._body, self._number, self._before = body, number, before
         self._calls: queue.Queue[tuple[Future, str, tuple]] = queue.Queue()
         self._dead = threading.Event()
         self._count = 0
@@ -35,6 +35,7 @@ class FakeActor:
     def __getattr__(self, name: str) -> Any:
         def remote(*arguments: Any) -> Future:
             future: Future = Future()
+            future.actor = self._number  # type: ignore[attr-defined]
             self._calls.put((future, name, arguments))
             if self._dead.is_set():
                 self._fail_all()
@@ -61,6 +62,8 @@ class FakeActor:
             try:
                 self._before(name, self._count)
                 self._count += 1
+                if self._dead.is_set():
+                    raise ActorDiedError("The actor died unexpectedly")
                 answer = getattr(self._body, name)(*arguments)
                 if self._dead.is_set():
                     raise ActorDiedError("The actor died unexpectedly")
@@ -78,13 +81,20 @@ class FakeRay:
 
     exceptions = SimpleNamespace(RayError=RayError)
 
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, Any]] = []
+        """Each answer that a pool has got, behind the number of its actor."""
+
     def put(self, value: Any) -> Future:
         future: Future = Future()
         future.set_result(value)
         return future
 
     def get(self, future: Future) -> Any:
-        return future.result(timeout=0)
+        answer = future.result(timeout=0)
+        if hasattr(future, "actor"):  # else it was put
+            self.heard.append((future.actor, answer))
+        return answer
 
     def kill(self, actor: FakeActor, no_restart: bool) -> None:
         assert no_restart
@@ -127,7 +137,7 @@ class FakeCluster(Cluster):
 
     def place(self, body: type, node: Node) -> Any:
         number, self.placing = len(self.actors), node
-        actor = FakeActor(self.bodies(body, number), lambda name, call: self.behave(number, name, call))
+        actor = FakeActor(self.bodies(body, number), number, lambda name, call: self.behave(number, name, call))
         self.actors.append((node, actor))
         return actor
 

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +16,14 @@ import numpy as np
 import pytest
 
 from alphazero.cluster.connection import Cluster
-from alphazero.cluster.pool import Pool
+from alphazero.cluster.pool import Pool, Seat
 from alphazero.game import registry
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, RunConfig
+from alphazero.training.learner import LearnerConfig
+from alphazero.training.remote.chunk import unpack
+from alphazero.training.remote.player import Order
+from alphazero.training.remote.workers import _Play
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.conftest import NODE, needs_ray
 from tests.training.test_coach import TINY
@@ -158,23 +162,44 @@ def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(
 
 
 @pytest.mark.slow
-def test_workers_killed_every_ten_seconds_for_two_minutes(ray_cluster, tmp_path: Path):
-    begin, folder = time.monotonic(), tmp_path / "run"
-    coaches: list[Coach] = []
-    killed: list[int] = []
+def test_workers_killed_every_ten_seconds_for_two_minutes(ray_cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of four workers on two machines; the one that has sent the first games is spared, and plays on all the time."""
+    folder, coaches, killed, sender = tmp_path / "run", list[Coach](), list[int](), dict[int, int]()
+    learner = LearnerConfig(batch_size=256, sample_reuse=1)
+    config = replace(CONFIG, learner=learner, self_play=replace(CONFIG.self_play, games_per_generation=240))
+    take = _Play.take
+
+    def note(work: _Play, answers: Sequence[tuple[Seat, Order, bytes]]) -> list[Seat]:
+        for seat, _, content in answers:
+            games = unpack(content, "a chunk", GAME.game, 100_000).games
+            sender.update(dict.fromkeys(games[:, 0].tolist(), seat.number))
+        return take(work, answers)
 
     def kill(over: threading.Event) -> None:
-        while not over.wait(10.0):
-            ready = [seat for seat in pool_of(coaches[0]).seats if seat.stage == "ready"] if coaches else []
-            if ready:
-                os.kill(ready[len(killed) % len(ready)].pid, signal.SIGKILL)
-                killed.append(ready[0].pid)
-            if time.monotonic() - begin > 120.0:
-                coaches[0].stop.set()
+        wait_until(lambda: bool(sender))
+        begin, spared = time.monotonic(), next(iter(sender.values()))
+        for i in range(1, 13):
+            if over.wait(begin + 10.0 * i - time.monotonic()):
+                return
+            seats = [seat for seat in pool_of(coaches[0]).seats if seat.stage == "ready" and seat.number != spared]
+            if seats:
+                longest_there = min(seats, key=lambda seat: seat.number)
+                os.kill(longest_there.pid, signal.SIGKILL)
+                killed.append(longest_there.number)
+        coaches[0].stop.set()
 
+    monkeypatch.setattr(_Play, "take", note)
+    node = ray_cluster.add_node(num_cpus=2, **NODE)
     with meanwhile(kill):
-        run = play(folder, ray_cluster.address, 1_000_000, coaches.append)
-    assert run.stopped and len(killed) >= 3
-    run = play(folder, ray_cluster.address, run.generation + 1, resume=True)
+        run = play(folder, ray_cluster.address, 1_000_000, coaches.append, config)
+    spared, last = next(iter(sender.values())), run.generation
+    assert run.stopped and len(killed) >= 10 and last >= 12
+    assert len(set(killed)) == len(killed) and spared not in killed
+    assert pool_of(coaches[0]).num_replaced in (len(killed) - 1, len(killed)), "nobody else was lost"
+    for generation in range(1, last + 1):
+        games = np.load(folder / f"played_{generation:04d}.npz", allow_pickle=False)["games"]
+        assert spared in {sender[number] for number in games[:, 0].tolist()}, f"none in generation {generation}"
+    run = play(folder, ray_cluster.address, last + 1, config=config, resume=True)
+    ray_cluster.remove_node(node, allow_graceful=False)
     assert_each_game_counts_once(folder, run.generation)
     print(json.dumps({"killed": len(killed), "generations": run.generation, "games": len(games_of(folder))}))
