@@ -475,3 +475,17 @@ def test_a_cluster_takes_one_device_and_a_game_that_can_be_imported():
     made = type("Made", (type(GAME.game),), {"__module__": "__main__"})
     with pytest.raises(InvalidSetting, match="cannot import it"):
         RunPlan(registry.of(made), TINY, ["cpu"], 1, 0, False, cluster=Cluster("local"))
+
+
+def test_a_network_that_takes_over_counts_for_the_age_of_games_that_wait(
+    workers: ClusterWorkers, chunks, weights: Path
+):
+    """The pool looks for new files only a few times a second."""
+    play = workers._play
+    play.versions[:] = range(9)
+    workers.inbox.add([chunks[0]])
+    play._playing = lambda: (9, weights / CHECKPOINT)  # the ninth network since the games began
+    workers.forget()
+    workers.inbox.leave_out(workers.worker._oldest())
+    assert workers.inbox.num_games == 0 and play.versions == list(range(10))
+    assert play.files() is not None and play.versions == list(range(10))

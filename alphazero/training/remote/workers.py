@@ -82,6 +82,8 @@ class _Play:
         self._num_hosts = num_hosts
         self.versions = versions
         """The generations whose networks took over self-play, in ascending order."""
+        self._lock = threading.Lock()
+        """Held while the versions grow: the coach and the pool both see to it."""
         self._ledgers: dict[int, _Ledger] = {}
         self._orders = 0
         self.next_game = 0
@@ -103,13 +105,19 @@ class _Play:
         return replace(self._settings, num_slots=slots, device=seat.device, inference=self._inference())
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
-        generation, path = self._playing()
+        generation, path = self.note_version()
         if generation == self._sent:
             return None
         self._sent = generation
-        if not self.versions or generation > self.versions[-1]:
-            self.versions.append(generation)
         return generation, dict(zip((CHECKPOINT, CARD), checkpoint_bytes(path), strict=True))
+
+    def note_version(self) -> tuple[int, Path]:
+        """Counts the network that plays as one that has taken over; returns its generation and checkpoint."""
+        with self._lock:
+            generation, path = self._playing()
+            if not self.versions or generation > self.versions[-1]:
+                self.versions.append(generation)
+        return generation, path
 
     def next_order(self, seat: Seat) -> Order | None:
         if seat.node.identity == self.resting:
@@ -318,7 +326,8 @@ class ClusterWorkers:
         return self.worker.cpu_seconds
 
     def forget(self) -> None:
-        """Lets all hosts get orders again, once it is known which network plays."""
+        """Lets all hosts get orders again, once it is known which network plays; older games age by it."""
+        self._play.note_version()
         self._play.resting = None
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:

@@ -1,0 +1,208 @@
+"""Training with hosts that are slow, silent, stale or of another version, on a cluster in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alphazero.cluster import pool as pool_module
+from alphazero.cluster.host import Host, Parcel
+from alphazero.cluster.pool import Pool
+from alphazero.training.coach import Coach
+from alphazero.training.config import GateConfig, RunConfig
+from alphazero.training.learner import LearnerConfig
+from alphazero.training.remote.chunk import unpack
+from alphazero.training.remote.workers import _Play
+from alphazero.training.run import TrainedRun, train
+from tests.cluster.fake import FakeCluster, machine
+from tests.cluster.test_d1_faults import CONFIG, GAME, games_of
+from tests.cluster.test_pool import OtherFramework, OtherGame
+
+pytestmark = pytest.mark.usefixtures("no_ray")
+QUICK = replace(CONFIG, learner=LearnerConfig(batch_size=256, sample_reuse=1), gate=GateConfig(enabled=False))
+"""Learns in a moment, and every network takes over self-play."""
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "SECONDS_BETWEEN_LOOKS", 0.02)
+
+
+def play(folder: Path, cluster: FakeCluster, generations: int, config: RunConfig = QUICK) -> Coach:
+    """The coach of a run that has come to its end."""
+    coaches: list[Coach] = []
+    config = replace(config, generations=generations)
+    run = train(GAME, config, folder, threads=1, seed=3, cluster=cluster, on_start=coaches.append)
+    assert not run.stopped and run.generation == generations
+    return coaches[0]
+
+
+def numbers_in(content: bytes) -> list[int]:
+    """The numbers of the games in a chunk, or in a file of what has arrived."""
+    numbers: list[int] = unpack(content, "a chunk", GAME.game, 100_000).games[:, 0].tolist()
+    return numbers
+
+
+def delivered(cluster: FakeCluster) -> dict[int, int]:
+    """The actor behind each game that the pool has got; no game has come twice."""
+    chunks = [(actor, content) for actor, (kind, content) in cluster.ray.heard if isinstance(content, bytes)]
+    games = [(number, actor) for actor, content in chunks for number in numbers_in(content)]
+    assert len(games) == len(dict(games))
+    return dict(games)
+
+
+def left_out(folder: Path, cluster: FakeCluster, coach: Coach) -> set[int]:
+    """The games that were delivered and count nowhere; each other one counts once, in a generation or among those that
+    wait for the next one, which are on disk."""
+    rest = coach.state.workers.inbox.take(1_000_000)  # type: ignore[union-attr]
+    waiting = rest.games[:, 0].tolist() if rest else []
+    on_disk = {number for path in folder.glob("arrived_*.npz") for number in numbers_in(path.read_bytes())}
+    assert on_disk.issuperset(waiting)
+    counted = [*games_of(folder), *waiting]
+    assert len(counted) == len(set(counted))
+    came = delivered(cluster).keys()
+    assert came >= set(counted)
+    return came - set(counted)
+
+
+def assert_in_every_generation(folder: Path, cluster: FakeCluster, *actors: int) -> None:
+    """The hosts have delivered games that count in each generation."""
+    sender = delivered(cluster)
+    for row in TrainedRun(GAME, folder).metrics:
+        senders = {sender[number] for number, _, _ in played(folder, row["generation"])}
+        assert senders.issuperset(actors), f"generation {row['generation']} has games of {senders} alone"
+
+
+def played(folder: Path, generation: int) -> np.ndarray:
+    """Number, samples and first weights of each game of a generation."""
+    with np.load(folder / f"played_{generation:04d}.npz", allow_pickle=False) as file:
+        games: np.ndarray = file["games"]
+    return games
+
+
+def begin_together(count: int) -> Callable[[int, str, int], None]:
+    """So many hosts begin their first orders at once, so that generation 1 has games of all; see `behave`."""
+    all_there = threading.Barrier(count)
+
+    def wait(actor: int, name: str, call: int) -> None:
+        if (name, call) == ("play", 3):  # after `hello`, `load` and `begin`
+            all_there.wait(60)
+
+    return wait
+
+
+def test_a_host_that_is_ten_times_slower_keeps_nobody_waiting(tmp_path: Path):
+    """Whenever it answers, each of the others has gone on to its tenth order since."""
+    folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b"), machine("c")])
+    begin, moved, orders, went_on = begin_together(3), threading.Condition(), Counter[int](), list[bool]()
+
+    def wait(actor: int, name: str, call: int) -> None:
+        begin(actor, name, call)
+        if name != "play":
+            return
+        with moved:
+            orders[actor] += 1
+            moved.notify_all()
+            if actor == 0 and all(went_on):  # else it has waited in vain already
+                goals = {other: orders[other] + 10 for other in (1, 2)}
+                went_on.append(moved.wait_for(lambda: all(orders[other] >= goals[other] for other in goals), 30))
+
+    cluster.behave = wait
+    coach = play(folder, cluster, 4)
+    assert len(went_on) >= 3 and all(went_on)
+    assert not left_out(folder, cluster, coach)
+    assert 0 in delivered(cluster).values(), "the slow host's games count, too"
+    assert_in_every_generation(folder, cluster, 1, 2)
+    assert len(cluster.actors) == 3, "a slow host is no lost one"
+
+
+def test_a_silent_host_is_replaced_and_its_late_answers_count_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """As behind a network that is cut, where it does not hear that it should end, and comes back during the run."""
+    folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b")])
+    awake, answered, late = threading.Event(), threading.Event(), list[int]()
+    end_silent_ones = Pool._end_silent_ones
+
+    def later(pool: Pool) -> None:
+        for seat in pool.seats:
+            if seat.number == 1 and seat.stage == "ready":
+                seat.since -= pool._work.patience
+        end_silent_ones(pool)
+
+    def wait(actor: int, name: str, call: int) -> None:
+        if name != "play":
+            return
+        if actor == 0:
+            monkeypatch.setattr(cluster.actors[0][1], "die", lambda: None)
+            awake.wait(60)
+        elif actor == 2:
+            awake.set()
+        elif call > 30:  # the run does not end before
+            answered.wait(60)
+
+    class Late(Host):
+        def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+            kind, content = super().play(order, parcel)
+            late.extend(numbers_in(content))
+            threading.Timer(0.1, answered.set).start()  # time enough for whoever would listen
+            return kind, content
+
+    monkeypatch.setattr(Pool, "_end_silent_ones", later)
+    cluster.behave, cluster.bodies = wait, lambda usual, number: (Late if number == 0 else usual)()
+    coach = play(folder, cluster, 4)
+    assert _Play.patience == 60 and "has said nothing for 60 s" in caplog.text
+    assert not left_out(folder, cluster, coach)
+    assert late and not delivered(cluster).keys() & set(late)
+    assert [node.identity for node, _ in cluster.actors] == ["a", "b", "a"]
+    assert 2 in delivered(cluster).values() and TrainedRun(GAME, folder).metrics[-1]["workers_replaced"] == 1
+    assert_in_every_generation(folder, cluster, 1)
+
+
+class Stale(Host):
+    """Plays by the first weights that it has got, for ever."""
+
+    def _take(self, parcel: Parcel) -> None:
+        if self._generation < 0:
+            super()._take(parcel)
+
+
+def test_games_of_a_stale_host_count_until_they_are_too_old_and_then_they_are_counted_as_left_out(tmp_path: Path):
+    """Eight networks may have taken over since a game began."""
+    folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b"), machine("c")])
+    cluster.behave, cluster.bodies = begin_together(3), lambda usual, number: (Stale if number == 0 else usual)()
+    coach = play(folder, cluster, 14)
+    rows, sender = TrainedRun(GAME, folder).metrics, delivered(cluster)
+    dropped = left_out(folder, cluster, coach)
+    assert dropped and {sender[number] for number in dropped} == {0}
+    assert sum(row["games_left_out"] for row in rows) == len(dropped)
+    ages = [row["generation"] - 1 - int(played(folder, row["generation"])[:, 2].min()) for row in rows]
+    assert max(ages) == 8
+    assert max(row["oldest_weights_age"] for row in rows) == 8
+    assert_in_every_generation(folder, cluster, 1, 2)
+    assert len(cluster.actors) == 3, "a stale host is no lost one"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [(OtherFramework, "another version of alphazero (0.0.1-"), (OtherGame, "another version of the game (another")],
+)
+def test_a_host_of_another_version_is_refused_and_the_run_goes_on_with_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, body: type, reason: str
+):
+    folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b"), machine("c")])
+    cluster.behave, cluster.bodies = begin_together(2), lambda usual, number: (body if number == 0 else usual)()
+    coach = play(folder, cluster, 4)
+    assert reason in caplog.text and "machine a (127.0.0.1) is left out" in caplog.text
+    assert not left_out(folder, cluster, coach)
+    assert set(delivered(cluster).values()) == {1, 2}
+    assert_in_every_generation(folder, cluster, 1, 2)
+    assert [node.identity for node, _ in cluster.actors] == ["a", "b", "c"]
+    assert {row["cluster_workers"] for row in TrainedRun(GAME, folder).metrics} == {2}
