@@ -18,6 +18,8 @@ from alphazero.invocation import option
 if TYPE_CHECKING:
     import torch
 
+logger = logging.getLogger(__name__)
+
 DEVICES = "auto", "cpu", "cuda"
 """Where the networks of players compute: `auto` is a GPU if there is one."""
 
@@ -27,12 +29,9 @@ INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
 
 
-logger = logging.getLogger(__name__)
-
-
 @functools.cache
 def say_once(text: str) -> None:
-    """Logs what is said of a network for all further ones of this process, too."""
+    """Logs the text the first time that this process says it, since runs and matches have many networks."""
     logger.info(text)
 
 

@@ -10,7 +10,10 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from alphazero.cluster.connection import Cluster, Node
+from alphazero.cluster.pool import Pool
 
 
 class RayError(Exception):
@@ -109,6 +112,19 @@ class FakeRay:
             if len(done) >= num_returns or time.monotonic() >= end:
                 return done[:num_returns], [future for future in futures if future not in done[:num_returns]]
             time.sleep(0.002)
+
+
+def run_out_of_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first host, once ready, has been silent for too long whenever the pool looks."""
+    end_silent_ones = Pool._end_silent_ones
+
+    def later(pool: Pool) -> None:
+        for seat in pool.seats:
+            if seat.number == 1 and seat.stage == "ready":
+                seat.since -= pool._work.patience
+        end_silent_ones(pool)
+
+    monkeypatch.setattr(Pool, "_end_silent_ones", later)
 
 
 class FakeCluster(Cluster):

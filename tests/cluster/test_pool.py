@@ -23,7 +23,7 @@ from alphazero.game.record import GameRecord
 from alphazero.tournaments.guest import MatchGuest
 from alphazero.tournaments.spread import Spread
 from alphazero.tournaments.tournament import make_tournament, play_tournament
-from tests.cluster.fake import ActorDiedError, FakeCluster, machine
+from tests.cluster.fake import ActorDiedError, FakeCluster, machine, run_out_of_patience
 
 GAME = registry.load("tictactoe")
 CONTESTANTS = ("random", "greedy", "minimax:2")
@@ -80,15 +80,7 @@ def test_a_silent_host_is_given_up_and_its_late_answer_is_not_heard(
 ):
     """As behind a network that is cut."""
     cluster, late = FakeCluster([machine("a")]), threading.Event()
-    end_silent_ones = Pool._end_silent_ones
-
-    def later(pool: Pool) -> None:
-        for seat in pool.seats:
-            if seat.number == 1 and seat.stage == "ready":
-                seat.since -= pool._work.patience
-        end_silent_ones(pool)
-
-    monkeypatch.setattr(Pool, "_end_silent_ones", later)
+    run_out_of_patience(monkeypatch)
 
     def wait(actor: int, name: str, call: int) -> None:
         if actor == 0 and name == "play":

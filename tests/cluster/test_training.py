@@ -14,14 +14,13 @@ import pytest
 
 from alphazero.cluster import pool as pool_module
 from alphazero.cluster.host import Host, Parcel
-from alphazero.cluster.pool import Pool
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
 from alphazero.training.remote.chunk import unpack
 from alphazero.training.remote.workers import _Play
 from alphazero.training.run import TrainedRun, train
-from tests.cluster.fake import FakeCluster, machine
+from tests.cluster.fake import FakeCluster, machine, run_out_of_patience
 from tests.cluster.test_d1_faults import CONFIG, GAME, games_of
 from tests.cluster.test_pool import OtherFramework, OtherGame
 
@@ -129,13 +128,6 @@ def test_a_silent_host_is_replaced_and_its_late_answers_count_nowhere(
     """As behind a network that is cut, where it does not hear that it should end, and comes back during the run."""
     folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b")])
     awake, answered, late = threading.Event(), threading.Event(), list[int]()
-    end_silent_ones = Pool._end_silent_ones
-
-    def later(pool: Pool) -> None:
-        for seat in pool.seats:
-            if seat.number == 1 and seat.stage == "ready":
-                seat.since -= pool._work.patience
-        end_silent_ones(pool)
 
     def wait(actor: int, name: str, call: int) -> None:
         if name != "play":
@@ -155,7 +147,7 @@ def test_a_silent_host_is_replaced_and_its_late_answers_count_nowhere(
             threading.Timer(0.1, answered.set).start()  # time enough for whoever would listen
             return kind, content
 
-    monkeypatch.setattr(Pool, "_end_silent_ones", later)
+    run_out_of_patience(monkeypatch)
     cluster.behave, cluster.bodies = wait, lambda usual, number: (Late if number == 0 else usual)()
     coach = play(folder, cluster, 4)
     assert _Play.patience == 60 and "has said nothing for 60 s" in caplog.text
