@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
+from alphazero.nets.norm_relu import norm_relu
 from alphazero.nets.torch_net import TorchNet
 from alphazero.settings import check_ranges, config_from_dict
 
@@ -70,6 +71,12 @@ def convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs))
 
 
+def rectified(layer: nn.Sequential, x: Tensor, added: Tensor | None = None) -> Tensor:
+    """relu(layer(x) + added), where the layer is a `convolution`."""
+    convolve, norm = layer
+    return norm_relu(norm, convolve(x), added)
+
+
 class Block(nn.Module):
     """A residual block of two 3x3 convolutions: `[n, C, H, W]` to the same shape."""
 
@@ -83,7 +90,7 @@ class Block(nn.Module):
         _set_zero(self.second[1])
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(x + self.second(torch.relu(self.first(x))))
+        return rectified(self.second, rectified(self.first, x), x)
 
 
 class Bottleneck(nn.Module):
@@ -104,8 +111,8 @@ class Bottleneck(nn.Module):
         _set_zero(self.up[1])
 
     def forward(self, x: Tensor) -> Tensor:
-        y = torch.relu(self.second(torch.relu(self.first(torch.relu(self.down(x))))))
-        return torch.relu(x + self.up(y))
+        y = rectified(self.second, rectified(self.first, rectified(self.down, x)))
+        return rectified(self.up, y, x)
 
 
 class Lines(nn.Module):
@@ -193,7 +200,7 @@ class ResNet(nn.Module):
 
     def logits(self, x: Tensor) -> Tensor:
         """Policy logits `[n, A]` of the trunk's `[n, C, H, W]`."""
-        return self.policy(torch.relu(self.policy_head(x)).flatten(1))
+        return self.policy(rectified(self.policy_head, x).flatten(1))
 
     @torch.no_grad()
     def grow_from(self, smaller: Mapping[str, Tensor]) -> bool:
@@ -220,12 +227,10 @@ class ResNet(nn.Module):
         return True
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        x = self.stem(observations)
-        if self.lines is not None:
-            x = x + self.lines(observations)
-        x = self.blocks(torch.relu(x))
+        lines = self.lines(observations) if self.lines is not None else None
+        x = self.blocks(rectified(self.stem, observations, lines))
         policy = self.logits(x)
-        hidden = torch.relu(self.value_hidden(torch.relu(self.value_head(x)).flatten(1)))
+        hidden = torch.relu(self.value_hidden(rectified(self.value_head, x).flatten(1)))
         return policy, torch.tanh(self.value(hidden)).squeeze(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import logging
@@ -25,6 +26,7 @@ from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.torch_net import MASKED, TorchNet, to_arrays
+from alphazero.nets.weight_gradients import FastWeightGradients
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 from alphazero.storage.formats import LearnerCard
 from alphazero.storage.schema import check
@@ -145,7 +147,10 @@ class TorchTrainer(Trainer):
             for array in (batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets)
         )
         replica.train()
-        with torch.autocast(self.net.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+        # sums in bf16 on the processor
+        kind, reduced = self.net.device.type, self.dtype == torch.bfloat16
+        fast = FastWeightGradients() if reduced and kind == "cpu" else contextlib.nullcontext()
+        with torch.autocast(kind, torch.bfloat16, enabled=reduced), fast:
             logits, value = forward(replica, observations.contiguous(memory_format=self.net.layout))
         share = len(values) / len(batch.value_targets)
         found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from alphazero.game import Game
-from alphazero.nets.resnet import NetConfig, ResNet
+from alphazero.nets.resnet import NetConfig, ResNet, rectified
 from alphazero.nets.resnet import make_net as make_resnet
 from alphazero.nets.torch_net import TorchNet
 
@@ -49,7 +49,7 @@ class Connect4Net(ResNet):
         return super().forward(observations * self.scales)
 
     def logits(self, x: Tensor) -> Tensor:
-        columns = torch.relu(self.column(torch.relu(self.policy_head(x))))  # [n, hidden, 1, 7]
+        columns = torch.relu(self.column(rectified(self.policy_head, x)))  # [n, hidden, 1, 7]
         return self.policy(columns).flatten(1)
 
 
