@@ -33,6 +33,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
 from alphazero.settings import check_ranges
 from alphazero.storage.files import write_json
+from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
 
 PARTS = 8
@@ -230,20 +231,34 @@ def self_play_rates(
     """
     evaluators = [Evaluator(kernels, net) for _ in range(options.threads)]
     workers = [
-        SelfPlay(kernels, SelfPlayConfig(), config, evaluator, options.batch, 0, i, options.threads)
+        TimedSelfPlay(kernels, SelfPlayConfig(), config, evaluator, options.batch, 0, i, options.threads)
         for i, evaluator in enumerate(evaluators)
     ]
+    SelfPlay(kernels, SelfPlayConfig(), config, Evaluator(kernels, net), options.batch, 1).play(1)  # compiles
     wanted = options.games or 3 * options.batch * options.threads // 2
-    seconds, raw = 0.0, [raw_rate()]
+    raw = [raw_rate()]
     for part in range(PARTS):
-        begin = time.perf_counter()
         share = wanted * (part + 1) // PARTS - wanted * part // PARTS
         play_games(workers, share, threading.Event(), net.use_threads)
-        seconds += time.perf_counter() - begin
         raw.append(raw_rate())
-    positions = sum(worker.num_positions for worker in workers) / seconds
-    evaluations = sum(e.num_evaluations for e in evaluators) / seconds
+    positions = sum(worker.num_positions / worker.seconds for worker in workers)
+    evaluations = sum(e.num_evaluations / worker.seconds for e, worker in zip(evaluators, workers, strict=True))
     return positions * config.num_simulations, positions, evaluations, statistics.median(raw)
+
+
+class TimedSelfPlay(SelfPlay):
+    """Counts the time in which it plays, since a thread whose games are over sooner waits for the others.
+
+    How long that is is chance in a part of few games, and says nothing about the speed of two threads.
+    """
+
+    seconds = 0.0
+
+    def play(self, *arguments: Any, **named: Any) -> Samples:
+        begin = time.perf_counter()
+        samples = super().play(*arguments, **named)
+        self.seconds += time.perf_counter() - begin
+        return samples
 
 
 def first_search_seconds(options: SearchBenchmark) -> float:
