@@ -25,6 +25,7 @@ from alphazero.nets.any_module import forward
 from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
+from alphazero.nets.norm_relu import compile_kernels
 from alphazero.nets.torch_net import MASKED, TorchNet, to_arrays
 from alphazero.nets.weight_gradients import FastWeightGradients
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
@@ -69,6 +70,8 @@ class TorchTrainer(Trainer):
         # where each meeting waits for the processor's other work
         self.replicas = [_share(self.module) for _ in range(1 if self._on_gpu else threads)]
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+        if self.dtype == torch.bfloat16 and not self._on_gpu:
+            compile_kernels()
 
     def _make_optimizers(self) -> None:
         """Makes the state of Muon, for matrices and filters, and of AdamW, for all other parameters."""
