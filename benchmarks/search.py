@@ -247,9 +247,9 @@ def self_play_rates(
 
 
 class TimedSelfPlay(SelfPlay):
-    """Counts the time in which it plays, since a thread whose games are over sooner waits for the others.
+    """Self-play that counts the seconds in which it plays.
 
-    How long that is is chance in a part of few games, and says nothing about the speed of two threads.
+    A thread whose games of a part are over sooner waits for the others. In a part of few games chance decides how long.
     """
 
     seconds = 0.0

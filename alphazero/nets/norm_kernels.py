@@ -1,4 +1,4 @@
-"""Batch norm, addition and relu in one pass over bf16 values, and their gradients in two.
+"""Batch norm, addition and relu of bf16 values together, and their gradients: two passes over the values each.
 
 Arrays are `uint16[rows, C]`: a row for each square of each board, a column for each channel. A bf16 is the upper half
 of a float32. The formulas are those of Ioffe and Szegedy 2015.
@@ -61,14 +61,11 @@ def normalize(x, added, with_added, affine, running, momentum, epsilon, moments,
         scratch[0, c] = scale[c] / np.sqrt(variances[c] + epsilon)
         scratch[1, c] = shift[c] - means[c] * scratch[0, c]
     for row in range(rows):
-        if with_added:
-            for c in range(channels):
-                value = to_float(x[row, c]) * scratch[0, c] + scratch[1, c] + to_float(added[row, c])
-                y[row, c] = to_bits(np.float32(0.0) if value < 0 else value)  # nan stays nan
-        else:
-            for c in range(channels):
-                value = to_float(x[row, c]) * scratch[0, c] + scratch[1, c]
-                y[row, c] = to_bits(np.float32(0.0) if value < 0 else value)
+        for c in range(channels):
+            value = to_float(x[row, c]) * scratch[0, c] + scratch[1, c]
+            if with_added:
+                value += to_float(added[row, c])
+            y[row, c] = to_bits(np.float32(0.0) if value < 0 else value)  # nan stays nan
 
 
 @kernel

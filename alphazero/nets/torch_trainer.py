@@ -150,10 +150,9 @@ class TorchTrainer(Trainer):
             for array in (batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets)
         )
         replica.train()
-        # sums in bf16 on the processor
-        kind, reduced = self.net.device.type, self.dtype == torch.bfloat16
-        fast = FastWeightGradients() if reduced and kind == "cpu" else contextlib.nullcontext()
-        with torch.autocast(kind, torch.bfloat16, enabled=reduced), fast:
+        reduced = self.dtype == torch.bfloat16
+        gradients_of_filters = FastWeightGradients() if reduced and not self._on_gpu else contextlib.nullcontext()
+        with torch.autocast(self.net.device.type, torch.bfloat16, enabled=reduced), gradients_of_filters:
             logits, value = forward(replica, observations.contiguous(memory_format=self.net.layout))
         share = len(values) / len(batch.value_targets)
         found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]

@@ -1,8 +1,8 @@
 """Gradients of filters, faster on processors with AMX, whose matrix units take 16 rows at a time.
 
 torch's library (oneDNN) computes them from one row of a board at a time, 7 squares in Connect Four. Here several boards
-lie side by side, with zeros between them, so that rows are long: 1.7 times as fast for 3x3 filters of 64 channels. Sums
-of a transposed convolution's biases, which it computes square by square, are torch's own here.
+lie side by side, with zeros between them, so that rows are long: 1.7 times as fast for 3x3 filters of 64 channels. The
+gradient of a transposed convolution's filters is computed as that of the convolution from its output to its input.
 """
 
 from __future__ import annotations
@@ -36,24 +36,29 @@ class FastWeightGradients(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def _pair(number: int | Sequence[int]) -> list[int]:
-    return [number, number] if isinstance(number, int) else list(number)
-
-
 def _arguments(
-    transposed: bool, x: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **named: Any
+    transposed: bool, input: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **named: Any
 ) -> tuple[Tensor, Tensor, Tensor | None, list[int]] | None:
-    """Input, filters, biases and padding, if it is a convolution of the kind that is computed here."""
+    """Input, filters, biases and padding, if it is a convolution of the kind that is computed here.
+
+    The arguments have torch's names, by which they may be given.
+    """
     names = "stride padding output_padding groups dilation" if transposed else "stride padding dilation groups"
     given = dict(zip(names.split(), others, strict=False)) | named
     padding = given.get("padding", 0)
     stride, dilation = (_pair(given.get(name, 1)) for name in ("stride", "dilation"))
-    if isinstance(padding, str) or x.ndim != 4 or (stride, dilation, given.get("groups", 1)) != PLAIN:
+    if isinstance(padding, str) or input.ndim != 4 or (stride, dilation, given.get("groups", 1)) != PLAIN:
         return None
     padding = _pair(padding)
     if transposed and any([*padding, *_pair(given.get("output_padding", 0))]):
         return None
-    return x, weight, bias, padding
+    return input, weight, bias, padding
+
+
+def _pair(number: int | Sequence[int]) -> list[int]:
+    """The numbers for height and width; a single one, also in a list, is for both."""
+    numbers = [*number] if isinstance(number, Sequence) else [number]
+    return numbers * 2 if len(numbers) == 1 else numbers
 
 
 class _Convolution(torch.autograd.Function):
@@ -86,9 +91,9 @@ class _Convolution(torch.autograd.Function):
 
 
 def gradient_of_filters(x: Tensor, gradient: Tensor, weight: Tensor, padding: Sequence[int]) -> Tensor:
-    """The gradient of the filters `[O, I, h, w]` of a convolution.
+    """The gradient of the filters `weight [O, I, h, w]` of a convolution, of which only the shape counts.
 
-    `x [n, I, H, W]` is its input, `gradient [n, O, ., .]` that of its output; `padding` is of height and width.
+    `x [n, I, H, W]` is its input, `gradient [n, O, H', W']` that of its output; `padding` is of height and width.
     """
     if weight.shape[2:] == (1, 1) and not any(padding):
         rows, outputs = (a.permute(0, 2, 3, 1).reshape(-1, a.shape[1]) for a in (x, gradient))

@@ -83,3 +83,25 @@ def test_it_is_over_when_it_is_left():
     y = layer(torch.zeros(1, 2, 5, 5))
     assert "Convolution" in type(y.grad_fn).__name__ and y.dtype == torch.float32
     assert type(y.grad_fn).__name__ != "_ConvolutionBackward"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"padding": (1,)},
+        {"padding": [1, 1], "stride": (1,)},
+        {"padding": torch.Size([1, 1]), "dilation": 1, "groups": 1},
+    ],
+    ids=str,
+)
+def test_every_way_to_write_a_convolution_is_understood(named):
+    """As torch takes them: all by name, and one number in a list for both directions."""
+    x, weight = torch.randn(4, 3, 6, 7), torch.randn(5, 3, 3, 3, requires_grad=True)
+    expected = nn.functional.conv2d(input=x, weight=weight, **named)
+    with torch.autocast("cpu", torch.bfloat16), FastWeightGradients():
+        found = nn.functional.conv2d(input=x, weight=weight, **named)
+    assert type(found.grad_fn).__name__ == "_ConvolutionBackward"
+    gradient = torch.randn_like(expected)
+    (a,) = torch.autograd.grad(found, weight, gradient.bfloat16())
+    (b,) = torch.autograd.grad(expected, weight, gradient)
+    assert (a - b).norm() < 0.02 * b.norm()
