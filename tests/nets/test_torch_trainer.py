@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from alphazero.errors import TrainingError
+from alphazero.nets import resnet, torch_trainer, weight_gradients
 from alphazero.nets.resnet import NetConfig, ResNet, make_net
 from alphazero.nets.torch_net import TorchNet
 from alphazero.nets.torch_trainer import MUON_RATE, TorchTrainer, losses
@@ -73,6 +75,34 @@ def test_a_bad_batch_that_is_not_waited_for_moves_the_weights_by_decay_alone():
     for name, parameter in trainer.module.named_parameters():
         kept = 1 - MUON_RATE * 0.1 * 0.5 if any(parameter is matrix for matrix in trainer.matrices) else 1.0
         torch.testing.assert_close(parameter.detach(), kept * before[name])
+
+
+def _norm_relu_of_torch(norm, x, added=None):
+    return torch.relu(norm(x) if added is None else norm(x) + added)
+
+
+def test_gradients_in_bf16_are_no_further_from_float32_than_torchs_own(trainer, monkeypatch):
+    """Of a whole network: what bf16 rounds is torch's, and the faster functions of the processor add no error."""
+    batch, filters = random_batch(Connect4(), 64, 5), []
+    real = weight_gradients.gradient_of_filters
+    monkeypatch.setattr(weight_gradients, "gradient_of_filters", lambda *a: filters.append(a) or real(*a))
+
+    def gradient(dtype):
+        trainer.dtype = dtype
+        _, found = trainer._gradients(trainer.replicas[0], batch, slice(0, 64))
+        trainer._hand_out_buffers()
+        return torch.cat([each.flatten() for each in found])
+
+    exact = gradient(torch.float32)
+    assert not filters
+    ours = gradient(torch.bfloat16)
+    assert len(filters) >= sum(isinstance(m, nn.Conv2d | nn.ConvTranspose2d) for m in trainer.module.modules())
+    monkeypatch.setattr(torch_trainer, "FastWeightGradients", contextlib.nullcontext)
+    monkeypatch.setattr(resnet, "norm_relu", _norm_relu_of_torch)
+    filters.clear()
+    torchs = gradient(torch.bfloat16)
+    assert not filters and not torch.equal(ours, torchs)
+    assert (ours - exact).norm() <= 1.1 * (torchs - exact).norm()
 
 
 def test_threads_share_a_batch_and_learn_as_one_would():
