@@ -27,6 +27,9 @@ SIZES = 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache
 and take up to twice as long for a row."""
 
+NEW_SIZE, NEW_SIZE_AMX = 3, 8
+"""What a call of another size than the one before takes beside its rows, in rows of a large batch: each size has a copy
+of the weights, which the second-level cache has lost by then. With AMX rows take less time, so that is more of them."""
 
 TELEMETRY = "openvino_telemetry"
 """OpenVINO's package that reports conversions to its makers; where it is missing, nothing is reported."""
@@ -91,6 +94,8 @@ class OpenVinoInference:
         self._library, self._core = _openvino()
         self._example = example.contiguous()
         self._precision = "bf16" if bf16 else "f32"
+        amx = bf16 and torch.cpu.get_capabilities().get("amx_bf16", False)
+        self._new_size = NEW_SIZE_AMX if amx else NEW_SIZE
         self._lock = threading.Lock()
         self._idle: dict[int, list[_Compiled]] = {size: [] for size in SIZES}
         """The compiled networks of each size that no thread uses now."""
@@ -105,7 +110,7 @@ class OpenVinoInference:
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         count, at = len(observations), 0
         logits = values = np.empty(0, np.float32)
-        for size in parts_of(count):
+        for size in parts_of(count, self._new_size):
             compiled = self._take(size)
             if at == 0:
                 logits = np.empty((count, compiled.logits.shape[1]), np.float32)
@@ -228,18 +233,26 @@ def normalize(logits, values, legal_masks):
         values[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
 
 
-def parts_of(count: int) -> tuple[int, ...]:
+def parts_of(count: int, new_size: int) -> tuple[int, ...]:
     """The sizes of the parts into which `count` rows are cut; the last one may be larger than what is left.
 
-    They take the least time if a call takes as long as a row more: 1.5 rows in small networks, 0.4 in large ones.
+    They take the least time if a call takes as long as a row more, and one of another size than the call before takes
+    `new_size` rows more.
     """
-    return (SIZES[0],) * (count // SIZES[0]) + _parts_of_rest(count % SIZES[0])
+    whole = count // SIZES[0]
+    return (SIZES[0],) * whole + _parts_of_rest(count % SIZES[0], SIZES[0] if whole else 0, new_size)
 
 
 @functools.cache
-def _parts_of_rest(count: int) -> tuple[int, ...]:
-    if count == 0:
+def _parts_of_rest(count: int, before: int, new_size: int) -> tuple[int, ...]:
+    """The same for fewer rows than SIZES[0], after a call of `before` rows; 0: it is the first."""
+    if count <= 0:
         return ()
-    first = next(size for size in SIZES if size <= count)
-    choices = [(first, *_parts_of_rest(count - first)), *((size,) for size in SIZES if size > count)]
-    return min(choices, key=lambda parts: sum(parts) + len(parts))
+    rests = ((size, _parts_of_rest(count - size, size, new_size)) for size in SIZES if size <= before or not before)
+    return min(((size, *rest) for size, rest in rests), key=lambda parts: _cost(parts, before, new_size))
+
+
+def _cost(parts: tuple[int, ...], before: int, new_size: int) -> int:
+    """The time that the parts take, in rows of a large batch."""
+    changes = sum(size != last for size, last in zip(parts, (before, *parts), strict=False))
+    return sum(parts) + len(parts) + new_size * changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import subprocess
 import sys
 import time
@@ -108,13 +109,46 @@ def test_float32_is_float32_in_batches_of_any_size(shared, count):
     assert logits.dtype == values.dtype == np.float32 and values.shape == (count,)
 
 
-def test_a_batch_is_cut_into_parts_that_take_the_least_time(shared, monkeypatch):
-    """Two positions, as in a match of two games, once waited for eight."""
-    assert [parts_of(count) for count in (1, 2, 3, 5, 7, 28, 31, 32)] == [
-        (1,), (2,), (2, 1), (4, 1), (8,), (8, 8, 8, 4), (32,), (32,)
+def test_a_batch_is_cut_into_parts_that_take_the_least_time():
+    """Two positions, as in a match of two games, once waited for eight; 54 were once cut into 32, 8, 8, 4 and 2."""
+    assert [parts_of(count, 3) for count in (0, 1, 2, 3, 5, 9, 12, 22, 26)] == [
+        (), (1,), (2,), (4,), (8,), (8, 1), (4, 4, 4), (8, 8, 8), (32,)
     ]  # fmt: skip
-    assert parts_of(65) == (32, 32, 1)
-    assert sum(parts_of(1_000_000)) == 1_000_000
+    assert [parts_of(32 + rest, 3)[1:] for rest in (1, 16, 17, 24, 25)] == [(1,), (8, 8), (8, 8, 1), (8, 8, 8), (32,)]
+    assert [parts_of(32 + rest, 8)[1:] for rest in (1, 16, 17, 24, 25)] == [(1,), (8, 8), (32,), (32,), (32,)]
+    assert sum(parts_of(1_000_000, 8)) == 1_000_000
+
+
+@pytest.mark.parametrize("new_size", [3, 8])
+@pytest.mark.parametrize("before", [(), (32,)])
+def test_no_other_parts_take_less_time(before, new_size):
+    """Against all ways of at most five calls, in any order: a row each call, `new_size` for each of another size."""
+
+    def cost(parts):
+        changes = sum(a != b for a, b in itertools.pairwise((*(before or (0,)), *parts)))
+        return sum(parts) + len(parts) + new_size * changes
+
+    ways = [parts for calls in range(1, 6) for parts in itertools.product((32, 8, 4, 2, 1), repeat=calls)]
+    for count in range(1, 33):
+        ours = parts_of(sum(before) + count, new_size)[len(before) :]
+        assert sum(ours) >= count
+        assert cost(ours) == min(cost(parts) for parts in ways if sum(parts) >= count)
+
+
+@pytest.mark.parametrize(
+    ("amx", "bf16", "sizes"), [(False, True, [8, 8, 1]), (True, True, [32]), (True, False, [8, 8, 1])]
+)
+def test_a_processor_with_amx_fills_parts_up_sooner(shared, monkeypatch, amx, bf16, sizes):
+    """Numbers of bf16 take a tenth of the time there, and loading weights takes as long as elsewhere."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": amx})
+    net, used = OpenVinoInference(shared.frozen_float(), shared._example, bf16), []
+    take = net._take
+    monkeypatch.setattr(net, "_take", lambda size: (used.append(size), take(size))[1])
+    net(np.zeros((32 + 17, *Connect4.observation_shape), np.float32))
+    assert used == [32, *sizes]
+
+
+def test_the_parts_are_those_that_are_compiled(shared, monkeypatch):
     net, sizes = shared._openvino, []
     take = net._take
     monkeypatch.setattr(net, "_take", lambda size: (sizes.append(size), take(size))[1])
