@@ -16,8 +16,8 @@ MOMENTUM = 0.95
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
 """Coefficients of x, x^3 and x^5: five rounds bring all singular values near 1 (Jordan et al. 2024)."""
 ROUNDS = 5
-SMALL = 64
-"""Matrices with a shorter side than this are multiplied in float32, since bf16 is not faster for them."""
+MANY = 5_000_000
+"""Multiplications in the products of all matrices from which on bf16 pays: for fewer, torch takes longer to begin."""
 
 
 class Muon:
@@ -64,7 +64,7 @@ def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
     x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=1e-7)  # no singular value is above 1 now
-    if x.shape[1] >= SMALL:
+    if x.numel() * x.shape[1] >= MANY:
         x = x.to(dtype)
     a, b, c = COEFFICIENTS
     for _ in range(ROUNDS):

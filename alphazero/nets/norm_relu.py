@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from alphazero.nets.norm_kernels import differentiate, normalize
+from alphazero.nets.norm_kernels import differentiate, normalize, scratch_space
 
 
 def norm_relu(norm: nn.Module, x: Tensor, added: Tensor | None = None) -> Tensor:
@@ -49,7 +49,7 @@ class _NormRelu(torch.autograd.Function):
         normalize(
             _bits(x), _bits(x if added is None else added.to(x.dtype)), added is not None, _arrays(scale, shift),
             _arrays(norm.running_mean, norm.running_var), norm.momentum, norm.eps, _arrays(*moments),
-            *_scratch(len(scale)), _bits(y),
+            *scratch_space(len(scale)), _bits(y),
         )  # fmt: skip
         ctx.save_for_backward(x, y, scale, shift, *moments)
         ctx.epsilon, ctx.with_added = norm.eps, added is not None
@@ -63,17 +63,13 @@ class _NormRelu(torch.autograd.Function):
         to_added = torch.empty_like(x) if ctx.with_added else to_x
         differentiate(
             _bits(x), _bits(y), _bits(gradient), _arrays(scale, shift), ctx.epsilon, _arrays(*moments),
-            *_scratch(len(scale)), _arrays(*to_affine), _bits(to_x), _bits(to_added), ctx.with_added,
+            *scratch_space(len(scale)), _arrays(*to_affine), _bits(to_x), _bits(to_added), ctx.with_added,
         )  # fmt: skip
         return to_x, to_added if ctx.with_added else None, *to_affine, None
 
 
 def _arrays(first: Tensor, second: Tensor) -> tuple[np.ndarray, np.ndarray]:
     return first.numpy(), second.numpy()
-
-
-def _scratch(channels: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.empty((3, channels), np.float32), np.empty((2, channels))
 
 
 def _bits(x: Tensor) -> np.ndarray:

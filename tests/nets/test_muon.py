@@ -9,8 +9,8 @@ import torch
 
 from alphazero.nets.muon import Muon, orthogonal
 
-SHAPES = (32, 216), (32, 288), (32, 288), (64, 16), (96, 128), (1, 64), (128, 96), (32, 288)
-"""Wide and tall ones, above and below what is small, three of one shape apart from each other."""
+SHAPES = (32, 216), (32, 288), (32, 288), (64, 16), (192, 256), (1, 64), (128, 96), (32, 288)
+"""Wide and tall ones, with many and few multiplications, three of one shape apart from each other."""
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -69,6 +69,13 @@ def test_singular_vectors_stay_and_singular_values_come_near_1(shape):
     assert (values > 0.01 * torch.linalg.matrix_norm(matrices)[:, None]).all()
     assert (found > 0.65).all() and (found < 1.25).all()
     torch.testing.assert_close(turned - torch.diag_embed(found), torch.zeros_like(turned), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(("shape", "many"), [((3, 64, 576), True), ((2, 64, 576), False), ((3, 576, 64), True)])
+def test_bf16_is_for_many_multiplications(shape, many):
+    """For fewer, torch takes longer to begin a product of bf16 than it takes for all of it in float32."""
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(8))
+    assert torch.equal(orthogonal(matrices, torch.bfloat16), orthogonal(matrices, torch.float32)) != many
 
 
 def test_the_first_step_by_hand():
