@@ -20,7 +20,7 @@ BLOCK = 128
 
 
 def scratch_space(channels: int) -> tuple[np.ndarray, np.ndarray]:
-    """What the kernels write to beside their results: three strips, and two totals of each channel."""
+    """The memory that the kernels use beside their results: three strips, and two totals of each channel."""
     return np.empty((3, channels * max(1, STRIP // channels)), np.float32), np.empty((2, channels))
 
 
