@@ -28,9 +28,9 @@ SIZES = 32, 8, 4, 2, 1
 and take up to twice as long for a row."""
 
 NEW_SIZE, NEW_SIZE_AMX = 3, 8
-"""The time that a call of another size than the one before takes beside its rows, in rows of a large batch: each size
-has a copy of the weights, which the second-level cache has lost by then. With AMX rows take less time, so that is more
-of them."""
+"""A call takes longer by the time of so many rows of a large batch if the call before had another size. Each size has
+its own copy of the weights, which the second-level cache has lost by then. With AMX a row takes less time, so this is
+more rows (docs/log.md)."""
 
 TELEMETRY = "openvino_telemetry"
 """OpenVINO's package that reports conversions to its makers; where it is missing, nothing is reported."""

@@ -17,14 +17,15 @@ COEFFICIENTS = 3.4445, -4.7750, 2.0315
 """Coefficients of x, x^3 and x^5: five rounds bring all singular values near 1 (Jordan et al. 2024)."""
 ROUNDS = 5
 MANY = 5_000_000
-"""Multiplications in the products of all matrices from which on bf16 pays: for fewer, torch takes longer to begin."""
+"""Multiplications of numbers from which on bf16 is faster for a product, that of all matrices of one shape: torch takes
+longer to begin it than in float32 (docs/log.md)."""
 
 
 class Muon:
     """Updates matrices in place."""
 
     def __init__(self, matrices: Sequence[Tensor], weight_decay: float, dtype: torch.dtype):
-        """`dtype`: the type in which all but small matrices are multiplied. `weight_decay` is decoupled."""
+        """`dtype`: the type for products of MANY multiplications; others are float32. `weight_decay` is decoupled."""
         self._matrices, self._weight_decay, self._dtype = list(matrices), weight_decay, dtype
         shapes = dict.fromkeys(matrix.shape for matrix in matrices)
         self._groups = [[i for i, matrix in enumerate(matrices) if matrix.shape == shape] for shape in shapes]

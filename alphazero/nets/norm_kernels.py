@@ -3,8 +3,8 @@
 Arrays are `uint16[rows, C]`: a row for each square of each board, a column for each channel. A bf16 is the upper half
 of a float32. The formulas are those of Ioffe and Szegedy 2015.
 
-The rows are taken by strips: as many as make a strip long enough for the processor's vectors, side by side. What
-belongs to a channel is repeated along the strip.
+A strip is several rows, one after the other in memory, so that inner loops are long enough for the processor's
+vectors. The numbers of the channels are repeated along it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from alphazero.game.kernels import kernel
 
 STRIP = 512
-"""Values of a strip, or fewer, so that it has whole rows."""
+"""The most values in a strip, which has whole rows, unless a single row has more."""
 BLOCK = 128
 """Strips that are summed up in float32; sums of blocks are float64."""
 
 
 def scratch_space(channels: int) -> tuple[np.ndarray, np.ndarray]:
-    """The memory that the kernels use beside their results: three strips, and two totals of each channel."""
+    """Memory that the kernels write to beside their results: `float32[3, values of a strip]` and `float64[2, C]`."""
     return np.empty((3, channels * max(1, STRIP // channels)), np.float32), np.empty((2, channels))
 
 
@@ -49,36 +49,37 @@ def normalize(x, added, with_added, affine, running, momentum, epsilon, moments,
     (scale, shift), (means, variances) = affine, moments
     rows, channels = x.shape
     xs, others, ys = x.reshape(-1), added.reshape(-1), y.reshape(-1)
-    strip, first, second, third = scratch.shape[1], scratch[0], scratch[1], scratch[2]
+    width, sums, squares, origins = scratch.shape[1], scratch[0], scratch[1], scratch[2]
     # sums of what exceeds the first row are small, so that the difference of squares is exact
     for c in range(channels):
-        third[c] = means[c] = to_float(x[0, c])
-    repeat(third, channels)
+        origins[c] = means[c] = to_float(x[0, c])
+    repeat(origins, channels)
     totals[:] = 0.0
-    for block in range(0, xs.size, BLOCK * strip):
-        first[:] = 0.0
-        second[:] = 0.0
-        for at in range(block, min(block + BLOCK * strip, xs.size), strip):
-            part = xs[at : at + strip]
+    for block in range(0, xs.size, BLOCK * width):
+        sums[:] = 0.0
+        squares[:] = 0.0
+        for at in range(block, min(block + BLOCK * width, xs.size), width):
+            part = xs[at : at + width]
             for i in range(part.size):
-                excess = to_float(part[i]) - third[i]
-                first[i] += excess
-                second[i] += excess * excess
-        add_up(first, second, totals)
+                excess = to_float(part[i]) - origins[i]
+                sums[i] += excess
+                squares[i] += excess * excess
+        add_up(sums, squares, totals)
+    factors, offsets = sums, squares  # the same memory, no longer needed for sums
     for c in range(channels):
         excess = totals[0, c] / rows
         variances[c] = max(totals[1, c] / rows - excess * excess, 0.0)
         means[c] += excess
         running[0][c] += momentum * (means[c] - running[0][c])
         running[1][c] += momentum * (variances[c] * (rows / (rows - 1)) - running[1][c])
-        first[c] = scale[c] / np.sqrt(variances[c] + epsilon)
-        second[c] = shift[c] - means[c] * first[c]
-    repeat(first, channels)
-    repeat(second, channels)
-    for at in range(0, xs.size, strip):
-        part, other, result = xs[at : at + strip], others[at : at + strip], ys[at : at + strip]
+        factors[c] = scale[c] / np.sqrt(variances[c] + epsilon)
+        offsets[c] = shift[c] - means[c] * factors[c]
+    repeat(factors, channels)
+    repeat(offsets, channels)
+    for at in range(0, xs.size, width):
+        part, other, result = xs[at : at + width], others[at : at + width], ys[at : at + width]
         for i in range(part.size):
-            value = to_float(part[i]) * first[i] + second[i]
+            value = to_float(part[i]) * factors[i] + offsets[i]
             if with_added:
                 value += to_float(other[i])
             result[i] = to_bits(np.float32(0.0) if value < 0 else value)  # nan stays nan
@@ -94,36 +95,37 @@ def differentiate(x, y, gradient, affine, epsilon, moments, scratch, totals, to_
     rows, channels = x.shape
     xs, ys, gradients = x.reshape(-1), y.reshape(-1), gradient.reshape(-1)
     to_xs, to_others = to_x.reshape(-1), to_added.reshape(-1)
-    strip, first, second, third = scratch.shape[1], scratch[0], scratch[1], scratch[2]
+    width, sums, products, origins = scratch.shape[1], scratch[0], scratch[1], scratch[2]
     for c in range(channels):
-        third[c] = means[c]
-    repeat(third, channels)
+        origins[c] = means[c]
+    repeat(origins, channels)
     totals[:] = 0.0
-    for block in range(0, xs.size, BLOCK * strip):
-        first[:] = 0.0
-        second[:] = 0.0
-        for at in range(block, min(block + BLOCK * strip, xs.size), strip):
-            part, output, slope = xs[at : at + strip], ys[at : at + strip], gradients[at : at + strip]
+    for block in range(0, xs.size, BLOCK * width):
+        sums[:] = 0.0
+        products[:] = 0.0
+        for at in range(block, min(block + BLOCK * width, xs.size), width):
+            part, output, received = xs[at : at + width], ys[at : at + width], gradients[at : at + width]
             for i in range(part.size):
-                passed = to_float(slope[i]) if to_float(output[i]) > 0 else np.float32(0.0)
-                first[i] += passed
-                second[i] += passed * (to_float(part[i]) - third[i])
-        add_up(first, second, totals)
+                passed = to_float(received[i]) if to_float(output[i]) > 0 else np.float32(0.0)
+                sums[i] += passed
+                products[i] += passed * (to_float(part[i]) - origins[i])
+        add_up(sums, products, totals)
+    factors, slopes, offsets = sums, products, origins  # the same memory, no longer needed for sums
     for c in range(channels):
         deviation = np.sqrt(variances[c] + epsilon)
         to_affine[0][c], to_affine[1][c] = totals[1, c] / deviation, totals[0, c]
         # to_x = scale / deviation (gradient - slope (x - mean) - mean gradient)
-        first[c] = scale[c] / deviation
-        second[c] = totals[1, c] / rows / (deviation * deviation)
-        third[c] = totals[0, c] / rows - second[c] * means[c]
+        factors[c] = scale[c] / deviation
+        slopes[c] = totals[1, c] / rows / (deviation * deviation)
+        offsets[c] = totals[0, c] / rows - slopes[c] * means[c]
     for row in range(len(scratch)):
         repeat(scratch[row], channels)
-    for at in range(0, xs.size, strip):
-        part, output, slope = xs[at : at + strip], ys[at : at + strip], gradients[at : at + strip]
-        result, other = to_xs[at : at + strip], to_others[at : at + strip]
+    for at in range(0, xs.size, width):
+        part, output, received = xs[at : at + width], ys[at : at + width], gradients[at : at + width]
+        result, other = to_xs[at : at + width], to_others[at : at + width]
         for i in range(part.size):
-            bits = slope[i] if to_float(output[i]) > 0 else np.uint16(0)
-            result[i] = to_bits((to_float(bits) - to_float(part[i]) * second[i] - third[i]) * first[i])
+            bits = received[i] if to_float(output[i]) > 0 else np.uint16(0)
+            result[i] = to_bits((to_float(bits) - to_float(part[i]) * slopes[i] - offsets[i]) * factors[i])
             if with_added:
                 other[i] = bits
 
@@ -136,10 +138,10 @@ def repeat(strip, channels):
 
 
 @kernel
-def add_up(first, second, totals):
+def add_up(sums, others, totals):
     """Adds two strips of sums to the totals of the channels."""
     channels = totals.shape[1]
-    for at in range(0, first.size, channels):
+    for at in range(0, sums.size, channels):
         for c in range(channels):
-            totals[0, c] += first[at + c]
-            totals[1, c] += second[at + c]
+            totals[0, c] += sums[at + c]
+            totals[1, c] += others[at + c]

@@ -139,7 +139,7 @@ def test_no_other_parts_take_less_time(before, new_size):
     ("amx", "bf16", "sizes"), [(False, True, [8, 8, 1]), (True, True, [32]), (True, False, [8, 8, 1])]
 )
 def test_a_processor_with_amx_fills_parts_up_sooner(shared, monkeypatch, amx, bf16, sizes):
-    """Numbers of bf16 take a tenth of the time there, and loading weights takes as long as elsewhere."""
+    """A row takes a tenth of the time there, and loading weights as long as elsewhere."""
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": amx})
     net, used = OpenVinoInference(shared.frozen_float(), shared._example, bf16), []
     take = net._take

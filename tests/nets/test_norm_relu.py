@@ -37,7 +37,7 @@ def _norm(channels: int) -> nn.BatchNorm2d:
 
 
 @pytest.mark.parametrize("with_added", [False, True])
-@pytest.mark.parametrize("shape", [(200, 16, 6, 7), (3, 5, 1, 1), (300, 1, 3, 3), (2, 33, 8, 8)])
+@pytest.mark.parametrize("shape", [(200, 16, 6, 7), (3, 5, 1, 1), (300, 1, 3, 3), (2, 33, 8, 8), (3, 600, 2, 2)])
 def test_it_is_what_torch_computes_in_float32(shape, with_added):
     norm = _norm(shape[1])
     other = copy.deepcopy(norm)
