@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from alphazero.game.kernels import of_fixed_types
 from alphazero.nets.norm_kernels import differentiate, normalize, scratch_space
 
 
@@ -21,7 +22,7 @@ def norm_relu(norm: nn.Module, x: Tensor, added: Tensor | None = None) -> Tensor
 
     `norm` is a batch norm, or in a frozen net the identity that is left of it.
     """
-    learns = isinstance(norm, nn.BatchNorm2d) and norm.training
+    learns = isinstance(norm, nn.BatchNorm2d) and norm.training and norm.weight.dtype == torch.float32
     if learns and x.dtype == torch.bfloat16 and x.device.type == "cpu":
         result: Tensor = _NormRelu.apply(x, added, norm.weight, norm.bias, norm)
         return result
@@ -35,6 +36,11 @@ def compile_kernels() -> None:
     norm_relu(nn.BatchNorm2d(1), x).sum().backward()  # type: ignore[no-untyped-call]
 
 
+_normalize, _differentiate = of_fixed_types(normalize), of_fixed_types(differentiate)
+# Threads that learn side by side share Python's lock, so what they do in Python counts on all of them: numpy's views
+# instead of torch's, and kernels whose arguments have their types already.
+
+
 class _NormRelu(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -44,35 +50,36 @@ class _NormRelu(torch.autograd.Function):
         assert norm.momentum is not None and norm.num_batches_tracked is not None
         norm.num_batches_tracked.add_(1)
         x = x.contiguous(memory_format=torch.channels_last)
-        y = torch.empty_like(x, memory_format=torch.channels_last)
-        moments = torch.empty_like(scale), torch.empty_like(shift)
-        normalize(
-            _bits(x), _bits(x if added is None else added.to(x.dtype)), added is not None, _arrays(scale, shift),
-            _arrays(norm.running_mean, norm.running_var), norm.momentum, norm.eps, _arrays(*moments),
-            *scratch_space(len(scale)), _bits(y),
+        y = torch.empty_like(x)
+        rows, affine = _bits(x), _arrays(scale, shift)
+        moments = np.empty_like(affine[0]), np.empty_like(affine[0])
+        _normalize(
+            rows, rows if added is None else _bits(added.to(x.dtype)), added is not None, affine,
+            _arrays(norm.running_mean, norm.running_var), norm.momentum, norm.eps, moments,
+            *scratch_space(len(affine[0])), _bits(y),
         )  # fmt: skip
-        ctx.save_for_backward(x, y, scale, shift, *moments)
-        ctx.epsilon, ctx.with_added = norm.eps, added is not None
+        ctx.save_for_backward(x, y)
+        ctx.affine, ctx.moments, ctx.epsilon, ctx.with_added = affine, moments, norm.eps, added is not None
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, y, scale, shift, *moments = ctx.saved_tensors
-        to_affine, to_x = (torch.empty_like(scale), torch.empty_like(shift)), torch.empty_like(x)
+        x, y = ctx.saved_tensors
+        to_affine, to_x = (np.empty_like(ctx.affine[0]), np.empty_like(ctx.affine[0])), torch.empty_like(x)
         to_added = torch.empty_like(x) if ctx.with_added else to_x
-        differentiate(
-            _bits(x), _bits(y), _bits(gradient), _arrays(scale, shift), ctx.epsilon, _arrays(*moments),
-            *scratch_space(len(scale)), _arrays(*to_affine), _bits(to_x), _bits(to_added), ctx.with_added,
+        _differentiate(
+            _bits(x), _bits(y), _bits(gradient), ctx.affine, ctx.epsilon, ctx.moments,
+            *scratch_space(len(to_affine[0])), to_affine, _bits(to_x), _bits(to_added), ctx.with_added,
         )  # fmt: skip
-        return to_x, to_added if ctx.with_added else None, *to_affine, None
+        return to_x, to_added if ctx.with_added else None, *map(torch.from_numpy, to_affine), None
 
 
 def _arrays(first: Tensor, second: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    return first.numpy(), second.numpy()
+    return first.detach().numpy(), second.detach().numpy()
 
 
 def _bits(x: Tensor) -> np.ndarray:
     """The bits of `bf16[n, C, H, W]` as `uint16[n H W, C]`: the same memory if the channels are last there."""
-    rows = x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
-    return rows.contiguous().view(torch.uint16).numpy()
+    bits = x.view(torch.uint16).numpy()
+    return np.ascontiguousarray(bits.transpose(0, 2, 3, 1)).reshape(-1, bits.shape[1])

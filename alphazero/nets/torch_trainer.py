@@ -9,7 +9,7 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.norm_relu import compile_kernels
 from alphazero.nets.torch_net import MASKED, TorchNet, to_arrays
-from alphazero.nets.weight_gradients import FastWeightGradients
+from alphazero.nets.weight_gradients import FastWeightGradients, compile_side_by_side
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 from alphazero.storage.formats import LearnerCard
 from alphazero.storage.schema import check
@@ -58,6 +58,10 @@ class TorchTrainer(Trainer):
         self.parameters = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         if not self.parameters:
             raise NetError(f"{type(self.module).__name__} has no parameters that can learn: requires_grad is off")
+        names = [name for name, tensor in net.module.state_dict().items() if tensor.dtype.is_floating_point]
+        self._averages, self._averaged = (_tensors(module, names) for module in (net.module, self.module))
+        names = [name for name in net.module.state_dict() if name not in names]
+        self._counts, self._counted = (_tensors(module, names) for module in (net.module, self.module))
         self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
         self._make_optimizers()
@@ -72,6 +76,7 @@ class TorchTrainer(Trainer):
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
         if self.dtype == torch.bfloat16 and not self._on_gpu:
             compile_kernels()
+            compile_side_by_side()
 
     def _make_optimizers(self) -> None:
         """Makes the state of Muon, for matrices and filters, and of AdamW, for all other parameters."""
@@ -91,8 +96,9 @@ class TorchTrainer(Trainer):
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
         found = self._gradients_of_all(batch)
         losses = [torch.stack(parts).sum() for parts in zip(*(losses for losses, _ in found), strict=True)]
-        for parameter, *gradients in zip(self.parameters, *(part for _, part in found), strict=True):
-            parameter.grad = functools.reduce(torch.add, gradients)
+        gradients = functools.reduce(torch._foreach_add, [part for _, part in found])
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient
         buffers = self._new_buffers(len(found))
         gradients_and_losses = [*(p.grad for p in self.parameters if p.grad is not None), *losses]
         self._add_up([*gradients_and_losses, *(new for new in buffers if new.dtype.is_floating_point)])
@@ -101,8 +107,8 @@ class TorchTrainer(Trainer):
         # whether a batch on the GPU is good is not waited for: a bad one costs a step of decay and momentum
         if self._on_gpu or finite:
             self._step(learning_rate, finite)
-            for mine, new in zip(self.module.buffers(), buffers, strict=True):
-                mine.copy_(torch.where(finite, new, mine))
+            mine = list(self.module.buffers())
+            _copy(mine, [torch.where(finite, *pair) for pair in zip(buffers, mine, strict=True)])
             self._average()
         self._hand_out_buffers()
         policy_loss, value_loss = (torch.where(finite, loss, math.nan) for loss in losses)
@@ -182,26 +188,28 @@ class TorchTrainer(Trainer):
 
         Whole numbers, which count updates, are the same everywhere.
         """
-        return [
-            torch.stack(found).mean(dim=0) / self.processes if found[0].dtype.is_floating_point else found[0]
-            for found in zip(*(replica.buffers() for replica in self.replicas[:parts]), strict=True)
-        ]
+        first, *others = (list(replica.buffers()) for replica in self.replicas[:parts])
+        floating = [i for i, buffer in enumerate(first) if buffer.dtype.is_floating_point]
+        if floating:
+            means = torch._foreach_div([first[i] for i in floating], parts * self.processes)
+            for other in others:
+                torch._foreach_add_(means, torch._foreach_div([other[i] for i in floating], parts * self.processes))
+            for i, mean in zip(floating, means, strict=True):
+                first[i] = mean
+        return first
 
     @torch.no_grad()
     def _hand_out_buffers(self) -> None:
+        mine = list(self.module.buffers())
         for replica in self.replicas:
-            for theirs, mine in zip(replica.buffers(), self.module.buffers(), strict=True):
-                theirs.copy_(mine)
+            _copy(list(replica.buffers()), mine)
 
     @torch.no_grad()
     def _average(self) -> None:
         # early on the average is that of all steps so far, so that the first weights do not linger
         decay = min(self.ema_decay, self.num_updates / (self.num_updates + 10))
-        kept, new = (list(module.state_dict().values()) for module in (self.net.module, self.module))
-        mixed = [i for i, tensor in enumerate(kept) if tensor.dtype.is_floating_point]
-        torch._foreach_lerp_([kept[i] for i in mixed], [new[i] for i in mixed], 1.0 - decay)
-        for i in set(range(len(kept))) - set(mixed):
-            kept[i].copy_(new[i])
+        torch._foreach_lerp_(self._averages, self._averaged, 1.0 - decay)
+        _copy(self._counts, self._counted)
 
     # --- several processes -------------------------------------------------------------------------------------------
 
@@ -269,6 +277,18 @@ def losses(
     log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, MASKED), dim=1)
     policy_loss = -(policy_target * log_policy).sum(dim=1).mean()
     return policy_loss, nn.functional.mse_loss(value, value_target)
+
+
+def _tensors(module: nn.Module, names: Collection[str]) -> list[Tensor]:
+    """Weights and buffers by their names, in the memory that is in use."""
+    tensors = module.state_dict()
+    return [tensors[name] for name in names]
+
+
+@torch.no_grad()
+def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
+    if targets:
+        torch._foreach_copy_(targets, sources)
 
 
 def _leave_group() -> None:

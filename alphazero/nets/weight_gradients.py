@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
+
+from alphazero.game.kernels import kernel, of_fixed_types
 
 BOARDS = 4
 """Boards side by side; the best of 2, 4, 8, ..., 512 (docs/log.md)."""
@@ -34,6 +37,11 @@ class FastWeightGradients(TorchFunctionMode):
             if found is not None:
                 return _Convolution.apply(*found, transposed)
         return function(*args, **(kwargs or {}))
+
+
+def compile_side_by_side() -> None:
+    """Compiles what lays boards side by side, or finds it on disk, before a run's clock starts."""
+    _side_by_side(torch.zeros(BOARDS, 1, 1, 1), 1, BOARDS)
 
 
 def _arguments(
@@ -63,30 +71,29 @@ def _pair(number: int | Sequence[int]) -> list[int]:
 
 class _Convolution(torch.autograd.Function):
     @staticmethod
-    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.bfloat16)
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, padding: list[int], transposed: bool
     ) -> Tensor:
+        x, weight = x.to(torch.bfloat16), weight.to(torch.bfloat16)
+        bias = None if bias is None else bias.to(torch.bfloat16)
         ctx.save_for_backward(x, weight)
         ctx.padding, ctx.transposed = padding, transposed
-        if transposed:
-            return torch.conv_transpose2d(x, weight, bias)
-        return torch.conv2d(x, weight, bias, padding=padding)
+        return torch.convolution(x, weight, bias, [1, 1], padding, [1, 1], transposed, [0, 0], 1)
 
     @staticmethod
-    @torch.amp.custom_bwd(device_type="cpu")
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         gradient = gradient.contiguous(memory_format=torch.channels_last)
-        to_x, _, _ = torch.ops.aten.convolution_backward(
-            gradient, x, weight, None, [1, 1], ctx.padding, [1, 1], ctx.transposed, [0, 0], 1,
-            [ctx.needs_input_grad[0], False, False],
-        )  # fmt: skip
-        # a transposed convolution is the convolution of its output to its input
-        large, small = (gradient, x) if ctx.transposed else (x, gradient)
-        to_weight = gradient_of_filters(large, small, weight, ctx.padding) if ctx.needs_input_grad[1] else None
-        to_bias = gradient.sum((0, 2, 3)) if ctx.needs_input_grad[2] else None
+        to_x = to_weight = to_bias = None
+        if ctx.needs_input_grad[0]:
+            to_x = _gradients(gradient, x, weight, ctx.padding, ctx.transposed, [True, False, False])[0]
+        if ctx.needs_input_grad[1]:
+            # a transposed convolution is the convolution of its output to its input
+            large, small = (gradient, x) if ctx.transposed else (x, gradient)
+            to_weight = gradient_of_filters(large, small, weight, ctx.padding)
+        if ctx.needs_input_grad[2]:
+            to_bias = gradient.sum((0, 2, 3))
         return to_x, to_weight, to_bias, None, None
 
 
@@ -109,19 +116,48 @@ def gradient_of_filters(x: Tensor, gradient: Tensor, weight: Tensor, padding: Se
 
 
 def _gradient(x: Tensor, gradient: Tensor, weight: Tensor, padding: Sequence[int]) -> Tensor:
-    found: Tensor = torch.ops.aten.convolution_backward(
-        gradient, x, weight, None, [1, 1], padding, [1, 1], False, [0, 0], 1, [False, True, False]
-    )[1]
+    found: Tensor = _gradients(gradient, x, weight, padding, False, [False, True, False])[1]
     return found
+
+
+def _gradients(
+    gradient: Tensor, x: Tensor, weight: Tensor, padding: Sequence[int], transposed: bool, wanted: list[bool]
+) -> Any:
+    """torch's own gradients of a convolution's input, filters and biases, as far as `wanted`."""
+    # `default` is the name of the only overload, which torch need not look for
+    return torch.ops.aten.convolution_backward.default(
+        gradient, x, weight, None, [1, 1], padding, [1, 1], transposed, [0, 0], 1, wanted
+    )
 
 
 def _side_by_side(boards: Tensor, pitch: int, width: int) -> Tensor:
     """`[n, C, H, W]` as `[n / BOARDS, C, H, width]`, a board every `pitch` columns, and zeros."""
-    count, channels, height, columns = boards.shape
-    groups = boards.permute(0, 2, 3, 1).reshape(count // BOARDS, BOARDS, height, columns, channels).transpose(1, 2)
-    joined = boards.new_empty(count // BOARDS, height, max(width, BOARDS * pitch), channels)
-    places = joined[:, :, : BOARDS * pitch].unflatten(2, (BOARDS, pitch))
-    places[:, :, :, :columns] = groups
-    places[:, :, :, columns:] = 0.0
-    joined[:, :, BOARDS * pitch :] = 0.0
-    return joined[:, :, :width].permute(0, 3, 1, 2)
+    count, channels, height, _ = boards.shape
+    joined = boards.new_empty(count // BOARDS, height, width, channels)
+    _fill(_bytes(boards), pitch * channels * boards.element_size(), _bytes(joined.permute(0, 3, 1, 2)))
+    return joined.permute(0, 3, 1, 2)
+
+
+def _bytes(boards: Tensor) -> np.ndarray:
+    """`[n, C, H, W]` as `uint8[n, H, bytes of a row]`: the same memory if the channels are last there."""
+    return boards.permute(0, 2, 3, 1).flatten(2).contiguous().view(torch.uint8).numpy()
+
+
+@kernel
+def fill_side_by_side(boards, pitch, joined):
+    """Copies boards `uint8[n, H, bytes]` into the rows of `joined uint8[n / BOARDS, H, more bytes]`.
+
+    One begins `pitch` bytes after the other; between them are zeros.
+    """
+    for group in range(joined.shape[0]):
+        for row in range(joined.shape[1]):
+            line = joined[group, row]
+            line[:] = 0
+            for i in range(BOARDS):
+                board = boards[group * BOARDS + i, row]
+                place = line[i * pitch : i * pitch + board.size]
+                for j in range(place.size):
+                    place[j] = board[j]
+
+
+_fill = of_fixed_types(fill_side_by_side)

@@ -12,7 +12,7 @@ import pytest
 from numba import njit
 
 from alphazero.game import Game, Rules
-from alphazero.game.kernels import Kernels, kernel
+from alphazero.game.kernels import Kernels, kernel, of_fixed_types
 from alphazero.players.baselines import action_values
 from alphazero.search.rollouts import playouts
 from tests.game.fresh_python import run_python
@@ -342,3 +342,16 @@ def test_a_kernel_is_kept_on_disk_under_what_it_calls_not_only_its_own_text():
         return kernel(twice).py_func.__qualname__
 
     assert make(1) == make(1) != make(2)
+
+
+def test_a_kernel_of_fixed_types_takes_arrays_of_any_length():
+    @kernel
+    def add_all(numbers, total, times):
+        for number in numbers:
+            total[0] += times * number
+
+    add = of_fixed_types(add_all)
+    for numbers in ([1.0, 2.0], [0.5], []):
+        total = np.zeros(1)
+        add(np.array(numbers), total, 3)
+        assert total[0] == 3 * sum(numbers)

@@ -131,6 +131,44 @@ def test_threads_share_a_batch_and_learn_as_one_would():
         torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
 
 
+class Normed(nn.Module):
+    """Two batch norms, of which the second counts its batches and sees what the first gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.BatchNorm1d(18), nn.BatchNorm1d(18)
+        self.policy, self.value = nn.Linear(18, 9), nn.Linear(18, 1)
+
+    def forward(self, x):
+        hidden = self.second(torch.tanh(self.first(x.flatten(1))))
+        return self.policy(hidden), torch.tanh(self.value(hidden)).squeeze(1)
+
+
+def test_statistics_are_the_mean_over_the_threads():
+    """Each of three threads sees its third; counts of batches are those of one. The average follows the mean."""
+    torch.manual_seed(4)
+    net = TorchNet(TicTacToe(), Normed(), {})
+    trainer = net.trainer(threads=3)
+    trainer.dtype = torch.float32
+    batch = random_batch(TicTacToe(), 30, 0)
+    parts = [copy.deepcopy(trainer.module).train() for _ in range(3)]
+    for i, part in enumerate(parts):
+        part(torch.as_tensor(batch.observations[10 * i : 10 * i + 10]))
+    before = {name: tensor.clone() for name, tensor in net.module.state_dict().items()}
+    trainer.train_step(batch, 1e-3)
+    for name, buffer in trainer.module.named_buffers():
+        found = [dict(part.named_buffers())[name] for part in parts]
+        expected = sum(found) / 3 if buffer.dtype.is_floating_point else found[0]
+        torch.testing.assert_close(buffer, expected)
+        for replica in trainer.replicas:
+            assert torch.equal(dict(replica.named_buffers())[name], buffer)
+    for name, tensor in net.module.state_dict().items():
+        new = trainer.module.state_dict()[name]
+        # after one update the average takes 1 - 1 / 11 of the new weights
+        expected = before[name] / 11 + new * 10 / 11 if tensor.dtype.is_floating_point else new
+        torch.testing.assert_close(tensor, expected)
+
+
 def test_a_batch_that_does_not_fit_is_learned_in_parts_from_then_on(monkeypatch, caplog):
     game = TicTacToe()
     module = ResNet(game.observation_shape, 9, NetConfig(blocks=1, channels=8))
