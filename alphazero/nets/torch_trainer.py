@@ -41,6 +41,9 @@ ADAM_MOMENTS = "exp_avg", "exp_avg_sq"
 """AdamW's two running means of each parameter."""
 ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
 """As in Kingma and Ba 2015."""
+MOST_THREADS = 4
+"""More threads than these take longer together: each passes through the network in Python, under one lock. On two cores
+a step of 2x32 takes 33 ms with two threads, 56, 120 and 251 with 4, 8 and 16 (docs/log.md)."""
 PATIENCE = timedelta(minutes=10)
 """The time that a process waits for the others that learn with it."""
 
@@ -72,6 +75,7 @@ class TorchTrainer(Trainer):
         self._on_gpu = net.device.type == "cuda"
         # a thread works on its own part of each batch, so that threads meet once an update and not in every layer,
         # where each meeting waits for the processor's other work
+        threads = min(threads, MOST_THREADS)
         self.replicas = [_share(self.module) for _ in range(1 if self._on_gpu else threads)]
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
         if self.dtype == torch.bfloat16 and not self._on_gpu:

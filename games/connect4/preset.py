@@ -26,11 +26,11 @@ def presets(game: Game) -> dict[str, RunConfig]:
     standard = replace(
         quick,
         generations=400,
-        net=NetConfig(blocks=3, channels=64, bottleneck=32, lines=32),
+        net=NetConfig(blocks=5, channels=64, lines=32),
         # mistakes on purpose, as soon as the network judges them well: after ten minutes of two cores
         self_play=replace(quick.self_play, epsilon=0.25, epsilon_after=16_000),
         replay=ReplayConfig(window_max=40),
-        learner=replace(quick.learner, learning_rate=6e-3, sample_reuse=2.5),
+        learner=replace(quick.learner, batch_size=1024, learning_rate=8.5e-3, sample_reuse=2.5),
     )
     strong = replace(
         standard,

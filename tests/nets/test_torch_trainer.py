@@ -169,6 +169,13 @@ def test_statistics_are_the_mean_over_the_threads():
         torch.testing.assert_close(tensor, expected)
 
 
+def test_a_processor_with_many_cores_learns_on_few_of_them():
+    """Sixteen threads would wait for Python's lock longer than one takes for the whole batch."""
+    trainer = make_net(TicTacToe(), {"blocks": 1, "channels": 8}).trainer(threads=16)
+    found = trainer._gradients_of_all(random_batch(TicTacToe(), 64, 0))
+    assert len(found) == len(trainer.replicas) == torch_trainer.MOST_THREADS == 4
+
+
 def test_a_batch_that_does_not_fit_is_learned_in_parts_from_then_on(monkeypatch, caplog):
     game = TicTacToe()
     module = ResNet(game.observation_shape, 9, NetConfig(blocks=1, channels=8))
