@@ -184,7 +184,7 @@ def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., 
 
 
 def of_fixed_types(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel with the `entry_point` of its first call's arguments."""
+    """The kernel, which looks at the types of its arguments in the first call alone: see `entry_point`."""
     entry: Callable[..., Any] | None = None
 
     def call(*arguments: Any) -> Any:

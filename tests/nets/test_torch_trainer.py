@@ -132,7 +132,7 @@ def test_threads_share_a_batch_and_learn_as_one_would():
 
 
 class Normed(nn.Module):
-    """Two batch norms, of which the second counts its batches and sees what the first gives."""
+    """Two batch norms, one after the other."""
 
     def __init__(self):
         super().__init__()
