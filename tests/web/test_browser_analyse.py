@@ -259,6 +259,16 @@ def test_the_chart_and_the_moves_jump(browser, address, game):
         assert current.count() == 1
 
 
+def test_a_slow_click_counts_although_the_search_draws_its_buttons_anew(browser, address):
+    with page_at(browser, address("othello", "&moves=d3c3")) as page:
+        for ply in (3, 4, 5):
+            wait_simulations(page, 0)
+            page.locator(".lines tbody button").first.click(delay=400)
+            page.wait_for_function(
+                "moves => document.querySelectorAll('.move').length > moves", arg=ply, timeout=20_000
+            )
+
+
 def test_the_tree_is_walked_down_and_up(browser, address):
     with page_at(browser, address("connect4", "&moves=44")) as page:
         wait_simulations(page, 200)

@@ -1,6 +1,8 @@
 // Questions to an engine, wherever it is: behind a websocket, or in a worker of this page.
 // A question holds all that its answer depends on, so after a lost connection it is simply asked again.
 
+import { whenReleased } from "./press.js";
+
 export class Refused extends Error {}
 
 function bytesOf(question) {
@@ -14,7 +16,7 @@ export class Engine {
     this.next = 1;
     this.connected = false;
     this.watchers = [];
-    connection.on("message", (message) => this.take(message));
+    connection.on("message", (message) => whenReleased(() => this.take(message)));
     connection.on("open", () => {
       this.connected = true;
       for (const { question } of this.open.values()) connection.send(question);
