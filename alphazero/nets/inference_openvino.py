@@ -13,7 +13,7 @@ import importlib
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from alphazero.errors import NetError, is_out_of_memory, listed
-from alphazero.game.kernels import entry_point, kernel
+from alphazero.game.kernels import kernel, of_fixed_types
 
 SIZES = 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache
@@ -208,13 +208,7 @@ def to_priors(logits: np.ndarray, values: np.ndarray, legal_masks: np.ndarray) -
 
     Both in place. A tenth of the time that torch takes, which counts beside a small network.
     """
-    _normalize()(logits, values, np.ascontiguousarray(legal_masks))
-
-
-@functools.cache
-def _normalize() -> Callable[..., None]:
-    row = np.zeros((1, 1), np.float32)
-    return entry_point(normalize, row, row[0], row > 0)
+    _normalize(logits, values, np.ascontiguousarray(legal_masks))
 
 
 @kernel
@@ -232,6 +226,9 @@ def normalize(logits, values, legal_masks):
             if legal_masks[i, action]:
                 logits[i, action] /= total
         values[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
+
+
+_normalize = of_fixed_types(normalize)
 
 
 def parts_of(count: int, new_size: int) -> tuple[int, ...]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import logging
 import math
 import os
 import socket
-from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
-from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory
+from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory, quote
 from alphazero.invocation import option
 from alphazero.nets.any_module import forward
 from alphazero.nets.devices import bf16_pays
@@ -42,8 +41,8 @@ ADAM_MOMENTS = "exp_avg", "exp_avg_sq"
 ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
 """As in Kingma and Ba 2015."""
 MOST_THREADS = 4
-"""More threads than these take longer together: each passes through the network in Python, under one lock. On two cores
-a step of 2x32 takes 33 ms with two threads, 56, 120 and 251 with 4, 8 and 16 (docs/log.md)."""
+"""More threads are not used: each passes through the network in Python, under one lock. On two cores a step of 2x32
+takes 33 ms with two threads, 56, 120 and 251 with 4, 8 and 16 (docs/log.md); on more cores it is not measured."""
 PATIENCE = timedelta(minutes=10)
 """The time that a process waits for the others that learn with it."""
 
@@ -61,10 +60,9 @@ class TorchTrainer(Trainer):
         self.parameters = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         if not self.parameters:
             raise NetError(f"{type(self.module).__name__} has no parameters that can learn: requires_grad is off")
-        names = [name for name, tensor in net.module.state_dict().items() if tensor.dtype.is_floating_point]
-        self._averages, self._averaged = (_tensors(module, names) for module in (net.module, self.module))
-        names = [name for name in net.module.state_dict() if name not in names]
-        self._counts, self._counted = (_tensors(module, names) for module in (net.module, self.module))
+        mine, learned = _distinct(net.module, self.module)
+        self._averages, self._averaged = (_of_kind(tensors, True) for tensors in (mine, learned))
+        self._counts, self._counted = (_of_kind(tensors, False) for tensors in (mine, learned))
         self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
         self._make_optimizers()
@@ -100,7 +98,10 @@ class TorchTrainer(Trainer):
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
         found = self._gradients_of_all(batch)
         losses = [torch.stack(parts).sum() for parts in zip(*(losses for losses, _ in found), strict=True)]
-        gradients = functools.reduce(torch._foreach_add, [part for _, part in found])
+        # in memory of their own, since autograd may give two parameters one tensor
+        gradients = [gradient.clone() for gradient in found[0][1]]
+        for _, part in found[1:]:
+            torch._foreach_add_(gradients, part)
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         buffers = self._new_buffers(len(found))
@@ -130,14 +131,16 @@ class TorchTrainer(Trainer):
             pieces = [slice(first + count * i // parts, first + count * (i + 1) // parts) for i in range(parts)]
             work = self.replicas[:parts], [batch] * parts, pieces
             try:
-                found = list((map if self._on_gpu else self.pool.map)(self._gradients, *work))
+                found = self._at_once(self._gradients, *work)
                 self._tried = True
                 return found
             except Exception as error:
                 if not is_out_of_memory(error):
                     if self._tried or self.dtype == torch.float32:
                         raise
-                    self.dtype = torch.float32  # not every module computes in bf16
+                    logger.warning("this network learns in float32, since it fails in bf16: %s", quote(str(error), 200))
+                    self.dtype = torch.float32
+                    self._hand_out_buffers()  # those of layers before the failing one have moved
                     continue
                 if parts > count // 4:
                     raise TrainingError(
@@ -150,6 +153,14 @@ class TorchTrainer(Trainer):
             logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
             self.replicas += [_share(self.module) for _ in range(2 * parts - len(self.replicas))]
             self._hand_out_buffers()
+
+    def _at_once(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
+        """Calls the function by a thread for each part; a failure is raised once all threads are done."""
+        if self._on_gpu:
+            return list(map(function, *arguments))
+        futures = [self.pool.submit(function, *each) for each in zip(*arguments, strict=True)]
+        wait(futures)
+        return [future.result() for future in futures]
 
     def _gradients(
         self, replica: nn.Module, batch: Batch, piece: slice
@@ -283,10 +294,18 @@ def losses(
     return policy_loss, nn.functional.mse_loss(value, value_target)
 
 
-def _tensors(module: nn.Module, names: Collection[str]) -> list[Tensor]:
-    """Weights and buffers by their names, in the memory that is in use."""
-    tensors = module.state_dict()
-    return [tensors[name] for name in names]
+def _distinct(module: nn.Module, copied: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """Weights and buffers of a module and of its copy, in the memory that is in use.
+
+    Those with several names, as of layers that share their weights, are there once.
+    """
+    found, others = module.state_dict(), copied.state_dict()
+    names = {(tensor.data_ptr(), tensor.shape): name for name, tensor in found.items()}.values()
+    return [found[name] for name in names], [others[name] for name in names]
+
+
+def _of_kind(tensors: list[Tensor], floating: bool) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor.dtype.is_floating_point == floating]
 
 
 @torch.no_grad()

@@ -55,7 +55,13 @@ def _arguments(
     given = dict(zip(names.split(), others, strict=False)) | named
     padding = given.get("padding", 0)
     stride, dilation = (_pair(given.get(name, 1)) for name in ("stride", "dilation"))
-    if isinstance(padding, str) or input.ndim != 4 or (stride, dilation, given.get("groups", 1)) != PLAIN:
+    reduced = torch.is_autocast_enabled("cpu") and torch.float64 not in (input.dtype, weight.dtype)
+    if (
+        not reduced
+        or isinstance(padding, str)
+        or input.ndim != 4
+        or (stride, dilation, given.get("groups", 1)) != PLAIN
+    ):
         return None
     padding = _pair(padding)
     if transposed and any([*padding, *_pair(given.get("output_padding", 0))]):

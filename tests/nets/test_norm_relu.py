@@ -110,3 +110,27 @@ def test_players_and_float32_have_torchs_own(case):
         x = x.bfloat16()
     expected = torch.relu(copy.deepcopy(norm)(x) + added)
     assert torch.equal(norm_relu(norm, x, added), expected)
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        nn.BatchNorm2d(4, affine=False), nn.BatchNorm2d(4, momentum=None), nn.BatchNorm2d(4, track_running_stats=False),
+        nn.GroupNorm(2, 4), None,
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_other_norms_and_additions_of_other_shapes_are_torchs_own(norm, dtype):
+    added = torch.randn(8, 4, 1, 1).to(dtype) if norm is None else torch.randn(8, 4, 3, 3).to(dtype)
+    norm = (norm or _norm(4)).to(dtype if isinstance(norm, nn.GroupNorm) else torch.float32).train()
+    x = torch.randn(8, 4, 3, 3).to(dtype)
+    expected = torch.relu(copy.deepcopy(norm)(x) + added)
+    assert torch.equal(norm_relu(norm, x, added), expected)
+
+
+def test_a_single_value_has_no_variance():
+    norm = _norm(4)
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        norm_relu(norm, torch.randn(1, 4, 1, 1).bfloat16())
+    assert norm.running_var.isfinite().all()

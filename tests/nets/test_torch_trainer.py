@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import math
+import time
 
 import numpy as np
 import pytest
@@ -169,8 +171,78 @@ def test_statistics_are_the_mean_over_the_threads():
         torch.testing.assert_close(tensor, expected)
 
 
+class WithoutBf16(Normed):
+    """In bf16 it fails behind the batch norms: on the first thread at once, on others later."""
+
+    calls = itertools.count()
+
+    def forward(self, x):
+        reduced = torch.is_autocast_enabled("cpu")
+        if reduced and next(self.calls):
+            time.sleep(0.1)
+        found = super().forward(x)
+        if reduced:
+            raise RuntimeError("\"layer\" not implemented for 'BFloat16'")
+        return found
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_module_that_fails_in_bf16_learns_in_float32_as_if_it_had_never_tried(threads, caplog):
+    torch.manual_seed(4)
+    module = WithoutBf16()
+    tries, does_not = (TorchNet(TicTacToe(), copy.deepcopy(module), {}).trainer(threads=threads) for _ in range(2))
+    tries.dtype, does_not.dtype = torch.bfloat16, torch.float32
+    for trainer, seed in itertools.product((tries, does_not), range(2)):
+        trainer.train_step(random_batch(TicTacToe(), 30, seed), 1e-3)
+    for a, b in zip(*(each.module.state_dict().values() for each in (tries, does_not)), strict=True):
+        assert torch.equal(a, b)
+    (said,) = caplog.messages
+    assert said.startswith("this network learns in float32, since it fails in bf16") and "BFloat16" in said
+
+
+def test_weights_with_two_names_are_averaged_once():
+    """After one update the average takes 1 - 1 / 11 of the new weights."""
+
+    class Tied(Normed):
+        def __init__(self):
+            super().__init__()
+            self.also_value = self.value
+
+    torch.manual_seed(4)
+    net = TorchNet(TicTacToe(), Tied(), {})
+    trainer, before = net.trainer(), net.module.value.weight.detach().clone()
+    trainer.train_step(random_batch(TicTacToe(), 30), 1e-3)
+    torch.testing.assert_close(net.module.value.weight, before / 11 + trainer.module.value.weight * 10 / 11)
+
+
+def test_two_parameters_with_one_gradient_are_clipped_once():
+    """autograd gives a sum's parts one tensor. With a norm of at most a thousandth, its two copies have less each."""
+
+    class Sum(Normed):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = (nn.Parameter(torch.zeros(9)) for _ in range(2))
+
+        def forward(self, x):
+            logits, value = super().forward(x)
+            return logits + (self.a + self.b), value
+
+    torch.manual_seed(4)
+    gradients = []
+    for threads in (1, 3):
+        net = TorchNet(TicTacToe(), Sum(), {})
+        trainer = net.trainer(max_gradient_norm=1e-3, threads=threads)
+        trainer.dtype = torch.float32
+        trainer.train_step(random_batch(TicTacToe(), 30), 1e-3)
+        total = torch.stack([each.grad.square().sum() for each in trainer.parameters]).sum().sqrt()
+        assert total.item() == pytest.approx(1e-3, rel=1e-3)
+        assert torch.equal(trainer.module.a.grad, trainer.module.b.grad)
+        gradients.append(trainer.module.a.grad)
+    assert gradients[0].norm() > 0.3 * gradients[1].norm()
+
+
 def test_a_processor_with_many_cores_learns_on_few_of_them():
-    """Sixteen threads would wait for Python's lock longer than one takes for the whole batch."""
+    """On two cores sixteen threads wait for Python's lock longer than one takes for the whole batch."""
     trainer = make_net(TicTacToe(), {"blocks": 1, "channels": 8}).trainer(threads=16)
     found = trainer._gradients_of_all(random_batch(TicTacToe(), 64, 0))
     assert len(found) == len(trainer.replicas) == torch_trainer.MOST_THREADS == 4

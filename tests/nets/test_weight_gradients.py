@@ -61,17 +61,16 @@ def test_layers_learn_the_same(layer, taken, monkeypatch):
     real = weight_gradients.gradient_of_filters
     monkeypatch.setattr(weight_gradients, "gradient_of_filters", lambda *a: calls.append(a) or real(*a))
     torch.manual_seed(1)
-    x = torch.randn(12, 6, 6, 7)
-    target = torch.randn_like(layer(x))
-    wanted = torch.autograd.grad((layer(x) * target).sum(), list(layer.parameters()))
+    inputs = torch.randn(12, 6, 6, 7, requires_grad=True)
+    target = torch.randn_like(layer(inputs))
+    wanted = torch.autograd.grad((layer(inputs) * target).sum(), [*layer.parameters(), inputs])
 
-    inputs = x.clone().requires_grad_()
     with torch.autocast("cpu", torch.bfloat16), FastWeightGradients():
         y = layer(inputs)
     assert y.dtype == torch.bfloat16
     found = torch.autograd.grad((y.float() * target).sum(), [*layer.parameters(), inputs])
     assert len(calls) == taken
-    for a, b in zip(found, wanted, strict=False):
+    for a, b in zip(found, wanted, strict=True):
         assert a.dtype == torch.float32
         assert (a - b).norm() < 0.02 * b.norm()
 
@@ -83,6 +82,16 @@ def test_it_is_over_when_it_is_left():
     y = layer(torch.zeros(1, 2, 5, 5))
     assert "Convolution" in type(y.grad_fn).__name__ and y.dtype == torch.float32
     assert type(y.grad_fn).__name__ != "_ConvolutionBackward"
+
+
+@pytest.mark.parametrize("case", ["autocast is off", "float64"])
+def test_what_autocast_leaves_alone_is_left_alone(case):
+    dtype = torch.float64 if case == "float64" else torch.float32
+    layer = nn.Conv2d(2, 2, 3, dtype=dtype)
+    own = torch.autocast("cpu", enabled=case == "float64")
+    with torch.autocast("cpu", torch.bfloat16), FastWeightGradients(), own:
+        y = layer(torch.randn(4, 2, 5, 5, dtype=dtype))
+    assert y.dtype == dtype and type(y.grad_fn).__name__ != "_ConvolutionBackward"
 
 
 @pytest.mark.parametrize(

@@ -413,10 +413,14 @@ def test_no_orders_are_given_while_the_next_generation_waits(workers: ClusterWor
     assert workers._play.next_order(seat(1)) is not None
 
 
-@pytest.mark.parametrize(("cores", "rest"), [(1, True), (2, False)])
+@pytest.mark.parametrize(
+    ("threads", "cores", "rest"), [(1, 1, True), (1, 2, False), (4, 4, True), (16, 16, False)], ids=str
+)
 def test_hosts_beside_a_learner_that_takes_all_cores_rest_until_the_next_network_is_known(
-    workers: ClusterWorkers, monkeypatch: pytest.MonkeyPatch, cores: int, rest: bool
+    workers: ClusterWorkers, monkeypatch: pytest.MonkeyPatch, threads: int, cores: int, rest: bool
 ):
+    """A learner takes four threads at most."""
+    workers._plan = replace(workers._plan, threads=threads)
     monkeypatch.setattr(workers_module, "count_cores", lambda: cores)
     monkeypatch.setattr(workers._cluster, "here", lambda: seat(1).node.identity, raising=False)
     elsewhere = replace(seat(2), node=replace(seat(2).node, identity="m"))

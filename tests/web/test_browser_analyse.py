@@ -260,13 +260,41 @@ def test_the_chart_and_the_moves_jump(browser, address, game):
 
 
 def test_a_slow_click_counts_although_the_search_draws_its_buttons_anew(browser, address):
+    """By the mouse, and by the Space key."""
     with page_at(browser, address("othello", "&moves=d3c3")) as page:
-        for ply in (3, 4, 5):
+        for ply, key in ((3, False), (4, True), (5, False)):
             wait_simulations(page, 0)
-            page.locator(".lines tbody button").first.click(delay=400)
+            move = page.locator(".lines tbody button").first
+            if key:
+                move.focus()
+                page.keyboard.press("Space", delay=400)
+            else:
+                move.click(delay=400)
             page.wait_for_function(
                 "moves => document.querySelectorAll('.move').length > moves", arg=ply, timeout=20_000
             )
+
+
+@pytest.mark.parametrize("release", ["a menu", "outside"])
+def test_a_press_whose_release_nobody_hears_does_not_stop_the_page(browser, address, release):
+    """A menu of the browser takes the release of the button that opened it; so does another window."""
+    with page_at(browser, address("othello", "&moves=d3c3")) as page:
+        wait_simulations(page, 0)
+        page.evaluate("""() => {
+            const press = { isPrimary: true, button: 0, buttons: 1, pointerType: "mouse", bubbles: true };
+            document.body.dispatchEvent(new PointerEvent("pointerdown", press));
+        }""")
+        page.wait_for_timeout(500)  # what was on its way has come
+        held = simulations(page)
+        page.wait_for_timeout(500)
+        assert simulations(page) == held
+        event = (
+            "new MouseEvent('contextmenu')"
+            if release == "a menu"
+            else "new PointerEvent('pointermove', {pointerType: 'mouse'})"
+        )
+        page.evaluate(f"() => dispatchEvent({event})")
+        wait_simulations(page, held)
 
 
 def test_the_tree_is_walked_down_and_up(browser, address):

@@ -20,6 +20,7 @@ from alphazero.cluster.pool import Pool, Seat
 from alphazero.errors import StorageError
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import Trainer
+from alphazero.nets.torch_trainer import MOST_THREADS
 from alphazero.progress import count_cores
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import RunConfig, settings_by_name
@@ -358,7 +359,7 @@ class ClusterWorkers:
 
         They would slow it down with games by the last weights. Hosts elsewhere play on.
         """
-        if self._plan.device_kinds == ["cpu"] and self._plan.threads >= count_cores():
+        if self._plan.device_kinds == ["cpu"] and min(self._plan.threads, MOST_THREADS) >= count_cores():
             self._play.resting = self._cluster.here()
         return learn_here()
 

@@ -13,10 +13,16 @@ function release() {
   });
 }
 
-addEventListener("pointerdown", () => { pressed = true; }, true);
-addEventListener("pointerup", release, true);
-addEventListener("pointercancel", release, true);
-addEventListener("blur", release); // of the window: its release is not heard
+function press() {
+  pressed = true;
+}
+
+addEventListener("pointerdown", (event) => event.isPrimary && event.button === 0 && press(), true);
+addEventListener("keydown", (event) => event.key === " " && press(), true); // a button is clicked when Space is released
+for (const end of ["pointerup", "pointercancel", "keyup", "contextmenu"]) addEventListener(end, release, true);
+// the window has lost its focus, or the mouse was released where it was not heard
+addEventListener("blur", release);
+addEventListener("pointermove", (event) => pressed && event.pointerType === "mouse" && !event.buttons && release(), true);
 
 // Calls `work` now, or once nothing is pressed any more.
 export function whenReleased(work) {
