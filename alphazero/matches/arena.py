@@ -136,7 +136,8 @@ def play_match(
 
     `opening_plies`: random plies before the players take over; None asks `choose_openings`. `on_progress` is
     called with the result so far after every ply. `decided(result so far)` ends the match when it answers true: the
-    games in progress are dropped. A score from such a match is unbiased only if `decided` looks at what is certain.
+    games in progress are dropped. The score of such a match is that of the games that ended first: what `decided` has
+    found is certain, the score itself may be biased.
     `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `balance`:
     what openings have to be, as `balance_of` says. `openings`: those of `openings_of`, if they are known.
     """
@@ -152,6 +153,11 @@ def play_match(
         if decided and result and result.num_games and decided(result):
             break
     return match.result()
+
+
+def side_by_side(players: Sequence[Player], num_games: int) -> int:
+    """The games of a match that are played at the same time."""
+    return 1 if any(player.one_at_a_time for player in players) else min(num_games, SIDE_BY_SIDE)
 
 
 def openings_of(
@@ -222,8 +228,7 @@ class _Match:
     ):
         self._kernels, self._players, self._openings = kernels, players, openings
         self._waiting: Iterator[int] = iter(numbers)
-        alone = any(player.one_at_a_time for player in players)
-        rows = 1 if alone else min(len(numbers), SIDE_BY_SIDE)
+        rows = side_by_side(players, len(numbers))
         self._games = np.full(rows, -1, np.int64)  # -1: no game
         self._states = kernels.start_states(rows)
         self._to_play = np.zeros(rows, np.int8)

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import Game, Position, registry
 from alphazero.game.functions import plain
+from alphazero.game.kernels import kernels_of
 from alphazero.game.randomness import OPENING, make_key, uniform
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -73,7 +74,11 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
 def draw_openings(
     game: Game, num_openings: int, plies: int, seed: int, balance: Balance | None = None
 ) -> list[Position]:
-    """Positions after random legal plies, none of them terminal, all different; fewer if the game has no more."""
+    """Positions after random legal plies, none of them terminal; fewer if the game has no more.
+
+    All are different, also up to the game's symmetries: nets answer for a mirror image as for the position itself, so
+    two of them would play the same game twice.
+    """
     drawn, openings = _draw_all(game, plies, seed), list[Position]()
     if balance is None:
         return list(islice(drawn, num_openings))
@@ -84,27 +89,27 @@ def draw_openings(
 
 
 def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
-    """All positions of so many plies that are not terminal, in random order.
+    """All positions of so many plies that are not terminal, one of each set of mirror images, in random order.
 
     Every draw takes its actions at random among those that may still lead to a new one.
     """
-    start = game.start()
+    start, place = game.start(), _places(game)
     spent: set[tuple[int, bytes]] = set()  # places with no new opening behind them
-    dead_ends: dict[tuple[int, bytes], set[int]] = {}  # the actions that lead to those
-    while _place(start) not in spent:
+    dead_ends: dict[tuple[int, bytes], set[int]] = {}  # the actions of a position, as it is, that lead to those
+    while place(start) not in spent:
         position, draw = start, len(spent)
         while position.ply < plies and not position.terminal:
-            avoided = dead_ends.setdefault(_place(position), set())
+            avoided = dead_ends.setdefault((position.ply, position.state.tobytes()), set())
             choices = [action for action in position.legal_actions if action not in avoided]
             if not choices:
                 break
             action = choices[_draw_below(len(choices), seed, draw, position.ply)]
             child = position.play(action)
-            if _place(child) in spent:
+            if place(child) in spent:
                 avoided.add(action)
             else:
                 position = child
-        spent.add(_place(position))
+        spent.add(place(position))
         if position.ply == plies and not position.terminal:
             yield position
 
@@ -115,5 +120,11 @@ def _draw_below(count: int, seed: int, draw: int, ply: int) -> int:
         return int(_uniform(_make_key(seed, draw, ply, OPENING), count) * count)
 
 
-def _place(position: Position) -> tuple[int, bytes]:
-    return position.ply, position.state.tobytes()
+def _places(game: Game) -> Callable[[Position], tuple[int, bytes]]:
+    """A key for every position, which mirror images share."""
+    kernels = kernels_of(game)
+
+    def place(position: Position) -> tuple[int, bytes]:
+        return position.ply, kernels.canonical(position.state[None])[0].tobytes()
+
+    return place

@@ -211,7 +211,7 @@ def load_game(game: str | None, contestants: Sequence[str], default: str | None 
 def weights_of(text: str, loaded: LoadedGame) -> str | None:
     """SHA-256 of the weights in the checkpoint that `text` names; None if it names no checkpoint."""
     parts = _find_shipped(split_text(text), loaded)
-    if parts.name in NAMES or not is_path(parts):
+    if parts.name in (*NAMES, *loaded.contestants) or not is_path(parts):
         return None
     return sha256_of(_find_checkpoint(parts.head)[0])
 

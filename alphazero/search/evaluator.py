@@ -265,7 +265,7 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
         miss = batch.asked[row]
         if not abs(asked_values[row]) <= LARGEST_VALUE:  # also of nan
             return row
-        batch.values[miss] = asked_values[row]
+        batch.values[miss] = min(max(asked_values[row], np.float32(-1.0)), np.float32(1.0))
         for action in range(priors.shape[1]):
             if not math.isfinite(asked_priors[row, action]):
                 return row

@@ -191,7 +191,8 @@ class Search:
         """Begins a search in `trees int64[n]` from `states uint64[n, K]`, none of them terminal.
 
         `actions int64[n]` are the actions played since each tree's last search, whose subtrees are kept; -1: none.
-        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to `config.num_simulations`.
+        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to `config.num_simulations`. If
+        `evaluate` raises, all searches are over, and the next ones begin with empty trees.
         """
         config, tree, count = self.config, self.tree, len(trees)
         to_play = np.zeros(count, np.int8)
@@ -208,7 +209,11 @@ class Search:
         if len(pending):
             roots = tree.states[pending, 0]
             masks, _, _ = self.kernels.describe_all(roots)
-            answers = Answers(masks, *self.evaluate(roots, masks))
+            try:
+                answers = Answers(masks, *self.evaluate(roots, masks))
+            except BaseException:
+                self._forget()
+                raise
             cpu_kernels.open_roots(tree, pending, answers, self._settings)
         cpu_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, self._settings)
         self._look_ahead()

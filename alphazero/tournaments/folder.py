@@ -110,6 +110,8 @@ class TournamentFolder:
         try:
             remove_stray_temporary_files(path)
             self._targets: dict[Pairing, int] = {}
+            self._gone: set[str] = set()
+            """Contestants of a ladder whose nets were removed; their games stay in the folder, and count no more."""
             self._begin(_as_saved(tournament, loaded, self.balance), loaded)
             self.records = self._read_games()
         except BaseException:
@@ -136,7 +138,7 @@ class TournamentFolder:
     @property
     def num_games(self) -> int:
         """Games to be played in all."""
-        return sum(self._targets.values())
+        return sum(games for pairing, games in self._targets.items() if not self._is_gone(pairing))
 
     def missing(self) -> dict[Pairing, list[int]]:
         """The numbers of the games that are still to be played, for each pair that has some."""
@@ -144,6 +146,7 @@ class TournamentFolder:
         missing = {
             pairing: [number for number in range(games) if (pairing, number) not in there]
             for pairing, games in self._targets.items()
+            if not self._is_gone(pairing)
         }
         return {pairing: numbers for pairing, numbers in missing.items() if numbers}
 
@@ -170,6 +173,8 @@ class TournamentFolder:
         if (self.path / SETTINGS).exists():
             saved = read_settings(self.path)
             self._check(saved, now)
+            self._gone = saved["contestants"].keys() - now["contestants"].keys()
+            now = now | {"contestants": saved["contestants"] | now["contestants"]}
             self._targets = {Pairing(first, second): games for first, second, games in saved["pairings"]}
             self.opening_plies, most = saved["opening_plies"], loaded.game.max_plies
             if self.opening_plies >= most:
@@ -217,6 +222,8 @@ class TournamentFolder:
             differences.append(f"games: {saved['games']} -> {now['games']}")
         for name, weights in saved["contestants"].items():
             if name not in now["contestants"]:
+                if now["kind"] == "ladder":  # a run removes old nets
+                    continue
                 differences.append(f"{name} takes no part now")
             elif weights != now["contestants"][name]:
                 differences.append(f"{name} has other weights now")
@@ -243,7 +250,10 @@ class TournamentFolder:
                     f"{path}, line {line}: game {record.number} of {' - '.join(record.contestants):.200} is {what}"
                 )
             seen.add(key)
-        return records
+        return [record for record in records if self._gone.isdisjoint(record.contestants)]
+
+    def _is_gone(self, pairing: Pairing) -> bool:
+        return not self._gone.isdisjoint((pairing.first, pairing.second))
 
 
 def read_settings(path: Path) -> dict[str, Any]:

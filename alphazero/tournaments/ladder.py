@@ -1,8 +1,9 @@
 """A run's own ladder: its generations and the baselines in one tournament, strength against hours.
 
 A generation meets those 1, 8 and 64 before it: neighbours, whose games say most, and distant ones, which keep small
-errors from adding up along the way. The baselines meet each other and generation 0 and the powers of two. All that
-depends on a generation's number alone, so a run that went on needs only the games of its new generations.
+errors from adding up along the way. Where nets were removed, a generation that would meet nobody meets the last one
+before it. The baselines meet each other and generation 0 and the powers of two. So a run that went on needs only the
+games of its new generations.
 """
 
 from __future__ import annotations
@@ -103,10 +104,11 @@ def name_of(generation: int) -> str:
 def pair_up(generations: Sequence[int], baselines: Sequence[str]) -> tuple[Pairing, ...]:
     """The matches of a ladder."""
     there, found = set(generations), []
-    for generation in generations:
-        found += [
-            Pairing(name_of(generation), name_of(generation - step)) for step in STEPS if generation - step in there
-        ]
+    for last, generation in zip((None, *generations), generations, strict=False):
+        met = [generation - step for step in STEPS if generation - step in there]
+        if not met and last is not None:
+            met = [last]
+        found += [Pairing(name_of(generation), name_of(other)) for other in met]
         if generation & (generation - 1) == 0:  # 0 or a power of two
             found += [Pairing(name_of(generation), baseline) for baseline in baselines]
     return (*found, *(Pairing(first, second) for first, second in itertools.combinations(baselines, 2)))

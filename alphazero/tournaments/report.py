@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure, save_figure
-from alphazero.storage.files import atomic_write, write_json
+from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.standings import HEAD, Standings, as_csv, as_json, cross_cells, remarks, table_cells
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def write_report(
     `more`: further fields of contestants by their names; `draw_more`: further pictures by their titles, put first.
     """
     result = as_json(standings, more)
-    write_json(folder / RESULTS, result)
+    atomic_write(folder / RESULTS, to_json(result))  # of any size: of a hundred contestants it has more than 1 MB
     atomic_write(folder / "standings.csv", as_csv(result["contestants"]))
     atomic_write(folder / "matches.csv", as_csv(result["matches"]))
     drawings = {**(draw_more or {}), **_drawings(standings)} if has_matplotlib() else {}

@@ -103,14 +103,16 @@ def play_tournament(
         if spread:
             stack.callback(spread.close)
         folder = stack.enter_context(TournamentFolder(path, tournament, loaded))
-        while missing := folder.missing():
-            if spread:
-                spread.play(folder, missing)
-            else:
-                _play(folder, missing, players, tournament, loaded)
-            if tournament.adaptive:
+        while True:
+            if missing := folder.missing():
+                if spread:
+                    spread.play(folder, missing)
+                else:
+                    _play(folder, missing, players, tournament, loaded)
+            if tournament.adaptive:  # also where an earlier command ended here, or was not adaptive
                 folder.add_games(overlapping(folder))
-        return folder.records
+            if not folder.missing():
+                return folder.records
 
 
 def tally(names: Sequence[str], records: Sequence[GameRecord]) -> np.ndarray:

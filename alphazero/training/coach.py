@@ -13,7 +13,7 @@ from typing import Any
 
 from alphazero.errors import Stopped
 from alphazero.invocation import option
-from alphazero.matches.arena import MatchResult, gate_decided, play_match
+from alphazero.matches.arena import MatchResult, gate_decided, play_match, side_by_side
 from alphazero.memory import return_free_memory
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
@@ -345,7 +345,8 @@ class Coach:
                 self._leave_if_asked()
                 times.append(time.monotonic())  # from the first ply on: before it, players may compile what they need
                 if len(times) == PLIES_TO_JUDGE + 1 and num_games > 2:
-                    expected = (times[-1] - times[0]) * plies / PLIES_TO_JUDGE
+                    rounds = num_games / side_by_side((player, opponent), num_games)
+                    expected = (times[-1] - times[0]) * plies / PLIES_TO_JUDGE * rounds
                     if expected > seconds:
                         raise _TooSlow(expected)
                 score = f", score {result.score:.2f}" if result.num_games else ""

@@ -22,33 +22,46 @@ from tests.game.double_move_game import DoubleMove
 TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE = registry.load("tictactoe").game, registry.load("connect4").game, DoubleMove()
 
 
+def images(opening: az.Position) -> set[bytes]:
+    """The position and its mirror images in Connect Four and tic-tac-toe, by playing the game in the mirror."""
+    if opening.game is CONNECT_4:
+        mirrors = [range(7), range(6, -1, -1)]
+    else:
+        board = np.arange(9).reshape(3, 3)
+        turned = [np.rot90(board, k) for k in range(4)]
+        mirrors = [each.reshape(-1) for each in (*turned, *(turn.T for turn in turned))]
+    return {opening.game.position([int(mirror[a]) for a in opening.actions]).state.tobytes() for mirror in mirrors}
+
+
 @pytest.mark.parametrize(
-    ("game", "plies", "count"), [(TIC_TAC_TOE, 0, 1), (TIC_TAC_TOE, 2, 72), (CONNECT_4, 3, 238), (CONNECT_4, 2, 49)]
+    ("game", "plies", "count", "up_to_symmetry"),
+    [(TIC_TAC_TOE, 0, 1, 1), (TIC_TAC_TOE, 2, 72, 12), (CONNECT_4, 3, 238, 121), (CONNECT_4, 2, 49, 25)],
 )
-def test_openings_are_distinct_and_all_there_are(game, plies, count):
+def test_openings_are_all_there_are_and_no_two_are_mirror_images(game, plies, count, up_to_symmetry):
     # 9 x 8 ordered pairs of squares; distinct Connect Four positions by OEIS A212693
     openings = draw_openings(game, 10_000, plies, seed=1)
-    assert len(openings) == len({opening.state.tobytes() for opening in openings}) == count
+    every = [images(opening) for opening in openings]
+    assert len(openings) == up_to_symmetry and sum(map(len, every)) == len(set().union(*every)) == count
     assert all(opening.ply == plies and not opening.terminal for opening in openings)
 
 
 def test_openings_never_end_the_game():
     openings = draw_openings(TIC_TAC_TOE, 10_000, 5, seed=1)
     # three crosses and two noughts on nine squares, less the 8 lines with any two noughts beside them
-    assert len(openings) == 84 * 15 - 8 * 15
+    assert sum(len(images(opening)) for opening in openings) == 84 * 15 - 8 * 15
     assert not any(opening.terminal for opening in openings)
 
 
 def test_openings_are_random_and_follow_the_seed():
     texts = [[opening.actions for opening in draw_openings(CONNECT_4, 10, 4, seed)] for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
-    firsts = [draw_openings(CONNECT_4, 1, 1, seed)[0].actions[0] for seed in range(700)]
+    firsts = [draw_openings(CONNECT_4, 1, 1, seed)[0].actions[0] for seed in range(700)]  # the one or its mirror image
     assert all(60 < firsts.count(column) < 140 for column in range(7))
 
 
 @pytest.mark.parametrize(
     ("game", "num_pairs", "plies"),
-    [(TIC_TAC_TOE, 1, 2), (TIC_TAC_TOE, 72, 2), (TIC_TAC_TOE, 73, 3), (CONNECT_4, 49, 2), (CONNECT_4, 50, 3)],
+    [(TIC_TAC_TOE, 1, 2), (TIC_TAC_TOE, 12, 2), (TIC_TAC_TOE, 13, 3), (CONNECT_4, 25, 2), (CONNECT_4, 26, 3)],
 )
 def test_the_default_opening_gives_every_pair_its_own(game, num_pairs, plies):
     openings = choose_openings(game, num_pairs, seed=1)
@@ -87,7 +100,7 @@ def test_balanced_openings_are_the_draws_among_the_random_ones(balance):
 def test_balanced_openings_are_as_many_as_there_are_pairs_and_follow_the_seed(balance):
     texts = [[opening.actions for opening in choose_openings(CONNECT_4, 40, seed, balance)] for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
-    assert len(texts[0]) == len(set(texts[0])) == 40 and {len(actions) for actions in texts[0]} == {3}
+    assert len(texts[0]) == len(set(texts[0])) == 40 and {len(actions) for actions in texts[0]} == {4}
 
 
 def test_a_game_without_a_balanced_opening_is_refused():
@@ -181,7 +194,7 @@ def test_reports_say_how_games_begin(tmp_path, capsys):
 def test_without_openings_a_perfect_player_wins_more_and_never_loses(tmp_path, capsys):
     file, scores = tmp_path / "games.jsonl", {}
     for kind in ("random", "none"):
-        line = ("minimax:9", "random", "--game", "tictactoe", "--games", 40, "--openings", kind)
+        line = ("minimax:9", "random", "--game", "tictactoe", "--games", 24, "--openings", kind)
         assert run_pit(*line, "--save-games", file, "--json", tmp_path / "a.json", "--overwrite") == 0
         scores[kind] = json.loads((tmp_path / "a.json").read_text())["contestants"][0]
         assert {len(record.opening) for record in read_records(file)} == {2 if kind == "random" else 0}

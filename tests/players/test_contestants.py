@@ -183,6 +183,12 @@ def test_the_game_may_bring_contestants_of_its_own():
         open_player("solvr", loaded)
 
 
+def test_a_folder_that_is_called_as_a_games_own_contestant_is_not_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "solver").mkdir()
+    assert weights_of("solver", CONNECT_4) is None
+
+
 def test_nets_that_are_shipped_have_names(tmp_path, monkeypatch):
     assert set(CONNECT_4.nets) == {"beginner", "club", "best"}
     for name, path in CONNECT_4.nets.items():

@@ -64,8 +64,9 @@ def test_a_search_that_is_read_early_is_a_shorter_search():
     assert [row_bytes(read, i) for i in range(5)] == [row_bytes(short, i) for i in range(5)]
 
 
+@pytest.mark.parametrize("at", ["step", "start"])
 @pytest.mark.parametrize("name", ["plain", "eight-leaves"])
-def test_after_an_evaluation_that_failed_searches_begin_anew(name):
+def test_after_an_evaluation_that_failed_searches_begin_anew(name, at):
     """Leaves without an answer would never be evaluated, and keep all walks that come by from ending."""
     config = replace(CONFIGS[name], num_simulations=30, reuse_subtree=True)
     works = True
@@ -80,7 +81,7 @@ def test_after_an_evaluation_that_failed_searches_begin_anew(name):
         search.step()
     works = False
     with pytest.raises(RuntimeError, match="no answer"):
-        search.step()
+        search.step() if at == "step" else search.start(FIVE, states_of(positions), FIVE, plies_of(positions))
     assert len(search.finished()) == 5
     works = True
     actions = np.array([position.legal_actions[0] for position in positions])

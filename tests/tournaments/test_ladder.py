@@ -12,7 +12,7 @@ from alphazero.commands.shared import run_command
 from alphazero.game import registry
 from alphazero.game.record import read_records
 from alphazero.storage.run_folder import RunFolder, seconds_of_generations
-from alphazero.tournaments.folder import GAMES, Pairing, key_of
+from alphazero.tournaments.folder import GAMES, Pairing, key_of, read_games
 from alphazero.tournaments.ladder import BASELINES, pair_up
 
 TIC_TAC_TOE = registry.load("tictactoe")
@@ -36,6 +36,12 @@ def test_new_generations_only_add_matches():
 
 def test_a_generation_that_is_gone_is_passed_over():
     assert Pairing("generation 3", "generation 2") not in pair_up((0, 1, 3), ())
+
+
+def test_a_generation_that_would_meet_nobody_meets_the_last_one_before_it():
+    assert pair_up((0, 1, 128, 384), ()) == tuple(
+        Pairing(f"generation {a}", f"generation {b}") for a, b in ((1, 0), (128, 1), (384, 128))
+    )
 
 
 def add_generation(folder: RunFolder, generation: int) -> None:
@@ -76,6 +82,27 @@ def test_a_run_is_rated_and_goes_on_being_rated(tmp_path, capsys, monkeypatch):
     assert (folder.path / "ladder" / "strength_over_time.svg").stat().st_size > 1000
     page = (folder.path / "ladder" / "report.html").read_text()
     assert 'alt="strength over time"' in page
+
+
+def test_a_ladder_goes_on_when_a_net_was_removed(tmp_path, monkeypatch):
+    """Its games stay in the folder, for readers too, and count no more."""
+    monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random", "greedy"))
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        for generation in range(3):
+            add_generation(folder, generation)
+        climb(folder.path)
+        before = (folder.path / "ladder" / GAMES).read_bytes()
+        (folder.path / "generation_0001.safetensors").unlink()
+        add_generation(folder, 3)
+        for _ in range(2):  # the second time there is nothing to play
+            result = climb(folder.path)
+            assert [row["name"] for row in result["contestants"]] == [
+                "generation 0", "generation 2", "generation 3", "random", "greedy",
+            ]  # fmt: skip
+            assert result["games"] == 2 * (2 + 2 * 2 + 1), "3 meets 2, 2 meets 0, both the baselines"
+    there = read_games(folder.path / "ladder")
+    assert (folder.path / "ladder" / GAMES).read_bytes().startswith(before)
+    assert sum("generation 1" in record.contestants for record in there) == 2 * (2 + 2)
 
 
 def test_hours_come_from_the_metrics(tmp_path):

@@ -19,6 +19,7 @@ from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.game.record import read_records
 from alphazero.tournaments import folder as tournament_folder
+from alphazero.tournaments import tournament as tournament_module
 from alphazero.tournaments.folder import GAMES, SEAL, SETTINGS, Pairing, key_of
 from alphazero.tournaments.tournament import (
     default_folder,
@@ -93,6 +94,23 @@ def test_an_adaptive_tournament_plays_on_where_ratings_overlap(tmp_path):
     assert set(np.unique(played)) <= {0, 4, 8, 12, 16, 20} and played[0, 1:].max() < 20
     assert played[1:, 1:].max() == 20, "three players of one strength cannot be told apart"
     assert moves_by_key(play(tmp_path, tournament)) == moves_by_key(records)
+
+
+def test_a_finished_tournament_becomes_adaptive_and_one_that_was_stopped_between_two_rounds_goes_on(
+    tmp_path, monkeypatch
+):
+    names = ("random", "mcts:16", "mcts:17", "mcts:18")
+    expected = moves_by_key(play(tmp_path / "adaptive", make(names, games=4, adaptive=True)))
+    play(tmp_path / "later", make(names, games=4))
+    assert len(play(tmp_path / "later", make(names, games=4, adaptive=True))) > 24
+
+    def stop(folder):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(tournament_module, "overlapping", stop)
+        play(tmp_path / "stopped", make(names, games=4, adaptive=True))
+    assert moves_by_key(play(tmp_path / "stopped", make(names, games=4, adaptive=True))) == expected
 
 
 # --- going on ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,11 +21,13 @@ from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.resnet import NetConfig
+from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_opponents
 from alphazero.search.mcts import SearchConfig
 from alphazero.settings import config_from_dict
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.run_folder import RunFolder
+from alphazero.training import coach as coach_module
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
@@ -323,6 +327,18 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
     low, high = match["score_interval"]
     assert 0 <= low <= match["score"] <= high <= 1
     assert json.loads((path / "evaluation.json").read_text()) == evaluation
+
+
+def test_matches_of_more_games_than_fit_side_by_side_are_cut_to_their_time(tmp_path, monkeypatch):
+    """A ply takes a second of a planted clock. By hand: 600 games of 9 plies are 600 / 256 rounds, so 21.1 s."""
+    seconds = itertools.count()
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        coach = make_coach(folder, TINY)
+        coach.metrics.lines = [{"plies_per_game": 9.0}]
+        monkeypatch.setattr(coach_module, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+        players = RandomPlayer(coach.state.kernels, 1), RandomPlayer(coach.state.kernels, 2)
+        assert coach._play_in_time(*players, 600, 22.0).num_games == 600
+        assert coach._play_in_time(*players, 600, 15.0).num_games == 2 * int(600 * 15 / (9 * 600 / 256) / 2) == 426
 
 
 def test_another_seed_or_thread_count_is_refused_on_resume(undisturbed):
