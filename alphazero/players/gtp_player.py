@@ -76,6 +76,12 @@ class Engine:
         self.close = weakref.finalize(self, _end, self._process, self._commands)
         """Ends the engine and its children; at the end of the program by itself."""
 
+    def kill(self) -> None:
+        """Ends the engine and its children at once: while it thinks it does not hear that it should quit."""
+        if self.close.detach() is not None:
+            self._commands.put(None)
+            end_program(self._process)
+
     def ask(self, command: str) -> str:
         """The answer without its sign; raises EngineFault when there is none, or it is a refusal."""
         self._note(f"> {command}")
@@ -234,7 +240,7 @@ class GtpPlayer(FollowingPlayer):
 
     def interrupt(self) -> None:
         if self._engine is not None:
-            self._engine.close()  # whoever waits for its answer hears that it has ended
+            self._engine.kill()  # whoever waits for its answer hears that it has ended
 
     def _ask_move(self, position: Position) -> str:
         engine = self._engine or self._start()

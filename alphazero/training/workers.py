@@ -69,7 +69,8 @@ class RunPlan:
         deterministic = option("deterministic")
         if self.deterministic and self.config.minutes:
             raise InvalidSetting(
-                f"{deterministic} and {option('minutes')} exclude each other: a time limit depends on the clock"
+                f"{deterministic} and {option('minutes')} exclude each other: a time limit depends on the clock; "
+                f"{option('minutes', 0)} takes away the limit that a preset has"
             )
         if self.deterministic and len(self.devices) > 1:
             raise InvalidSetting(f"{deterministic} takes one device: the order of sums on several is not fixed")

@@ -75,23 +75,34 @@ def choose(seat: Seat, step: int, generation: int | None, position: Position, se
         raise IllegalAction("the game is over: no action can be played")
     begin = time.monotonic()
     with seat.playing(step, generation, seed) as player:
-        try:
-            with stop.calling(player.interrupt):
-                try:
-                    action = _ask(player, position, seed)
-                except Stopped:
-                    if stop.is_set():
-                        raise
-                    action = _ask(player, position, seed)  # an earlier answer was there when it was to be interrupted
-        except Forfeit as forfeit:
-            if stop.is_set():
-                raise Stopped from None
-            return {"forfeit": str(forfeit)[:300]}
+        # while it waited for its turn, the move may have become unwanted
+        answer = None if stop.is_set() else _answer(player, position, seed, stop)
+    if answer is None:
+        raise Stopped
+    if isinstance(answer, Forfeit):
+        return {"forfeit": str(answer)[:300]}
+    if answer not in position.legal_actions:
+        raise InputError(f"{seat.title} played {answer}, which is not legal here")
+    return {"action": answer, "word": position.format(answer), "seconds": round(time.monotonic() - begin, 3)}
+
+
+def _answer(player: Player, position: Position, seed: int, stop: Stop) -> int | Forfeit:
+    """The action, or the forfeit. Raises Stopped, so that the seat keeps no player who was interrupted."""
+    try:
+        with stop.calling(player.interrupt):
+            try:
+                action = _ask(player, position, seed)
+            except Stopped:
+                if stop.is_set():
+                    raise
+                action = _ask(player, position, seed)  # an earlier answer was there when it was to be interrupted
+    except Forfeit as forfeit:
         if stop.is_set():
-            raise Stopped  # so that the seat does not keep a player who was interrupted behind the answer
-    if action not in position.legal_actions:
-        raise InputError(f"{seat.title} played {action}, which is not legal here")
-    return {"action": action, "word": position.format(action), "seconds": round(time.monotonic() - begin, 3)}
+            raise Stopped from None
+        return forfeit
+    if stop.is_set():
+        raise Stopped
+    return action
 
 
 def _ask(player: Player, position: Position, seed: int) -> int:

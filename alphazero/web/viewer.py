@@ -22,7 +22,7 @@ from alphazero.web.searches import Stop
 MOST_SEARCHES = 8
 """Searches at once, of all viewers together; further ones wait."""
 MOST_WAITING = 4
-"""Searches of one viewer, those that wait included; the oldest makes room."""
+"""Searches that one viewer wants at once, those that wait included; the oldest makes room."""
 MOST_QUICK = 8
 """Quick questions of one viewer that are answered at the same time."""
 MOST_UNSENT = 32
@@ -141,10 +141,9 @@ class Viewer:
     # --- searches ---
 
     def _begin_search(self, question: Question) -> None:
-        while len(self._stops) >= MOST_WAITING:
-            number, stop = next(iter(self._stops.items()))
-            stop.set()
-            del self._stops[number]
+        wanted = [number for number, stop in self._stops.items() if not stop.is_set()]
+        for number in wanted[: max(0, len(wanted) + 1 - MOST_WAITING)]:
+            self._stops.pop(number).set()
         stop = Stop()
         self._stops[question.id] = stop
         self._start(self._search(question, stop))

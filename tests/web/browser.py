@@ -108,3 +108,7 @@ def press_first(page: Any) -> None:
     if page.locator(".stage .cell[aria-label*=picked]").count():
         page.keyboard.press("PageDown")
         page.keyboard.press("Enter")
+
+
+def choose_opponent(page: Any, name: str, side: int = 1) -> None:
+    page.locator(".seat").nth(side).locator("select").first.select_option(name)

@@ -1,53 +1,20 @@
-"""Analysing and watching in a real browser: growing searches, the truth, mistakes, the chart, the tree, runs."""
+"""Analysing in a real browser: growing searches, the truth, mistakes, the chart, the tree."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import alphazero as az
-from alphazero.commands.program import main as alphazero
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
-from tests.web.browser import PHONE, each_game, needs_chromium, page_at, status, wait_status
+from tests.web.browser import each_game, needs_chromium, page_at, status, wait_status
 
 pytestmark = needs_chromium
 VIEW = "analyse"
-ROOT = Path(__file__).resolve().parents[2]
-TINY = [
-    "--net.blocks",
-    "1",
-    "--net.channels",
-    "8",
-    "--search.num-simulations",
-    "8",
-    "--self-play.games-per-generation",
-    "24",
-    "--gate.games",
-    "4",
-    "--threads",
-    "1",
-    "--evaluation.games",
-    "2",
-    "--evaluation.opponents",
-    "random",
-]
-
-
-@pytest.fixture(scope="module")
-def folder(folder) -> Path:
-    """A run and a tournament beside the game; and names that would be markup if they were not text."""
-    run = str(folder / "runs" / "<i>run")
-    assert alphazero(["train", "--game", "tictactoe", "--run", run, "--generations", "3", *TINY]) == 0
-    tournament = ["pit", "random", "greedy", "minimax:2", "--game", "tictactoe", "--games", "4", "--folder"]
-    assert alphazero([*tournament, str(folder / "tournaments" / "cup")]) == 0
-    return folder
 
 
 GROWS_OR_IS_OVER = """least => {
@@ -317,185 +284,32 @@ def test_the_tree_is_walked_down_and_up(browser, address):
         page.wait_for_function("() => document.querySelectorAll('.move').length === 4")
 
 
-def test_two_generations_of_a_run_side_by_side(browser, address):
-    with page_at(browser, address("tictactoe")) as page:
-        page.get_by_role("button", name="Compare with another").click()
-        desks = page.locator(".desk")
-        for number, generation in ((0, "0"), (1, "3")):
-            selects = desks.nth(number).locator("select")
-            selects.nth(0).select_option("run:<i>run")
-            selects.nth(1).select_option(generation)
-        for number in range(2):
-            page.wait_for_function(
-                "i => /simulations/.test(document.querySelectorAll('.desk .numbers')[i].textContent)", arg=number
-            )
-        assert page.locator(".boards svg.drawing").count() == 2
-        page.get_by_role("button", name="End the comparison").click()
-        assert page.locator(".boards svg.drawing").count() == 1
+def test_the_tree_shows_nothing_of_a_position_that_was_not_searched(browser, address):
+    with page_at(browser, address("connect4", "&moves=44")) as page:
+        wait_simulations(page, 200)
+        page.locator(".tree summary").click()
+        page.locator(".tree tbody button").first.wait_for()
+        page.wait_for_function(PAUSE)
+        page.get_by_role("button", name="One move back").click()
+        page.wait_for_function(
+            "() => document.querySelector('.tree .numbers').textContent.includes('not been searched')"
+        )
+        assert page.locator(".tree tbody tr").count() == 0
 
 
-# --- watching ---
-
-
-def test_a_run_is_watched_while_it_trains(browser, server, folder):
-    command = [
-        sys.executable,
-        "-m",
-        "alphazero",
-        "train",
-        "--game",
-        "tictactoe",
-        "--run",
-        str(folder / "runs" / "live"),
-    ]
-    training = subprocess.Popen([*command, "--generations", "200", *TINY], cwd=ROOT, stderr=subprocess.DEVNULL)
-    try:
-        with page_at(browser, f"{server.address}#/runs") as page:
-            page.locator("[data-run='live']").wait_for()
-            for name in ("live", "<i>run"):  # which one is shown at first depends on which was there first
-                if not page.locator(f"[data-run='{name}']").is_checked():
-                    page.locator(f"[data-run='{name}']").click()
-            page.wait_for_function(
-                "() => /live, generation|generation [1-9]/.test(document.querySelector('.list')?.textContent)"
-            )
-            card = page.get_by_label("Run live", exact=True)
-            card.locator(".badge.live").wait_for()
-            page.locator("figure svg").first.wait_for()
-            curves = page.locator("figure svg").count()
-            before = page.locator("figure circle").count()
-            page.wait_for_function("count => document.querySelectorAll('figure circle').length > count", arg=before)
-            assert curves >= 4
-            page.wait_for_function("() => document.querySelectorAll('.legend li').length === 2")  # runs in one chart
-            assert page.locator("i").count() == 0 and "<i>run" in page.locator(".list").inner_text(), "names are text"
-    finally:
-        training.terminate()
-        training.wait(60)
-
-
-def test_games_of_a_generation_are_stepped_through(browser, server):
-    with page_at(browser, f"{server.address}#/runs") as page:
-        card = page.get_by_label("Run <i>run", exact=True)
-        if not card.count():
-            page.locator("[data-run='<i>run']").check()
-        card.get_by_role("button", name="Show games").click()
-        card.locator(".games button").first.click()
-        wait_status(page, "generation 3, game 1")
-        assert page.locator(".move").count() > 5
-        page.get_by_role("button", name="One move on").click()
-        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('1.')")
-
-
-def test_a_tournament_with_its_standings_and_games(browser, server):
-    with page_at(browser, f"{server.address}#/tournaments") as page:
-        page.locator(".standings tbody tr").first.wait_for()
-        assert page.locator(".standings tbody tr").count() == 3 and "±" in page.locator(".standings").inner_text()
-        assert page.locator(".cross tbody tr").count() == 3
-        games = page.locator(".games button")
-        assert games.count() == 12
-        page.get_by_label("Filter the games").fill("minimax greedy")
-        page.wait_for_function("() => document.querySelectorAll('.games button').length === 4")
-        games.first.click()
-        wait_status(page, "minimax:2|greedy")
-        page.get_by_role("button", name="To the end").click()
-        wait_status(page, "has won|Draw")
-
-
-VIEW_OF = """
-    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
-    const rest = (pause = 20) => new Promise((wake) => setTimeout(wake, pause));
-"""
-
-POLLED = f"""async () => {{{VIEW_OF}
-    const {{ PolledView }} = await load("polled.js");
-    class Counted extends PolledView {{
-        async look() {{ this.looks = (this.looks ?? 0) + 1; await rest(); }}
-        fail(error) {{ throw error; }}
-    }}
-    const view = new Counted(10), seen = [];
-    const count = async () => {{ view.looks = 0; await rest(200); seen.push(view.looks); }};
-    for (let i = 0; i < 5; i++) {{ view.shown(); view.hidden(); }}
-    await rest(100);
-    await count();
-    view.shown();
-    view.shown();
-    await count();
-    view.hidden();
-    await rest(100);
-    await count();
-    return seen;
-}}"""
-
-
-def test_nobody_asks_for_a_view_that_is_hidden(browser, server):
-    with page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        left, looked_at, left_again = page.evaluate(POLLED)
-    assert (left, left_again) == (0, 0) and looked_at > 1
-
-
-MESSAGES = f"""async () => {{{VIEW_OF}
-    const [{{ TournamentsView }}, {{ RunsView }}] = [await load("tournaments.js"), await load("runs.js")];
-    let down = false;
-    const cups = ["sound", "broken"].map((name) => ({{ name, contestants: 2, played: 0, planned: 4 }}));
-    const answers = {{
-        tournaments: () => ({{ tournaments: cups }}),
-        tournament: ({{ name }}) => {{
-            if (name === "broken") throw new Error("this one is broken");
-            return {{ name, rows: [], remarks: [], cross: null, games: [], played: 0, planned: 4 }};
-        }},
-        runs: () => {{
-            if (down) throw new Error("no runs now");
-            return {{ runs: [] }};
-        }},
-    }};
-    const app = {{ engine: {{ ask: async (name, fields) => answers[name](fields) }} }};
-    const [view, runs] = [new TournamentsView(app), new RunsView(app)];
-    const seen = [];
-    view.visible = runs.visible = true;
-    await view.poll();
-    for (const name of ["broken", "sound"]) {{
-        [...view.list.querySelectorAll("button")].find((one) => one.textContent.startsWith(name)).click();
-        await rest();
-        seen.push(view.result.textContent);
-    }}
-    for (down of [false, true, false]) {{
-        await runs.poll();
-        seen.push(runs.list.textContent);
-    }}
-    return seen;
-}}"""
-
-
-def test_a_message_goes_when_there_is_something_to_show_again(browser, server):
-    with page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        broken, sound, before, down, after = page.evaluate(MESSAGES)
-    assert broken == "this one is broken" and sound.startswith("sound")
-    assert down == "no runs now" and after == before != down
-
-
-GAMES_AXIS = f"""async () => {{{VIEW_OF}
-    const {{ RunsView }} = await load("runs.js");
-    const view = new RunsView({{}});
-    view.axis = "games";
-    const row = (generation) => ({{ generation, games: 10, total_games: 10 * generation, policy_loss: 1 }});
-    view.drawCharts([{{ name: "one", benchmark: {{}}, figures: [], rows: [1, 101, 1001].map(row) }}]);
-    const [first, middle, last] = [...view.charts.querySelectorAll("circle")].map((one) => one.cx.baseVal.value);
-    return (middle - first) / (last - first);
-}}"""
-
-
-def test_curves_against_games_count_those_of_generations_left_out(browser, server):
-    with page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        assert page.evaluate(GAMES_AXIS) == pytest.approx(0.1, abs=0.001)
-
-
-def test_watching_fits_a_phone(browser, server):
-    for view, wanted in (("runs", "figure"), ("tournaments", ".standings tbody tr")):
-        with page_at(browser, f"{server.address}#/{view}", PHONE) as page:
-            page.locator(wanted).first.wait_for()
-            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+def test_shares_of_visits_are_of_all_visits(browser, address):
+    """Gomoku has 81 moves at first, of which twelve have a row."""
+    with page_at(browser, address("gomoku")) as page:
+        wait_simulations(page, 500)
+        page.wait_for_function(PAUSE)
+        cells = page.locator(".lines td.visits").all_inner_texts()
+        shares = [int(re.search(r"(\d+)%", text)[1]) for text in cells]
+        visits = [
+            int(re.match(r"\d+", node.get_attribute("title"))[0]) for node in page.locator(".lines td.visits").all()
+        ]
+        assert len(shares) == 12
+        total = simulations(page)
+        assert shares == [round(100 * count / total) for count in visits]
 
 
 def test_the_theme_follows_the_system_and_the_switch(browser, address):

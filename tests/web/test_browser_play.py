@@ -8,12 +8,10 @@ import time
 
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
-from alphazero.web.message import MOST_BYTES
 from alphazero.web.server import PageServer
-from tests.wasm.engines import needs_node
-from tests.wasm.published import ask, small_page
 from tests.web.browser import (
     PHONE,
+    choose_opponent,
     click_first,
     each_game,
     needs_chromium,
@@ -27,10 +25,6 @@ from tests.web.client import serving
 
 pytestmark = needs_chromium
 VIEW = "play"
-
-
-def choose_opponent(page, name: str, side: int = 1) -> None:
-    page.locator(".seat").nth(side).locator("select").first.select_option(name)
 
 
 @each_game
@@ -286,119 +280,6 @@ def test_a_slider_tells_the_measured_strength(browser, address):
         assert f"Measured: pons accuracy {measured}" in seat.locator(".note").inner_text()
 
 
-def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
-    with page_at(browser, address("connect4", "&moves=4453")) as page:
-        wait_status(page, "Your turn")
-        with page.expect_download() as download:
-            page.get_by_role("button", name="Save game").click()
-        path = tmp_path / "game.jsonl"
-        download.value.save_as(path)
-        record = json.loads(path.read_text())
-        assert record["moves"] == ["4", "4", "5", "3"] and record["game"] == "connect4"
-        # two games in a file: one is chosen
-        other = {**record, "moves": ["1", "2"], "contestants": ["<b>x</b>", "y"]}
-        path.write_text(f"{json.dumps(other)}\n{json.dumps(record)}\n")
-        with page.expect_file_chooser() as chooser:
-            page.get_by_role("button", name="Load game").click()
-        chooser.value.set_files(path)
-        page.get_by_label("Game in the file").select_option("0")
-        page.get_by_role("button", name="Open").click()
-        wait_status(page, "<b>x</b>")
-        assert page.locator(".move").all_inner_texts()[1:] == ["1.1", "2.2"]
-        assert page.locator("b").count() == 0, "names are text"
-        page.evaluate("link => { location.hash = link; }", "#/analyse?game=connect4&actions=3.3.3")
-        page.wait_for_function("() => document.querySelectorAll('.move').length === 4")
-        assert "<b>x</b>" not in status(page), "another line is not that game"
-
-
-def test_a_file_that_is_too_long_is_refused_and_the_page_goes_on(browser, address, tmp_path):
-    path = tmp_path / "game.jsonl"
-    path.write_text(json.dumps({"notes": "x" * 70_000}))
-    with page_at(browser, address("connect4")) as page:
-        wait_status(page, "Your turn")
-        choose_opponent(page, "random")
-        with page.expect_file_chooser() as chooser:
-            page.get_by_role("button", name="Load game").click()
-        chooser.value.set_files(path)
-        page.wait_for_function("() => document.querySelector('#trouble').textContent.includes('too long for a game')")
-        page.wait_for_timeout(500)  # a lost connection would be told
-        assert "too long for a game" in page.locator("#trouble").inner_text()
-        click_first(page)
-        page.locator(".move").nth(2).wait_for()
-
-
-LONGEST = """async () => {
-    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
-    const { Engine } = await load("engine.js");
-    const sent = [], heard = {};
-    const connection = { mostBytes: 100, on: (name, take) => { heard[name] = take; }, connect() {},
-                         send: (message) => sent.push(new TextEncoder().encode(JSON.stringify(message)).length) };
-    const engine = new Engine(connection);
-    const room = 100 - JSON.stringify({ id: 1, ask: "load", text: "" }).length;
-    const told = [];
-    const ask = (text) => engine.ask("load", { text }).catch((error) => told.push(error.constructor.name));
-    ask("x".repeat(room));
-    ask("x".repeat(room + 1));
-    ask("é".repeat(room - 1));
-    await new Promise((wake) => setTimeout(wake, 20));
-    heard.open();
-    delete connection.mostBytes;
-    ask("x".repeat(1000));
-    return { sent: sent.map((bytes) => Math.min(bytes, 101)), told };
-}"""
-
-
-def test_a_question_is_as_long_as_its_connection_carries(browser, address):
-    with page_at(browser, address("connect4")) as page:
-        wait_status(page, "Your turn")
-        seen = page.evaluate(LONGEST)
-        limit = page.evaluate(
-            "import(new URL('socket.js', document.querySelector('script[type=module]').src))"
-            ".then(({ SocketConnection }) => new SocketConnection().mostBytes)"
-        )
-    assert seen == {"sent": [100, 100, 101], "told": ["Refused", "Refused"]}, "what is refused is not asked again"
-    assert limit == MOST_BYTES
-
-
-def test_a_choice_of_a_file_that_is_cancelled_leaves_nothing(browser, address):
-    with page_at(browser, address("connect4")) as page:
-        wait_status(page, "Your turn")
-        with page.expect_file_chooser():
-            page.get_by_role("button", name="Load game").click()
-        page.locator("input[type=file]").dispatch_event("cancel")
-        assert page.locator("input[type=file]").count() == 0
-
-
-def test_a_link_restores_the_position(browser, address):
-    with page_at(browser, address("hex", "&moves=d4 e3 c5")) as page:
-        page.wait_for_function("() => document.querySelectorAll('.move').length >= 4")
-        link = page.url
-    assert "actions=" in link
-    with page_at(browser, link) as page:
-        page.wait_for_function("() => document.querySelectorAll('.move').length >= 4")
-        assert page.locator(".move").all_inner_texts()[1:4] == ["1.d4", "2.e3", "3.c5"]
-
-
-def test_back_and_links_lead_to_their_positions(browser, address):
-    def wait_moves(count: int) -> None:
-        page.wait_for_function("count => document.querySelectorAll('.move').length === count + 1", arg=count)
-
-    def follow(link: str) -> None:
-        page.evaluate("link => { location.hash = link; }", f"#/analyse?game=tictactoe{link}")
-
-    with page_at(browser, address("tictactoe", view="analyse")) as page:
-        page.locator(".cell.playable").nth(4).click()
-        wait_moves(1)
-        follow("&actions=4.0.8")
-        wait_moves(3)
-        page.go_back()
-        wait_moves(1)
-        assert page.url.endswith("actions=4")
-        follow("")
-        wait_moves(0)
-        assert page.url.endswith("?game=tictactoe")
-
-
 def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
     with page_at(browser, address("othello")) as page:
         wait_status(page, "Your turn")
@@ -411,6 +292,60 @@ def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
         page.keyboard.press("Enter")
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")
         assert page.locator(".move").nth(1).inner_text() == "1.d3"
+
+
+def test_only_one_move_can_be_typed(browser, address):
+    with page_at(browser, address("connect4", "&moves=43")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "human")
+        wait_status(page, "First player to move")
+        page.get_by_label("Type a move").focus()
+        page.keyboard.press("Enter")
+        page.keyboard.type("45")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#trouble:not([hidden])")
+        assert "45 is not one move" in page.locator("#trouble").inner_text()
+        assert page.locator(".move").count() == 3
+
+
+def test_the_same_move_after_undo_is_answered_anew(browser, address):
+    with page_at(browser, address("connect4", "&actions=3.2")) as page:
+        wait_status(page, "Your turn")
+        page.get_by_role("button", name="Undo", exact=True).click()
+        page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 2")
+        choose_opponent(page, "random")
+        page.get_by_label("Type a move").fill("4")
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 3")
+        page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 0")
+        wait_status(page, "Your turn")
+
+
+def test_a_game_is_played_on_from_its_middle_by_whoever_moves_there(browser, address):
+    with page_at(browser, address("connect4", "&actions=3.2.1.0&ply=1", view="analyse")) as page:
+        page.locator(".move").nth(4).wait_for()
+        page.get_by_role("button", name="Play from here").click()
+        wait_status(page, "Your turn")
+        assert page.locator(".move").count() == 3
+
+
+def test_whoever_takes_a_seat_has_not_resigned(browser, address):
+    with page_at(browser, address("connect4", "&moves=44")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        page.get_by_role("button", name="Resign").click()
+        wait_status(page, "You have resigned")
+        page.get_by_role("button", name="Switch sides").click()
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 4")
+        wait_status(page, "Your turn")
+
+
+def test_another_game_is_shown_in_the_view_that_is_open(browser, address):
+    with page_at(browser, address("connect4", view="analyse")) as page:
+        page.locator(".analysis .cell").first.wait_for()
+        page.locator("#game").select_option("tictactoe")
+        page.wait_for_function("() => document.querySelectorAll('.analysis .boards .cell').length === 9")
+        page.wait_for_url("**#/analyse?game=tictactoe")
 
 
 def test_who_types_moves_goes_on_typing_after_the_answer(browser, address):
@@ -483,16 +418,6 @@ def test_a_board_of_text_is_read_without_its_colours(browser, address):
     with page_at(browser, address("connect4")) as page:
         wait_status(page, "Your turn")
         assert page.evaluate(COLOURED) == ["X O", "X O", True]
-
-
-@needs_node
-def test_a_file_of_one_page_loads_games_of_its_game_from_anywhere():
-    """A server knows a game of one's own by its path, and saves it under that name."""
-    record = {"contestants": ["a", "b"], "opening": [], "moves": ["b2"], "result": "*"}
-    names = ["tictactoe", "tictactoe.py", "/home/me/tictactoe.py", "games\\tictactoe.py", "/tictactoe/other.py", 5]
-    answers = ask(small_page(), *({"ask": "load", "text": json.dumps({**record, "game": name})} for name in names))
-    assert [answer.get("actions") for (answer,) in answers] == [[4], [4], [4], [4], None, None]
-    assert "this page plays tictactoe" in answers[-1][0]["error"]
 
 
 def test_the_page_connects_again_where_it_was(browser, folder):

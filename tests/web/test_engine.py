@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -188,6 +189,36 @@ def test_a_player_given_as_an_object_plays_on_after_an_undo(text):
         search(engine, "move", stop=stop, **question)
     assert 0 <= search(engine, "move", **question)[0]["action"] < 9
     assert az.match(player, "random", "tictactoe", games=2).result.num_games == 2
+
+
+def test_moves_that_became_unwanted_while_they_waited_are_not_asked_for():
+    """A function cannot be interrupted, so the wanted move comes after the first one alone."""
+    calls, asked, go_on = [], threading.Event(), threading.Event()
+
+    def slow(position: az.Position) -> int:
+        calls.append(len(position.actions))
+        asked.set()
+        go_on.wait(60)
+        return position.legal_actions[0]
+
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [slow], device="cpu"))
+    question, found, stops = {"game": "tictactoe", "player": {"id": "given:0"}}, [], [Stop() for _ in range(4)]
+
+    def ask_for(count: int, stop: Stop) -> None:
+        with contextlib.suppress(Stopped):
+            found.append(search(engine, "move", stop=stop, actions=list(range(count)), **question))
+
+    threads = [threading.Thread(target=ask_for, args=(i, stop)) for i, stop in enumerate(stops)]
+    threads[0].start()
+    assert asked.wait(60)
+    for thread in threads[1:]:
+        thread.start()
+    for stop in stops[:3]:
+        stop.set()
+    go_on.set()
+    for thread in threads:
+        thread.join(60)
+    assert calls == [0, 3] and len(found) == 1
 
 
 def test_an_undo_that_comes_after_the_answer_disturbs_no_later_move():

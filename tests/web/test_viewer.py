@@ -251,6 +251,24 @@ def test_a_viewers_own_searches_are_bounded(server):
         wait_for(lambda: client.receive()["id"] == numbers[-1])
 
 
+def test_searches_that_are_cancelled_already_do_not_count_among_ones_own(server):
+    """One steps through a game that is reviewed, with two analyses side by side: they are asked anew at every step."""
+    with talking(server) as client:
+        review = client.send("review", game="gomoku", actions=list(range(30)), player={"id": "mcts"}, simulations=2000)
+        analyses = [client.send("analyse", **ENDLESS, side=side) for side in (0, 1)]
+        for _ in range(6):
+            for number in analyses:
+                client.cancel(number)
+            analyses = [client.send("analyse", **ENDLESS, side=side) for side in (0, 1)]
+        told = {}
+        while {review, *analyses} - told.keys():
+            answer = client.receive()
+            told[answer["id"]] = answer
+        assert not any(told[number].get("stopped") for number in (review, *analyses))
+        for number in (review, *analyses):
+            client.cancel(number)
+
+
 def test_fifty_viewers_and_no_more(server):
     clients = [talking(server) for _ in range(MOST_VIEWERS)]
     opened = [client.__enter__() for client in clients]

@@ -46,7 +46,7 @@ export class AnalyseView {
   }
 
   fillPanel() {
-    const play = button("Play from here", () => this.app.open("play"));
+    const play = button("Play from here", () => this.playHere());
     const copy = button("Copy link", () => this.app.copyLink(this.extra));
     this.extra ??= el("div", { class: "extra" });
     refill(this.panel,
@@ -157,7 +157,18 @@ export class AnalyseView {
     delete opponent.step;
     this.app.memory.players = mover === 0 ? [{ id: HUMAN }, opponent] : [opponent, { id: HUMAN }];
     this.app.fresh("play");
-    this.line.set(this.line.actions.slice(0, ply)).then(() => this.app.open("play"));
+    this.playFrom(this.line.actions.slice(0, ply));
+  }
+
+  // What comes after is dropped: where one looks back, nobody moves.
+  playHere() {
+    const { line } = this;
+    return line.ply < line.actions.length ? this.playFrom(line.here) : this.app.open("play");
+  }
+
+  async playFrom(actions) {
+    await this.line.set(actions);
+    await this.app.open("play");
   }
 
   setOverlay(overlay) {

@@ -71,7 +71,12 @@ export class Desk {
     this.stop = this.view.app.engine.follow("analyse", fields, (answer) => {
       if (key !== this.key) return;
       clearTimeout(this.waiting);
-      if (answer.stopped) return;
+      if (answer.stopped) { // by the server, where others ask too much
+        this.stop = null;
+        this.paused = true;
+        this.draw();
+        return;
+      }
       this.fault = answer.error ?? null;
       if (!answer.error) this.report = answer;
       if (!answer.more) this.stop = null;
@@ -193,7 +198,7 @@ export class Desk {
         marks.texts[action] = percent(prior);
       }
     } else if (overlay !== "nothing") {
-      const total = lines.reduce((sum, line) => sum + line.visits, 0) || 1;
+      const total = this.report?.simulations || 1;
       for (const { action, visits, value } of lines) {
         if (visits / total < 0.005) continue;
         marks.shares[action] = visits / total;
@@ -219,7 +224,7 @@ export class Desk {
   drawTable() {
     const rows = this.rows();
     const exact = Boolean(this.view.truth?.length);
-    const total = rows.reduce((sum, row) => sum + row.visits, 0) || 1;
+    const total = this.report?.simulations || 1; // also of moves that have no row
     const best = this.view.truth?.[0]?.words;
     const head = ["Move", "Visits", "Score", "Prior", ...(exact ? ["Exact"] : []), "Expected play"];
     this.table.classList.toggle("empty", !rows.length);

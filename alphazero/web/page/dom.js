@@ -41,11 +41,16 @@ export function refill(node, ...children) {
   return node;
 }
 
-// The same for parts that are drawn often: the focus stays on the element with the same data-key.
+// The same for parts that are drawn often: the focus stays on its element if that is kept, or on one with its data-key;
+// what is kept stays scrolled as it was.
 export function redraw(node, ...children) {
-  const key = node.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  const focused = node.contains(document.activeElement) ? document.activeElement : null;
+  const key = focused?.dataset.key;
+  const scrolled = [...node.querySelectorAll("*")].filter((one) => one.scrollTop).map((one) => [one, one.scrollTop]);
   refill(node, ...children);
-  if (key !== undefined) node.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  for (const [one, top] of scrolled) one.scrollTop = top;
+  if (focused && node.contains(focused)) focused.focus({ preventScroll: true });
+  else if (key !== undefined) node.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
   return node;
 }
 

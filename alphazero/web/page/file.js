@@ -3,6 +3,7 @@
 import { button, el, refill } from "./dom.js";
 
 const MOST_BYTES = 32 << 20;
+const MOST_GAMES = 2000;
 
 export function save(name, text) {
   const link = el("a", { href: URL.createObjectURL(new Blob([`${text}\n`], { type: "application/json" })), download: name });
@@ -23,7 +24,7 @@ export function load(node, take, fail) {
       fail(`${file.name} is larger than 32 MB: choose a smaller file of games`);
       return;
     }
-    const lines = (await file.text()).split("\n").filter((line) => line.trim());
+    const lines = (await file.text()).split(/\r?\n/).filter((line) => line.trim());
     if (lines.length === 1) take(lines[0]);
     else if (!lines.length) fail(`${file.name} holds no game`);
     else offer(node, lines, take);
@@ -34,8 +35,9 @@ export function load(node, take, fail) {
 }
 
 function offer(node, lines, take) {
-  const select = el("select", { "aria-label": "Game in the file" }, lines.slice(0, 2000).map((line, i) => el("option", { value: i }, titleOf(line, i))));
-  const row = el("p", { class: "row" }, select, button("Open", () => {
+  const select = el("select", { "aria-label": "Game in the file" }, lines.slice(0, MOST_GAMES).map((line, i) => el("option", { value: i }, titleOf(line, i))));
+  const rest = lines.length - MOST_GAMES;
+  const row = el("p", { class: "row" }, select, rest > 0 && `and ${rest.toLocaleString("en")} more, which are not listed`, button("Open", () => {
     row.remove();
     take(lines[Number(select.value)]);
   }));

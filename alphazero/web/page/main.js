@@ -12,6 +12,7 @@ import { TournamentsView } from "./tournaments.js";
 
 const VIEWS = { play: ["Play", PlayView], analyse: ["Analyse", AnalyseView], runs: ["Runs", RunsView], tournaments: ["Tournaments", TournamentsView] };
 const OF_GAME = ["play", "analyse"];
+const LOST = "The connection is lost. The page connects again by itself; nothing is lost. A server that was started anew may have another address, which its terminal shows.";
 const THEMES = { auto: "as the system", light: "light", dark: "dark" };
 
 class App {
@@ -31,7 +32,7 @@ class App {
     this.welcome = await this.engine.ask("welcome");
     const games = document.getElementById("game");
     refill(games, this.welcome.games.map(({ name, title }) => el("option", { value: name }, title)));
-    games.addEventListener("change", () => this.chooseGame(games.value).then(() => this.open(OF_GAME.includes(this.now) ? this.now : "play")));
+    games.addEventListener("change", () => this.change(games.value));
     const shown = Object.entries(VIEWS).filter(([name]) => OF_GAME.includes(name) || this.welcome.watches);
     refill(document.getElementById("tabs"), shown.map(([name, [title]]) => button(title, () => this.open(name), { "data-view": name })));
     window.addEventListener("hashchange", () => this.follow());
@@ -51,21 +52,37 @@ class App {
     const view = path in VIEWS ? path : "play";
     const known = this.welcome.games.map(({ name }) => name);
     const game = known.includes(asked.get("game")) ? asked.get("game") : this.game?.game ?? this.welcome.game;
-    if (this.game?.game !== game) await this.chooseGame(game);
+    let wrong = "";
     try {
+      if (this.game?.game !== game) await this.chooseGame(game);
       if (asked.get("moves")) await this.line.read(asked.get("moves"));
       else if (asked.has("actions")) await this.line.set(asked.get("actions").split(".").filter(Boolean).map(Number));
       else if (asked.get("game") === game) await this.line.set([]);
       if (asked.has("ply")) this.line.go(Number(asked.get("ply")) || 0);
     } catch (error) {
-      this.trouble(`The link does not lead to a position: ${error.message}`);
+      if (!this.game) throw error;
+      wrong = `The link does not lead to a position: ${error.message}`;
     }
     await this.open(view);
+    if (wrong) this.trouble(wrong);
+  }
+
+  // Another game in the same view.
+  async change(name) {
+    const view = OF_GAME.includes(this.now) ? this.now : "play";
+    try {
+      await this.chooseGame(name);
+      await this.open(view);
+    } catch (error) {
+      document.getElementById("game").value = this.game.game;
+      this.trouble(error.message);
+    }
   }
 
   async chooseGame(name) {
+    const game = await this.engine.ask("game", { game: name });
     this.close();
-    this.game = await this.engine.ask("game", { game: name });
+    this.game = game;
     document.getElementById("game").value = name;
     this.line = new Line(this.engine, name);
     this.memory = { overlay: this.memory.overlay };
@@ -84,7 +101,7 @@ class App {
   }
 
   async open(name) {
-    this.trouble("");
+    if (!this.wasLost) this.trouble("");
     this.close();
     this.now = name;
     this.views[name] ??= new VIEWS[name][1](this);
@@ -145,7 +162,7 @@ class App {
 
   onConnection(connected, reason) {
     document.body.classList.toggle("lost", !connected);
-    if (!connected) this.trouble(reason || "The connection is lost. The page connects again by itself; nothing is lost.");
+    if (!connected) this.trouble(reason || LOST);
     else if (this.wasLost) this.trouble("");
     this.wasLost = !connected;
   }

@@ -175,7 +175,7 @@ export class PlayView {
 
   async humanPlays(action) {
     this.hint = null;
-    await this.line.play(action);
+    await this.line.set([...this.line.here, action]); // the same move once more is a new game from there
     await this.refresh();
   }
 
@@ -183,7 +183,7 @@ export class PlayView {
     const { line } = this;
     const picker = this.pickers[view.to_play];
     const here = line.here;
-    this.waiting = setTimeout(() => refill(this.detail, "The first move takes longer: the search is being made ready."), PATIENCE);
+    this.waiting = setTimeout(() => refill(this.detail, "Still thinking. A first move takes longer: the search is made ready."), PATIENCE);
     const end = this.app.engine.follow(
       "move",
       { game: this.game.game, actions: here, player: picker.fields, seed: this.seed },
@@ -243,10 +243,13 @@ export class PlayView {
 
   async typeMove(field) {
     const { line } = this;
+    const typed = field.value.trim();
+    if (!typed) return;
     try {
       const separator = this.game.moves_run_together ? "" : " ";
-      const moves = [...line.words.slice(0, line.ply), field.value.trim()].join(separator);
+      const moves = [...line.words.slice(0, line.ply), typed].join(separator);
       const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves });
+      if (actions.length !== line.ply + 1) throw new Error(`${typed} is not one move: type a move as the list shows them`);
       field.value = "";
       await this.humanPlays(actions.at(-1));
     } catch (error) {
@@ -310,6 +313,7 @@ export class PlayView {
 
   async playersChanged() {
     this.stopThinking();
+    this.gaveUp = null; // whoever sits there now has not resigned
     this.app.memory.players = this.pickers.map((picker) => ({ ...picker.fields }));
     await this.refresh();
   }

@@ -18,11 +18,18 @@ export class PolledView {
     clearInterval(this.timer);
   }
 
-  async poll() {
-    if (this.polling) return;
+  // `chosen`: somebody has made a choice, which is looked up at once.
+  async poll(chosen = false) {
+    if (this.polling) {
+      this.again ||= chosen;
+      return;
+    }
     this.polling = true;
     try {
-      await this.look();
+      do {
+        this.again = false;
+        await this.look();
+      } while (this.again);
     } catch (error) {
       this.fail(error);
     } finally {

@@ -54,12 +54,13 @@ export class Review {
     this.reset();
     this.key = line.actions.join(".");
     const { actions } = line;
-    const fields = { game: game.game, actions, player: this.view.picker.fields, simulations: SIMULATIONS };
+    const { fields: player, title } = this.view.picker;
+    const fields = { game: game.game, actions, player, simulations: SIMULATIONS };
     refill(this.result);
     this.stop = app.engine.follow("review", fields, (answer) => {
       if (answer.error || answer.stopped) {
         this.stop = null;
-        refill(this.said, answer.error ?? "");
+        refill(this.said, answer.error ?? "The review was stopped: too much was asked at once. Review the game again.");
         return;
       }
       for (const row of answer.rows) {
@@ -73,7 +74,7 @@ export class Review {
           this.judged[mistake.ply] = { kind: "wrong", sentence: mistake.sentence };
         }
         const judge = answer.summary.mistakes.some((mistake) => mistake.by === "oracle") || answer.summary.sides.some((side) => side.known);
-        refill(this.said, judge ? "Judged by exact results where they are known." : `Judged by ${this.view.picker.title}, ${SIMULATIONS} simulations a position: an opinion, not the truth.`);
+        refill(this.said, judge ? "Judged by exact results where they are known." : `Judged by ${title}, ${SIMULATIONS} simulations a position: an opinion, not the truth.`);
         this.drawResult();
         this.view.onJudged();
       }

@@ -1,7 +1,7 @@
 // The view to watch runs in: curves while they train, warnings, time left, games of each generation.
 
 import { legend, lineChart, tick } from "./chart.js";
-import { button, duration, el, percent, refill } from "./dom.js";
+import { button, duration, el, percent, redraw, refill } from "./dom.js";
 import { PolledView } from "./polled.js";
 
 const PAUSE = 2000;
@@ -20,6 +20,7 @@ export class RunsView extends PolledView {
     this.runs = [];
     this.chosen = [];
     this.details = new Map();
+    this.parts = new Map();
     this.axis = "minutes";
     this.list = el("ul", { class: "choices" });
     this.charts = el("div", { class: "charts" });
@@ -69,7 +70,7 @@ export class RunsView extends PolledView {
   choose(name) {
     if (this.chosen.includes(name)) this.chosen = this.chosen.filter((one) => one !== name);
     else this.chosen = [...this.chosen, name].slice(-MOST_SHOWN);
-    this.poll();
+    this.poll(true);
   }
 
   draw() {
@@ -88,7 +89,7 @@ export class RunsView extends PolledView {
 
   item(run) {
     if (run.fault) return el("li", { class: "fault" }, el("strong", {}, run.name), " ", run.fault);
-    const state = run.training ? `training, ${run.left > 0 ? `about ${duration(run.left)} left` : "nearly done"}` : "not training";
+    const state = run.training ? `training, ${run.left > 0 ? `about ${duration(run.left)} left` : run.generation ? "nearly done" : "just begun"}` : "not training";
     const box = el("input", { type: "checkbox", checked: this.chosen.includes(run.name), onchange: () => this.choose(run.name), "data-run": run.name });
     return el("li", {}, el("label", {}, box, el("span", {}, el("strong", {}, run.name), el("br"),
       el("span", { class: run.training ? "note live" : "note" }, `${title(run.game)}, generation ${run.generation}, ${duration(run.seconds)}; ${state}`))));
@@ -98,11 +99,10 @@ export class RunsView extends PolledView {
     const key = JSON.stringify(shown.map((run) => [run.name, run.generation, run.training, Math.round(run.left / 10), run.shown]));
     if (key === this.aboutKey) return;
     this.aboutKey = key;
-    refill(this.about, shown.map((run) => {
+    redraw(this.about, shown.map((run) => {
       const figures = Object.entries(run.benchmark).slice(0, 2).map(([name, value]) => `${title(name)} ${percent(value, 1)}`);
       const of = run.minutes ? `${duration(run.seconds)} of ${duration(60 * run.minutes)}` : `${run.generation} of ${run.generations} generations`;
-      const games = el("div", { class: "games" });
-      const choice = el("select", { "aria-label": `Generation of ${run.name}` }, [...run.shown].reverse().map((one) => el("option", { value: one }, `generation ${one}`)));
+      const { choice, games } = this.partsOf(run);
       return el("section", { class: "card", "aria-label": `Run ${run.name}` },
         el("div", { class: "row between" }, el("h2", {}, run.name), el("span", { class: run.training ? "badge live" : "badge" }, run.training ? "training" : "at rest")),
         el("p", {}, [of, ...figures, run.training && run.left > 0 ? `about ${duration(run.left)} left` : null].filter(Boolean).join(" · ")),
@@ -118,13 +118,34 @@ export class RunsView extends PolledView {
     }));
   }
 
+  // What keeps its place while the run goes on: the chosen generation and its games.
+  partsOf(run) {
+    if (!this.parts.has(run.name)) {
+      this.parts.set(run.name, { choice: el("select", { "aria-label": `Generation of ${run.name}` }), games: el("div", { class: "games" }) });
+    }
+    const parts = this.parts.get(run.name);
+    const { choice, games } = parts;
+    const before = Number(choice.value);
+    refill(choice, [...run.shown].reverse().map((one) => el("option", { value: one }, `generation ${one}`)));
+    if (games.hasChildNodes() && run.shown.includes(before)) choice.value = before;
+    return parts;
+  }
+
   async showGames(name, generation, node) {
     try {
       const { games } = await this.app.engine.ask("run_games", { name, generation });
       refill(node, el("ul", { class: "choices" }, games.map((game, i) => el("li", {},
-        button(`Game ${i + 1}: ${game.actions.length} moves, ${game.result}`, () => this.app.showRecord({ ...game, contestants: [`${name}, generation ${generation}, game ${i + 1}`] }), { class: "link" })))));
+        button(`Game ${i + 1}: ${game.actions.length} moves, ${game.result}`, () => this.show({ ...game, contestants: [`${name}, generation ${generation}, game ${i + 1}`] }), { class: "link" })))));
     } catch (error) {
       refill(node, error.message);
+    }
+  }
+
+  async show(record) {
+    try {
+      await this.app.showRecord(record);
+    } catch (error) {
+      this.app.trouble(error.message);
     }
   }
 

@@ -24,10 +24,12 @@ export class SocketConnection {
   connect() {
     this.socket = new WebSocket(this.address);
     this.socket.onopen = () => {
-      this.tries = 0;
       this.tell("open");
     };
-    this.socket.onmessage = (event) => this.tell("message", JSON.parse(event.data));
+    this.socket.onmessage = (event) => {
+      this.tries = 0; // not sooner: a server that has no room takes a connection and ends it
+      this.tell("message", JSON.parse(event.data));
+    };
     this.socket.onclose = (event) => {
       this.tell("close", event.reason);
       setTimeout(() => this.connect(), PAUSES[Math.min(this.tries++, PAUSES.length - 1)]);

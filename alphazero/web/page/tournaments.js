@@ -1,6 +1,6 @@
 // The view of tournaments: standings with intervals, the cross table, and every game to step through.
 
-import { button, el, percent, refill } from "./dom.js";
+import { button, el, percent, redraw, refill } from "./dom.js";
 import { PolledView } from "./polled.js";
 
 const PAUSE = 3000;
@@ -48,7 +48,7 @@ export class TournamentsView extends PolledView {
       if (one.fault) return el("li", { class: "fault" }, el("strong", {}, one.name), " ", one.fault);
       const pick = () => {
         this.chosen = one.name;
-        this.poll();
+        this.poll(true);
       };
       return el("li", {}, el("button", { type: "button", class: "choice", "aria-current": one.name === this.chosen ? "true" : "false", onclick: pick },
         el("strong", {}, one.name), el("br"),
@@ -62,7 +62,7 @@ export class TournamentsView extends PolledView {
     const low = Math.min(...ratings.map(([bound]) => bound), 0);
     const high = Math.max(...ratings.map(([, bound]) => bound), 1);
     const place = (rating) => percent((rating - low) / (high - low || 1), 1);
-    refill(this.result,
+    redraw(this.result,
       el("section", { class: "card", "aria-label": "Standings" },
         el("div", { class: "row between" }, el("h2", {}, found.name), el("span", { class: found.playing ? "badge live" : "badge" }, found.playing ? "playing" : `${found.played} of ${found.planned} games`)),
         el("div", { class: "scroll" }, el("table", { class: "standings" },
@@ -115,7 +115,7 @@ export class TournamentsView extends PolledView {
 
   async openGame(number) {
     try {
-      await this.app.showRecord(await this.app.engine.ask("tournament_game", { name: this.chosen, number }));
+      await this.app.showRecord(await this.app.engine.ask("tournament_game", { name: this.found.name, number }));
     } catch (error) {
       this.app.trouble(error.message);
     }

@@ -15,7 +15,7 @@ export class TreePanel {
     this.said = el("p", { class: "numbers" });
     this.table = el("table", { class: "lines" });
     this.board = new BoardView(view.game.board, null, "Position in the tree");
-    this.there = button("Go there", () => this.node && this.view.goTo(this.found.actions));
+    this.there = button("Go there", () => this.found && this.view.goTo(this.found.actions));
     this.node = el("details", { class: "card tree", ontoggle: () => this.toggled() },
       el("summary", {}, "Tree"), this.crumbs, this.said,
       el("div", { class: "tree-columns" }, el("div", { class: "scroll" }, this.table), el("div", { class: "mini" }, this.board.node)),
@@ -31,6 +31,7 @@ export class TreePanel {
     this.path = [];
     this.words = [];
     this.found = null;
+    for (const part of [this.crumbs, this.said, this.table]) refill(part);
     if (this.isOpen) this.ask();
   }
 
@@ -51,7 +52,11 @@ export class TreePanel {
     try {
       const found = await this.view.app.engine.ask("tree", { path, side: 0 });
       const begin = this.view.line.here.join(".");
-      if (path.join(".") !== this.path.join(".") || found.actions.slice(0, found.actions.length - path.length).join(".") !== begin) return;
+      if (path.join(".") !== this.path.join(".")) return;
+      if (found.actions.slice(0, found.actions.length - path.length).join(".") !== begin) {
+        refill(this.said, "This position has not been searched.");
+        return;
+      }
       this.found = found;
       const { view } = await this.view.line.place(found.actions);
       if (found === this.found) this.draw(view);

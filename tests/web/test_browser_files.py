@@ -1,0 +1,143 @@
+"""Files of games and links to positions in a real browser."""
+
+from __future__ import annotations
+
+import json
+
+from alphazero.web.message import MOST_BYTES
+from tests.wasm.engines import needs_node
+from tests.wasm.published import ask, small_page
+from tests.web.browser import choose_opponent, click_first, needs_chromium, page_at, status, wait_status
+
+pytestmark = needs_chromium
+VIEW = "play"
+
+
+def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
+    with page_at(browser, address("connect4", "&moves=4453")) as page:
+        wait_status(page, "Your turn")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save game").click()
+        path = tmp_path / "game.jsonl"
+        download.value.save_as(path)
+        record = json.loads(path.read_text())
+        assert record["moves"] == ["4", "4", "5", "3"] and record["game"] == "connect4"
+        # two games in a file: one is chosen
+        other = {**record, "moves": ["1", "2"], "contestants": ["<b>x</b>", "y"]}
+        path.write_text(f"{json.dumps(other)}\r\n{json.dumps(record)}\r\n", newline="")  # as on Windows
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Load game").click()
+        chooser.value.set_files(path)
+        page.get_by_label("Game in the file").select_option("0")
+        page.get_by_role("button", name="Open").click()
+        wait_status(page, "<b>x</b>")
+        assert page.locator(".move").all_inner_texts()[1:] == ["1.1", "2.2"]
+        assert page.locator("b").count() == 0, "names are text"
+        page.evaluate("link => { location.hash = link; }", "#/analyse?game=connect4&actions=3.3.3")
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 4")
+        assert "<b>x</b>" not in status(page), "another line is not that game"
+
+
+def test_a_file_that_is_too_long_is_refused_and_the_page_goes_on(browser, address, tmp_path):
+    path = tmp_path / "game.jsonl"
+    path.write_text(json.dumps({"notes": "x" * 70_000}))
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Load game").click()
+        chooser.value.set_files(path)
+        page.wait_for_function("() => document.querySelector('#trouble').textContent.includes('too long for a game')")
+        page.wait_for_timeout(500)  # a lost connection would be told
+        assert "too long for a game" in page.locator("#trouble").inner_text()
+        click_first(page)
+        page.locator(".move").nth(2).wait_for()
+
+
+LONGEST = """async () => {
+    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
+    const { Engine } = await load("engine.js");
+    const sent = [], heard = {};
+    const connection = { mostBytes: 100, on: (name, take) => { heard[name] = take; }, connect() {},
+                         send: (message) => sent.push(new TextEncoder().encode(JSON.stringify(message)).length) };
+    const engine = new Engine(connection);
+    const room = 100 - JSON.stringify({ id: 1, ask: "load", text: "" }).length;
+    const told = [];
+    const ask = (text) => engine.ask("load", { text }).catch((error) => told.push(error.constructor.name));
+    ask("x".repeat(room));
+    ask("x".repeat(room + 1));
+    ask("é".repeat(room - 1));
+    await new Promise((wake) => setTimeout(wake, 20));
+    heard.open();
+    delete connection.mostBytes;
+    ask("x".repeat(1000));
+    return { sent: sent.map((bytes) => Math.min(bytes, 101)), told };
+}"""
+
+
+def test_a_question_is_as_long_as_its_connection_carries(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        seen = page.evaluate(LONGEST)
+        limit = page.evaluate(
+            "import(new URL('socket.js', document.querySelector('script[type=module]').src))"
+            ".then(({ SocketConnection }) => new SocketConnection().mostBytes)"
+        )
+    assert seen == {"sent": [100, 100, 101], "told": ["Refused", "Refused"]}, "what is refused is not asked again"
+    assert limit == MOST_BYTES
+
+
+def test_a_choice_of_a_file_that_is_cancelled_leaves_nothing(browser, address):
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        with page.expect_file_chooser():
+            page.get_by_role("button", name="Load game").click()
+        page.locator("input[type=file]").dispatch_event("cancel")
+        assert page.locator("input[type=file]").count() == 0
+
+
+def test_a_link_restores_the_position(browser, address):
+    with page_at(browser, address("hex", "&moves=d4 e3 c5")) as page:
+        page.wait_for_function("() => document.querySelectorAll('.move').length >= 4")
+        link = page.url
+    assert "actions=" in link
+    with page_at(browser, link) as page:
+        page.wait_for_function("() => document.querySelectorAll('.move').length >= 4")
+        assert page.locator(".move").all_inner_texts()[1:4] == ["1.d4", "2.e3", "3.c5"]
+
+
+def test_back_and_links_lead_to_their_positions(browser, address):
+    def wait_moves(count: int) -> None:
+        page.wait_for_function("count => document.querySelectorAll('.move').length === count + 1", arg=count)
+
+    def follow(link: str) -> None:
+        page.evaluate("link => { location.hash = link; }", f"#/analyse?game=tictactoe{link}")
+
+    with page_at(browser, address("tictactoe", view="analyse")) as page:
+        page.locator(".cell.playable").nth(4).click()
+        wait_moves(1)
+        follow("&actions=4.0.8")
+        wait_moves(3)
+        page.go_back()
+        wait_moves(1)
+        assert page.url.endswith("actions=4")
+        follow("")
+        wait_moves(0)
+        assert page.url.endswith("?game=tictactoe")
+
+
+def test_a_link_that_leads_nowhere_is_told(browser, address):
+    with page_at(browser, address("connect4", "&moves=448")) as page:
+        wait_status(page, "Your turn")
+        page.wait_for_selector("#trouble:not([hidden])")
+        assert "does not lead to a position" in page.locator("#trouble").inner_text()
+
+
+@needs_node
+def test_a_file_of_one_page_loads_games_of_its_game_from_anywhere():
+    """A server knows a game of one's own by its path, and saves it under that name."""
+    record = {"contestants": ["a", "b"], "opening": [], "moves": ["b2"], "result": "*"}
+    names = ["tictactoe", "tictactoe.py", "/home/me/tictactoe.py", "games\\tictactoe.py", "/tictactoe/other.py", 5]
+    answers = ask(small_page(), *({"ask": "load", "text": json.dumps({**record, "game": name})} for name in names))
+    assert [answer.get("actions") for (answer,) in answers] == [[4], [4], [4], [4], None, None]
+    assert "this page plays tictactoe" in answers[-1][0]["error"]
