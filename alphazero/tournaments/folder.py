@@ -11,6 +11,7 @@ is played again. Contestants and games may be added later. Everything else must 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +38,14 @@ from alphazero.storage.files import (
 from alphazero.storage.folder_lock import FolderLock
 from alphazero.storage.schema import Count, Sha256, Text, check
 
+logger = logging.getLogger(__name__)
+
+logger = logging.getLogger(__name__)
+
 FORMAT = 1
 SETTINGS, GAMES = "tournament.json", "all_games.jsonl"
+GENERATION = "generation "
+"""The beginning of the names of a ladder's generations."""
 SEAL = "settings_sha256"
 """The entry of the settings that is the SHA-256 of the others."""
 MOST_GAMES = 1_000_000
@@ -182,11 +189,15 @@ class TournamentFolder:
                     f"{self.path / SETTINGS} asks for {self.opening_plies:,} opening plies, and {loaded.name} takes "
                     f"fewer than {most:,}; bring it back or choose another folder"
                 )
+            if self._choose_plies(loaded.game) > self.opening_plies:
+                logger.warning(
+                    "this tournament was begun for fewer games, so its openings do not suffice for so many: some are "
+                    "played again, and intervals become too narrow; another --folder has different ones"
+                )
         else:
             if (self.path / GAMES).exists():
                 raise StorageError(f"{self.path} holds games without {SETTINGS}; bring that back or choose another one")
-            most = self._tournament.games * (MOST if self._tournament.adaptive else 1)
-            self.opening_plies = self._choose_plies(loaded.game, (most + 1) // 2)
+            self.opening_plies = self._choose_plies(loaded.game)
         for pairing in self._tournament.pairings:
             swapped = Pairing(pairing.second, pairing.first)
             known = swapped if swapped in self._targets else pairing
@@ -194,11 +205,12 @@ class TournamentFolder:
         self._settings = now
         self._save()
 
-    def _choose_plies(self, game: Game, num_pairs: int) -> int:
-        """Opening plies for that many pairs of games."""
-        plies = plies_of(self._tournament.openings)
+    def _choose_plies(self, game: Game) -> int:
+        """Opening plies that give each pair of games its own opening."""
+        plies, most = plies_of(self._tournament.openings), self._tournament.games
         if plies is None:
-            plies = choose_openings(game, num_pairs, self._tournament.seed, self.balance)[0].ply
+            most *= MOST if self._tournament.adaptive else 1
+            plies = choose_openings(game, (most + 1) // 2, self._tournament.seed, self.balance)[0].ply
         return plies
 
     def _save(self) -> None:
@@ -222,7 +234,7 @@ class TournamentFolder:
             differences.append(f"games: {saved['games']} -> {now['games']}")
         for name, weights in saved["contestants"].items():
             if name not in now["contestants"]:
-                if now["kind"] == "ladder":  # a run removes old nets
+                if name.startswith(GENERATION):  # a run removes old nets
                     continue
                 differences.append(f"{name} takes no part now")
             elif weights != now["contestants"][name]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from alphazero.errors import InvalidSetting
 from alphazero.storage.run_folder import seconds_of_generations
-from alphazero.tournaments.folder import Pairing, Tournament
+from alphazero.tournaments.folder import GENERATION, Pairing, Tournament
 from alphazero.tournaments.standings import Standings
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Ladder:
 
 def name_of(generation: int) -> str:
     """The name of a generation in the ladder."""
-    return f"generation {generation}"
+    return f"{GENERATION}{generation}"
 
 
 def pair_up(generations: Sequence[int], baselines: Sequence[str]) -> tuple[Pairing, ...]:

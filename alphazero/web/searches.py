@@ -143,7 +143,7 @@ class Grown:
         if position.terminal:
             raise IllegalAction("the game is over at this position, so there is nothing to analyse")
         limit = min(limit, self.room)
-        with self.turn, self._threads():
+        with self.turn, self._threads(), self._forgetting():
             if self.position is None or self.position.actions != position.actions:  # else it goes on
                 with self._lock:
                     self._analysis.begin(position)
@@ -163,6 +163,15 @@ class Grown:
                 yield {**self.report(position), "limit": limit, "rate": round(rate), "more": not done}
                 if done:
                     return
+
+    @contextlib.contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """After an evaluation that failed, which empties the tree, the same position is searched anew."""
+        try:
+            yield
+        except BaseException:
+            self.position = None
+            raise
 
     def simulations(self) -> int:
         """Simulations at the root so far, those of a kept subtree included."""

@@ -189,7 +189,7 @@ class WithoutBf16(Normed):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_module_that_fails_in_bf16_learns_in_float32_as_if_it_had_never_tried(threads, caplog):
     torch.manual_seed(4)
-    module = WithoutBf16()
+    WithoutBf16.calls, module = itertools.count(), WithoutBf16()
     tries, does_not = (TorchNet(TicTacToe(), copy.deepcopy(module), {}).trainer(threads=threads) for _ in range(2))
     tries.dtype, does_not.dtype = torch.bfloat16, torch.float32
     for trainer, seed in itertools.product((tries, does_not), range(2)):

@@ -103,6 +103,10 @@ def test_a_ladder_goes_on_when_a_net_was_removed(tmp_path, monkeypatch):
     there = read_games(folder.path / "ladder")
     assert (folder.path / "ladder" / GAMES).read_bytes().startswith(before)
     assert sum("generation 1" in record.contestants for record in there) == 2 * (2 + 2)
+    monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random",))
+    assert run_command(pit.main, ["--ladder", str(folder.path), "--games", "2", "--simulations", "2"]) == 2, (
+        "only nets are removed"
+    )
 
 
 def test_hours_come_from_the_metrics(tmp_path):

@@ -135,6 +135,15 @@ def test_contestants_join_and_games_are_added(tmp_path, uninterrupted):
         assert moves_by_key(records)[key] == uninterrupted[key]
 
 
+def test_more_games_than_openings_suffice_for_are_warned_of(tmp_path, caplog):
+    """Tic-tac-toe has 12 openings of two plies up to symmetry: enough for 24 games."""
+    loaded = registry.load("tictactoe")
+    for games, warns in ((4, False), (24, False), (26, True)):
+        with tournament_folder.TournamentFolder(tmp_path, make(games=games), loaded) as folder:
+            assert folder.opening_plies == 2
+        assert ("its openings do not suffice" in caplog.text) == warns
+
+
 SCENARIO = """
 import sys
 from pathlib import Path

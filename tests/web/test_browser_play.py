@@ -335,6 +335,8 @@ def test_whoever_takes_a_seat_has_not_resigned(browser, address):
         choose_opponent(page, "random")
         page.get_by_role("button", name="Resign").click()
         wait_status(page, "You have resigned")
+        choose_opponent(page, "greedy")
+        wait_status(page, "You have resigned")
         page.get_by_role("button", name="Switch sides").click()
         page.wait_for_function("() => document.querySelectorAll('.move').length === 4")
         wait_status(page, "Your turn")

@@ -253,6 +253,31 @@ def test_an_analysis_grows_and_keeps_the_subtree(small):
     assert fresh[-1]["simulations"] <= 8
 
 
+def test_after_an_evaluation_that_failed_the_same_position_is_searched_anew():
+    works = True
+
+    class Fails(az.NeuralNet):
+        load = save = None
+
+        def evaluate(self, observations, legal_masks):
+            if not works:
+                raise RuntimeError("no answer")
+            priors = legal_masks / legal_masks.sum(axis=1, keepdims=True)
+            return priors.astype(np.float32), np.zeros(len(priors), np.float32)
+
+    loaded = registry.load("connect4")
+    engine, viewer = Engine(Stage("connect4", loaded, [Fails()], device="cpu")), object()
+    fields = {"game": "connect4", "player": {"id": "given:0"}, "side": 0}
+    for failing in ([3], []):
+        assert search(engine, "analyse", viewer, actions=[], limit=100, fresh=True, **fields)[-1]["simulations"] >= 100
+        works = False
+        with pytest.raises(RuntimeError, match="no answer"):
+            search(engine, "analyse", viewer, actions=failing, limit=1000, **fields)
+        works = True
+        found = search(engine, "analyse", viewer, actions=[], limit=1000, **fields)[-1]
+        assert found["simulations"] >= 1000 and sum(line["visits"] for line in found["lines"]) >= 1000
+
+
 def test_the_tree_can_be_walked(small):
     viewer = object()
     report = search(small, "analyse", viewer, game="tictactoe", player={"id": "mcts"}, actions=[4], limit=800)[-1]

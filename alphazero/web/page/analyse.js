@@ -58,6 +58,10 @@ export class AnalyseView {
     return this.app.line;
   }
 
+  get searching() {
+    return Boolean(this.desks[0].stop);
+  }
+
   get picker() {
     return this.desks[0].picker;
   }
@@ -88,10 +92,10 @@ export class AnalyseView {
     const view = await line.view();
     if (line !== this.line || !this.visible) return;
     const key = line.here.join(".");
-    if (key !== this.key) {
+    const moved = key !== this.key;
+    if (moved) {
       this.truth = null;
       this.askTruth(key, view);
-      this.tree.reset();
     }
     this.key = key;
     const who = line.title ? `${line.title}. ` : "";
@@ -105,6 +109,7 @@ export class AnalyseView {
     // nobody searches for a page that nobody sees
     if (document.hidden) this.desks.forEach((desk) => desk.end());
     else this.desks.forEach((desk) => desk.begin(line.here, view));
+    if (moved) this.tree.reset(); // not sooner: it asks about the search that has begun
     if (view.outcome !== null) this.onReport(this.desks[0]);
     this.app.changed();
   }

@@ -71,9 +71,8 @@ export class Desk {
     this.stop = this.view.app.engine.follow("analyse", fields, (answer) => {
       if (key !== this.key) return;
       clearTimeout(this.waiting);
-      if (answer.stopped) { // by the server, where others ask too much
+      if (answer.stopped) { // by the server: this page has asked for too much at once
         this.stop = null;
-        this.paused = true;
         this.draw();
         return;
       }

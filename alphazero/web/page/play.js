@@ -77,9 +77,10 @@ export class PlayView {
     return this.app.line;
   }
 
-  // The side that has resigned where one looks, or null: elsewhere the game goes on.
+  // The side that has resigned where one looks, or null: elsewhere, or with another player in that seat, the game goes on.
   get resigned() {
-    return this.gaveUp?.key === this.line.here.join(".") ? this.gaveUp.side : null;
+    const { key, side, id } = this.gaveUp ?? {};
+    return key === this.line.here.join(".") && id === this.pickers[side].id ? side : null;
   }
 
   async shown() {
@@ -196,7 +197,7 @@ export class PlayView {
           return;
         }
         if (answer.forfeit) {
-          this.gaveUp = { key, side: view.to_play };
+          this.gaveUp = { key, side: view.to_play, id: picker.id };
           await this.refresh();
           refill(this.detail, `${picker.title} gives up: ${answer.forfeit}`);
           return;
@@ -287,7 +288,8 @@ export class PlayView {
   async giveUp() {
     const { to_play } = this.view;
     this.stopThinking();
-    this.gaveUp = { key: this.line.here.join("."), side: this.pickers[to_play].isHuman ? to_play : 1 - to_play };
+    const side = this.pickers[to_play].isHuman ? to_play : 1 - to_play;
+    this.gaveUp = { key: this.line.here.join("."), side, id: this.pickers[side].id };
     await this.refresh();
   }
 
@@ -313,7 +315,6 @@ export class PlayView {
 
   async playersChanged() {
     this.stopThinking();
-    this.gaveUp = null; // whoever sits there now has not resigned
     this.app.memory.players = this.pickers.map((picker) => ({ ...picker.fields }));
     await this.refresh();
   }

@@ -13,12 +13,13 @@ function release() {
   });
 }
 
-function press() {
-  pressed = true;
+// What has a list or a text of its own is not drawn anew, and its list may take the release.
+function press(event) {
+  if (!event.target.closest?.("select, input, textarea")) pressed = true;
 }
 
-addEventListener("pointerdown", (event) => event.isPrimary && event.button === 0 && press(), true);
-addEventListener("keydown", (event) => event.key === " " && press(), true); // a button is clicked when Space is released
+addEventListener("pointerdown", (event) => event.isPrimary && event.button === 0 && press(event), true);
+addEventListener("keydown", (event) => event.key === " " && press(event), true); // a button is clicked on its release
 for (const end of ["pointerup", "pointercancel", "keyup", "contextmenu"]) addEventListener(end, release, true);
 // the window has lost its focus, or the mouse was released where it was not heard
 addEventListener("blur", release);

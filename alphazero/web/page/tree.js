@@ -54,7 +54,7 @@ export class TreePanel {
       const begin = this.view.line.here.join(".");
       if (path.join(".") !== this.path.join(".")) return;
       if (found.actions.slice(0, found.actions.length - path.length).join(".") !== begin) {
-        refill(this.said, "This position has not been searched.");
+        if (!this.view.searching) refill(this.said, "This position has not been searched.");
         return;
       }
       this.found = found;
