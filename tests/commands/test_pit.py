@@ -52,7 +52,7 @@ def test_a_match_is_reported_and_written(capsys, tmp_path):
     assert [first[name] for name in ("wins", "draws", "losses")] == [
         int(figure(report, name)) for name in ("wins", "draws", "losses")
     ]
-    assert first["score"] == (first["wins"] + first["draws"] / 2) / 50 == 1 - second["score"]
+    assert first["score"] == (first["wins"] + first["draws"] / 2) / 50 == pytest.approx(1 - second["score"])
     assert figure(report, "score").startswith(f"{first['score']:.1%} (95% interval ")
     low, high = first["score_interval"]
     assert low < first["score"] < high and second["score_interval"] == pytest.approx([1 - high, 1 - low])

@@ -128,7 +128,7 @@ PLAYING = [
         "        if position.ply == plies and not position.terminal:\n            yield position",
         "        if position.ply == plies and not position.terminal:\n            yield position\n"
         "            yield position",
-        "tests/matches/test_openings.py::test_openings_are_distinct_and_all_there_are",
+        "tests/matches/test_openings.py::test_openings_are_all_there_are_and_no_two_are_mirror_images",
     ),
     Mutation(
         "an illegal action is refused by a position", GAME,
