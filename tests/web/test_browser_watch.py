@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands.program import main as alphazero
 from tests.web.browser import PHONE, needs_chromium, page_at, wait_status
+from tests.web.watched import TINY, make_run_and_tournament
 
 pytestmark = needs_chromium
 VIEW = "analyse"
@@ -18,33 +18,10 @@ VIEW = "analyse"
 ROOT = Path(__file__).resolve().parents[2]
 
 
-TINY = [
-    "--net.blocks",
-    "1",
-    "--net.channels",
-    "8",
-    "--search.num-simulations",
-    "8",
-    "--self-play.games-per-generation",
-    "24",
-    "--gate.games",
-    "4",
-    "--threads",
-    "1",
-    "--evaluation.games",
-    "2",
-    "--evaluation.opponents",
-    "random",
-]
-
-
 @pytest.fixture(scope="module")
 def folder(folder) -> Path:
     """A run and a tournament beside the game; and names that would be markup if they were not text."""
-    run = str(folder / "runs" / "<i>run")
-    assert alphazero(["train", "--game", "tictactoe", "--run", run, "--generations", "3", *TINY]) == 0
-    tournament = ["pit", "random", "greedy", "minimax:2", "--game", "tictactoe", "--games", "4", "--folder"]
-    assert alphazero([*tournament, str(folder / "tournaments" / "cup")]) == 0
+    make_run_and_tournament(folder, "<i>run", 3)
     return folder
 
 

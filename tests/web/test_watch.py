@@ -9,45 +9,19 @@ from typing import Any
 
 import pytest
 
-from alphazero.commands.program import main as alphazero
 from alphazero.errors import InputError, StorageError
 from alphazero.game import registry
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.selfplay.shown_games import MOST_GAMES, read_shown, shown_generations
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
-
-TINY = [
-    "--net.blocks",
-    "1",
-    "--net.channels",
-    "8",
-    "--search.num-simulations",
-    "4",
-    "--self-play.games-per-generation",
-    "12",
-    "--gate.games",
-    "4",
-    "--threads",
-    "1",
-    "--evaluation.games",
-    "2",
-    "--evaluation.opponents",
-    "random",
-    "--self-play.random-plies",
-    "3",
-]
+from tests.web.watched import make_run_and_tournament
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("watched")
-    assert (
-        alphazero(["train", "--game", "tictactoe", "--run", str(made / "runs" / "one"), "--generations", "2", *TINY])
-        == 0
-    )
-    pit = ["pit", "random", "greedy", "minimax:2", "--game", "tictactoe", "--games", "4", "--folder"]
-    assert alphazero([*pit, str(made / "tournaments" / "cup")]) == 0
+    make_run_and_tournament(made, "one", 2)
     return made
 
 
