@@ -73,7 +73,8 @@ class Options:
         check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
         if self.deterministic and self.config.minutes:
             raise InvalidSetting(
-                "--deterministic and --minutes exclude each other: a run with a time limit depends on the clock"
+                "--deterministic and --minutes exclude each other: a run with a time limit depends on the clock; "
+                "--minutes 0 takes away the limit that a preset has"
             )
         if self.deterministic and len(devices) > 1:
             raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")

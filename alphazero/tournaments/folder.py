@@ -40,8 +40,6 @@ from alphazero.storage.schema import Count, Sha256, Text, check
 
 logger = logging.getLogger(__name__)
 
-logger = logging.getLogger(__name__)
-
 FORMAT = 1
 SETTINGS, GAMES = "tournament.json", "all_games.jsonl"
 GENERATION = "generation "
