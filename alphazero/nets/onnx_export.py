@@ -6,7 +6,7 @@ import importlib
 import json
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from alphazero.nets.torch_net import TorchNet
 NUM_CHECKED = 1000
 """Positions in which the file's answers are compared with torch's."""
 TOLERANCE = 1e-4
-"""The largest difference allowed between an answer of the file and one of torch in float32."""
+"""The largest difference allowed between the file and torch in float32: of the probabilities of legal actions, of the
+values, and of the logits, these in proportion to a logit beyond 1, where float32 itself rounds by as much."""
 
 
 def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, float]:
@@ -33,7 +34,7 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     onnxruntime = _import("onnxruntime")
     _import("onnx"), _import("onnxscript")
     module = _Named(net.frozen_float().cpu())
-    observations = _random_observations(game, NUM_CHECKED)
+    observations, legal = _random_positions(game, NUM_CHECKED)
     try:
         with warnings.catch_warnings(), _quiet():
             warnings.simplefilter("ignore")  # the converter uses deprecated names itself
@@ -54,9 +55,9 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     with torch.inference_mode():
-        wanted = module(torch.from_numpy(observations))
+        wanted = [answer.numpy() for answer in module(torch.from_numpy(observations))]
     found = session.run(["policy_logits", "values"], {"observations": observations})
-    largest = max(float(np.abs(one - other.numpy()).max()) for one, other in zip(found, wanted, strict=True))
+    largest = _largest_difference(found, wanted, legal)
     if not largest <= TOLERANCE:
         raise NetError(
             f"the ONNX file's answers differ from torch's by {largest:.2g}, which is more than {TOLERANCE:g}"
@@ -98,12 +99,28 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _random_observations(game: Game, count: int) -> np.ndarray:
-    """`float32[count, P, H, W]`: positions of random games, one after the other."""
-    rng, position, found = np.random.default_rng(0), game.start(), list[np.ndarray]()
+def _largest_difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], legal: np.ndarray) -> float:
+    """The largest of the differences that TOLERANCE bounds; NaN if there is one. Answers are (logits, values)."""
+    logits, values = (np.abs(one - other) for one, other in zip(found, wanted, strict=True))
+    policies = np.abs(_probabilities(found[0], legal) - _probabilities(wanted[0], legal))
+    return float(np.max([policies.max(), values.max(), (logits / np.maximum(np.abs(wanted[0]), 1)).max()]))
+
+
+def _probabilities(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
+    """`float64[n, A]`, zero for actions that are not legal."""
+    masked = np.where(legal, logits.astype(np.float64), -np.inf)
+    weights = np.exp(masked - masked.max(axis=1, keepdims=True))
+    probabilities: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def _random_positions(game: Game, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """`float32[count, P, H, W]` and `bool[count, A]`: observations and legal actions in random games, in turn."""
+    rng, position, found = np.random.default_rng(0), game.start(), list[tuple[np.ndarray, np.ndarray]]()
     while len(found) < count:
-        found.append(position.observation)
+        found.append((position.observation, position.legal_mask))
         position = position.play(int(rng.choice(position.legal_actions)))
         if position.terminal:
             position = game.start()
-    return np.array(found, np.float32)
+    observations, legal = zip(*found, strict=True)
+    return np.array(observations, np.float32), np.array(legal, bool)

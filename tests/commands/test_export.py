@@ -78,6 +78,21 @@ def test_a_file_that_answers_otherwise_is_refused(monkeypatch):
         onnx_export.to_onnx(net, game, {})
 
 
+def test_large_logits_may_differ_as_float32_rounds_but_probabilities_may_not():
+    legal = np.ones((1, 2), bool)
+    wanted = [np.array([[80.0, -7.0]], np.float32), np.array([0.5], np.float32)]
+    near = [np.array([[80.002, -7.0]], np.float32), np.array([0.5], np.float32)]
+    assert onnx_export._largest_difference(near, wanted, legal) < onnx_export.TOLERANCE
+    wanted[0], near[0] = np.array([[8.0, 8.0]], np.float32), np.array([[8.0, 8.0006]], np.float32)
+    assert abs(8.0006 - 8) / 8 < onnx_export.TOLERANCE
+    assert onnx_export._largest_difference(near, wanted, legal) == pytest.approx(1.5e-4, rel=0.01)
+    wanted[0] = near[0] = np.array([[9.0, 99.0]], np.float32)
+    near[1] = np.array([0.5002], np.float32)
+    assert onnx_export._largest_difference(near, wanted, legal) == pytest.approx(2e-4, rel=0.01)
+    near[1] = np.array([np.nan], np.float32)
+    assert np.isnan(onnx_export._largest_difference(near, wanted, legal))
+
+
 def test_wrong_lines_get_one_sentence(tmp_path, capsys, monkeypatch):
     there = tmp_path / "there.onnx"
     there.write_bytes(b"mine")
