@@ -59,7 +59,7 @@ class PitConfig:
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that runs nets on the CPU: auto (the faster of those installed), torch or openvino."""
+    """The library that runs nets on the CPU: auto (the fastest of those here), torch, openvino or winograd."""
     json: Annotated[Path | None, _option("FILE", "none")] = None
     """Also write the result into this file, as JSON."""
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None

@@ -58,7 +58,7 @@ class ServeConfig:
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that runs nets on the CPU: auto (the faster of those installed), torch or openvino."""
+    """The library that runs nets on the CPU: auto (the fastest of those here), torch, openvino or winograd."""
 
     def __post_init__(self) -> None:
         check_ranges(self, port=(0, 65535))

@@ -49,7 +49,7 @@ class Options:
     device: str = "auto"
     """The device that the network runs on: auto (all GPUs, else the CPU), cpu, cuda, or several as in cuda:0,cuda:1."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that runs the network on the CPU: auto (the faster of those installed), torch or openvino."""
+    """The library that runs the network on the CPU: auto (the fastest of those here), torch, openvino or winograd."""
     threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
     seed: int = 0

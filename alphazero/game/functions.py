@@ -107,7 +107,7 @@ def fingerprint(*functions: Callable[..., Any] | None) -> str:
 
 
 def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
-    source = getattr(value, "py_func", value)
+    source = getattr(value, "py_func", getattr(value, "_defn", value))  # of a compiled function, or of an intrinsic
     if isinstance(source, types.FunctionType):
         if id(source) in seen:
             digest.update(b"again%d" % seen[id(source)])

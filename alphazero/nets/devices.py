@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 DEVICES = "auto", "cpu", "cuda"
 """Where the networks of players compute: `auto` is a GPU if there is one."""
 
-INFERENCES = "auto", "torch", "openvino"
-"""The libraries that run networks on the processor: `auto` is the fastest of those installed, measured."""
+INFERENCES = "auto", "torch", "openvino", "winograd"
+"""The libraries that run networks on the processor: `auto` is the fastest, measured; `winograd` are our own kernels."""
 INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
 
@@ -48,6 +48,13 @@ def want_inference(name: str) -> None:
     if name not in INFERENCES:
         raise UnknownName("inference", name, INFERENCES)
     os.environ[INFERENCE_VARIABLE] = name
+
+
+def has_amx() -> bool:
+    """The processor multiplies tiles of bf16 numbers."""
+    import torch
+
+    return bool(torch.cpu.get_capabilities().get("amx_bf16", False))
 
 
 def check_device(name: str, known: Sequence[str] = DEVICES) -> None:

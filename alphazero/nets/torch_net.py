@@ -6,7 +6,7 @@ import copy
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import check_module, choose_layout, count_flops, fold, forward, lay_out, works
 from alphazero.nets.devices import bf16_pays, say_once
-from alphazero.nets.inference_openvino import SIZES, CannotConvert, NotInstalled, OpenVinoInference, to_priors
+from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, to_priors
+from alphazero.nets.inference.openvino import OpenVinoInference
+from alphazero.nets.inference.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 
@@ -34,6 +36,8 @@ TURNS = 12
 """Batches that each library answers before the faster one is chosen."""
 CALLS = 3000
 """Batches that a network answers before its weights change, about: those of a generation of Connect Four's `quick`."""
+LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference)
+"""The libraries that answer for networks on the processor, beside torch."""
 MASKED = -1e9
 """The logit of an illegal action."""
 
@@ -81,14 +85,14 @@ class TorchNet(NeuralNet):
             "flops_per_position": count_flops(module, self._example),
         }
         self.frozen: Any = None
-        self._openvino: OpenVinoInference | None = None
+        self._inference: Inference | None = None
         self.freeze()
 
     def freeze(self) -> None:
         """Makes `evaluate` answer by the module's weights of now."""
         frozen = self.frozen_float()
-        if self._openvino is not None:
-            self._openvino.set_weights(frozen)
+        if self._inference is not None:
+            self._inference.set_weights(frozen)
         if self.frozen is None:
             short = copy.deepcopy(frozen).to(torch.bfloat16) if bf16_pays(self.device) else None
             example = self._example.to(self.device, torch.bfloat16).contiguous(memory_format=self.layout)
@@ -105,8 +109,8 @@ class TorchNet(NeuralNet):
 
     @torch.inference_mode()
     def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._openvino is not None:
-            weights, results = self._openvino(observations)
+        if self._inference is not None:
+            weights, results = self._inference(observations)
             to_priors(weights, results, legal_masks)
             return weights, results
         logits, values = self._ask_torch(observations)
@@ -130,48 +134,60 @@ class TorchNet(NeuralNet):
     # --- where it computes -------------------------------------------------------------------------------------------
 
     def use_device(self, name: str) -> None:
-        self.device, self.frozen, self._openvino = torch.device(name), None, None
+        self.device, self.frozen, self._inference = torch.device(name), None, None
         self.module.to(self.device)
         self.freeze()
 
     def use_inference(self, name: str) -> str:
-        self._openvino = None
+        self._inference = None
         if name == "torch" or self.device.type != "cpu":
             return "torch"
-        try:
-            made = OpenVinoInference(self.frozen_float(), self._example, self.dtype == torch.bfloat16)
-        except CannotConvert as error:
-            if name == "openvino":
-                raise
-            if not isinstance(error, NotInstalled):
-                say_once(f"{error}; torch answers")
-            return "torch"
-        if name == "openvino" or self._is_slower_than(made):
-            self._openvino = made
-        return "torch" if self._openvino is None else "openvino"
+        bf16, made, failures = self.dtype == torch.bfloat16, list[Inference](), list[CannotConvert]()
+        for library in LIBRARIES:
+            if library.name == name or (name == "auto" and library.is_worth_a_try(bf16)):
+                try:
+                    made.append(library(self.frozen_float(), self._example, bf16))
+                except CannotConvert as error:
+                    if name != "auto":
+                        raise
+                    if not isinstance(error, NotInstalled):
+                        failures.append(error)
+        if not made:
+            for failure in failures:
+                say_once(f"{failure}; torch answers")
+        elif name == "auto":
+            self._inference = self._fastest(made)
+        else:
+            self._inference = made[0]
+        return "torch" if self._inference is None else self._inference.name
 
     def frozen_float(self) -> nn.Module:
         """The module as it plays, in float32: a copy with its batch norms folded into the convolutions."""
         return lay_out(fold(copy.deepcopy(self.module).eval()), self.layout)
 
     @torch.inference_mode()
-    def _is_slower_than(self, other: OpenVinoInference) -> bool:
-        """Torch answers CALLS batches later than `other`, which compiles first; one thread, best of several turns."""
+    def _fastest(self, others: Sequence[Inference]) -> Inference | None:
+        """Whichever answers CALLS batches first, after new weights; None: torch. One thread, best of several turns."""
         planes = np.repeat(self._example[:1].numpy(), CHUNK, axis=0)
-        first, times = dict[Any, float](), dict[Any, float]()
+        first, times = dict[Inference | None, float](), dict[Inference | None, float]()
         before = self.use_threads(1)
         try:
             for _ in range(TURNS):
-                for ask in (self._ask_torch, other):
+                for other in (None, *others):
+                    ask: Any = self._ask_torch if other is None else other
                     begin = time.perf_counter()
                     ask(planes)
                     seconds = time.perf_counter() - begin
-                    times[ask] = min(times.get(ask, math.inf), seconds)
-                    first.setdefault(ask, seconds)
+                    times[other] = min(times.get(other, math.inf), seconds)
+                    first.setdefault(other, seconds)
         finally:
             self.use_threads(before)
-        compiling = len(SIZES) * (first[other] - times[other])  # torch has nothing to do for new weights
-        return CALLS * times[self._ask_torch] > CALLS * times[other] + compiling
+
+        def seconds_of(other: Inference | None) -> float:
+            renewal = 0.0 if other is None else other.seconds_for_new_weights(first[other], times[other])
+            return CALLS * times[other] + renewal
+
+        return min((None, *others), key=seconds_of)
 
     def use_threads(self, count: int) -> int:
         before = torch.get_num_threads()

@@ -1,13 +1,7 @@
-"""The layers of a network as one kind of operation, and its compiled code.
+"""The compiled code of a network's layers, which are those of `nets.layer_program`.
 
-Every layer is a sum over taps: output cell o has a list of input cells, one for each tap, and channel j of it is
-
-    bias[j] + sum over taps t and channels i of weights[t, i, j] x input[cell(o, t), i]
-
-Convolutions of any size, transposed convolutions, filters along lines and fully connected layers differ in their lists
-alone. A cell outside of the board is a row of zeros after the others. Then a residual may be added, and relu or tanh.
-Numbers are float32, channels lie side by side, and there are no fused operations, so that every browser computes the
-same bits.
+A cell outside of the board is a row of zeros after the others. Numbers are float32, channels lie side by side, and
+there are no fused operations, so that every browser computes the same bits.
 """
 
 from __future__ import annotations
@@ -21,6 +15,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from alphazero.nets.inference.layer_program import RELU, TANH
 from alphazero.wasm.engine import EngineBuilder
 from alphazero.wasm.mathematics import exponential
 
@@ -31,7 +26,6 @@ LANES = 4
 VECTORS = 2
 CHANNELS = LANES * VECTORS
 """Output channels that are computed at once."""
-NO_ACTIVATION, RELU, TANH = range(3)
 
 # Names that `add_network` replaces by those of one network.
 LAYERS: Any

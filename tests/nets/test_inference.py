@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import subprocess
 import sys
@@ -17,9 +16,12 @@ from torch import nn
 import alphazero as az
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.game import registry
-from alphazero.nets import inference_openvino, torch_net
+from alphazero.nets import torch_net
 from alphazero.nets.devices import INFERENCE_VARIABLE, say_once, want_inference, wanted_inference
-from alphazero.nets.inference_openvino import CannotConvert, NotInstalled, OpenVinoInference, parts_of, to_priors
+from alphazero.nets.inference import openvino as inference_openvino
+from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, to_priors
+from alphazero.nets.inference.openvino import OpenVinoInference, parts_of
+from alphazero.nets.inference.winograd import WinogradInference
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net
 from games.connect4.game import Connect4
@@ -149,7 +151,7 @@ def test_a_processor_with_amx_fills_parts_up_sooner(shared, monkeypatch, amx, bf
 
 
 def test_the_parts_are_those_that_are_compiled(shared, monkeypatch):
-    net, sizes = shared._openvino, []
+    net, sizes = shared._inference, []
     take = net._take
     monkeypatch.setattr(net, "_take", lambda size: (sizes.append(size), take(size))[1])
     logits, values = net(np.zeros((71, *Connect4.observation_shape), np.float32))
@@ -256,8 +258,9 @@ class Turned(TwoLayers):
         return x @ (self.policy.weight.flip(0).T * 2) + self.policy.bias, torch.tanh(self.value(x)).squeeze(1)
 
 
-def test_a_module_whose_weights_have_no_place_stays_with_torch(caplog):
+def test_a_module_whose_weights_have_no_place_stays_with_torch(monkeypatch, caplog):
     caplog.set_level("INFO")
+    monkeypatch.setattr(torch_net, "LIBRARIES", (OpenVinoInference,))
     net = TorchNet(Connect4(), Turned())
     with pytest.raises(CannotConvert, match=r"no place for new weights of Turned: it uses policy.weight in another"):
         net.use_inference("openvino")
@@ -289,6 +292,7 @@ def test_without_the_library_torch_answers(best, monkeypatch, caplog):
         raise NotInstalled("OpenVINO is not installed: ...")
 
     monkeypatch.setattr(inference_openvino, "_openvino", missing)
+    monkeypatch.setattr(torch_net, "LIBRARIES", (OpenVinoInference,))
     assert best.use_inference("auto") == "torch"
     with pytest.raises(CannotConvert, match="not installed"):
         best.use_inference("openvino")
@@ -298,7 +302,7 @@ def test_without_the_library_torch_answers(best, monkeypatch, caplog):
 def test_nobody_is_told_what_is_converted():
     """OpenVINO's own package for that is as if it were not installed."""
     code = (
-        "from alphazero.nets.inference_openvino import _openvino\n_openvino()\n"
+        "from alphazero.nets.inference.openvino import _openvino\n_openvino()\n"
         "from openvino.tools.ovc import convert_impl\nprint(convert_impl.tm.__name__)\nimport sys\n"
         "print('openvino_telemetry' in sys.modules)"
     )
@@ -306,33 +310,64 @@ def test_nobody_is_told_what_is_converted():
     assert shown.stdout.split() == ["openvino.tools.ovc.telemetry_stub", "False"], shown.stderr
 
 
-@pytest.mark.parametrize(("slower", "chosen"), [(True, "openvino"), (False, "torch")])
-def test_the_faster_one_is_chosen(best, monkeypatch, slower, chosen):
-    monkeypatch.setattr(TorchNet, "_is_slower_than", lambda net, other: slower)
-    assert best.use_inference("auto") == chosen
-    assert best.use_inference("torch") == "torch"
+class Timed:
+    """A library that takes so many seconds for new weights, and for each batch."""
+
+    def __init__(self, name: str, renewal: float, seconds: float):
+        self.name, self._renewal, self._seconds = name, renewal, seconds
+
+    def __call__(self, observations):
+        time.sleep(self._seconds)
+
+    def seconds_for_new_weights(self, first, others):
+        return self._renewal
 
 
-def test_the_choice_is_measured(shared):
-    assert not shared._is_slower_than(lambda observations: time.sleep(0.1))  # type: ignore[arg-type]
-    assert shared._is_slower_than(lambda observations: None)  # type: ignore[arg-type]
+@pytest.mark.parametrize("chosen", ["torch", "openvino", "winograd"])
+def test_the_fastest_one_is_chosen(monkeypatch, chosen):
+    net = az.load_net("club", "connect4")
+    monkeypatch.setattr(WinogradInference, "is_worth_a_try", staticmethod(lambda bf16: True))
+    pick = {library.name: library for library in torch_net.LIBRARIES}.get(chosen)
+    seen: list[Inference] = []
+    monkeypatch.setattr(
+        TorchNet,
+        "_fastest",
+        lambda net, others: (seen.extend(others), next((x for x in others if type(x) is pick), None))[1],
+    )
+    assert net.use_inference("auto") == chosen
+    assert [other.name for other in seen] == ["openvino", "winograd"]
+    assert net.use_inference("torch") == "torch"
 
 
-def test_the_choice_counts_the_time_to_compile(shared, monkeypatch):
-    """A library that answers at once, but compiles for half a second, pays only if there is enough to answer."""
+def test_with_amx_only_libraries_that_multiply_bf16_are_tried(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
+    assert OpenVinoInference.is_worth_a_try(True) and not WinogradInference.is_worth_a_try(True)
+    assert WinogradInference.is_worth_a_try(False), "where the network cannot be bf16"
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {})
+    assert WinogradInference.is_worth_a_try(True)
+
+
+def test_the_choice_is_measured(monkeypatch):
+    net, slow, fast = az.load_net("club", "connect4"), Timed("slow", 0, 0.1), Timed("fast", 0, 0)
+    monkeypatch.setattr(net, "_ask_torch", lambda observations: time.sleep(0.02))
+    assert net._fastest([slow]) is None
+    assert net._fastest([slow, fast]) is net._fastest([fast, slow]) is fast
+
+
+def test_the_choice_counts_the_time_for_new_weights(shared, monkeypatch):
+    """A library that answers at once, but takes seconds for new weights, pays only if there is enough to answer."""
     monkeypatch.setattr(shared, "_ask_torch", lambda observations: time.sleep(0.001))
-    for calls, pays in ((1000, False), (10000, True)):
+    other = Timed("other", 2.5, 0)
+    for calls, chosen in ((1000, None), (10000, other)):
         monkeypatch.setattr(torch_net, "CALLS", calls)
-        waits = [0.5]  # times five sizes
-        other = functools.partial(wait_for_the_next, waits)
-        assert shared._is_slower_than(other) == pays  # type: ignore[arg-type]
+        assert shared._fastest([other]) is chosen
 
 
-def wait_for_the_next(waits: list[float], observations: np.ndarray) -> None:
-    time.sleep(waits.pop() if waits else 0.0)
+def test_new_weights_take_the_first_batch_of_each_size_longer(shared):
+    assert shared._inference.seconds_for_new_weights(0.6, 0.1) == pytest.approx(2.5)
 
 
-@pytest.mark.parametrize("library", ["torch", "openvino"])
+@pytest.mark.parametrize("library", ["torch", "openvino", "winograd"])
 def test_players_say_once_which_library_runs_their_networks(monkeypatch, caplog, library):
     caplog.set_level("INFO")
     say_once.cache_clear()
@@ -344,7 +379,9 @@ def test_players_say_once_which_library_runs_their_networks(monkeypatch, caplog,
 
 def test_the_environment_and_the_option_choose(monkeypatch):
     monkeypatch.setenv(INFERENCE_VARIABLE, "onnx")
-    with pytest.raises(InvalidSetting, match="ALPHAZERO_INFERENCE must be one of auto, torch, openvino, not 'onnx'"):
+    with pytest.raises(
+        InvalidSetting, match="ALPHAZERO_INFERENCE must be one of auto, torch, openvino, winograd, not 'onnx'"
+    ):
         wanted_inference()
     want_inference("openvino")
     assert wanted_inference() == "openvino"
@@ -352,7 +389,9 @@ def test_the_environment_and_the_option_choose(monkeypatch):
         want_inference("openvinno")
 
 
-def test_a_resumed_run_equals_one_that_was_not_interrupted(tmp_path, asks_for_openvino):
+@pytest.mark.parametrize("library", ["openvino", "winograd"])
+def test_a_resumed_run_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, library):
+    monkeypatch.setenv(INFERENCE_VARIABLE, library)
     whole = az.train("tictactoe", generations=2, folder=tmp_path / "whole", **TINY)
     az.train("tictactoe", generations=1, folder=tmp_path / "parts", **TINY)
     parts = az.train("tictactoe", generations=2, folder=tmp_path / "parts", resume=True, **TINY)

@@ -14,14 +14,15 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from alphazero.errors import NetError, is_out_of_memory, listed
-from alphazero.game.kernels import kernel, of_fixed_types
+from alphazero.errors import is_out_of_memory, listed
+from alphazero.nets.devices import has_amx
+from alphazero.nets.inference.library import CannotConvert, NotInstalled
 
 SIZES = 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache
@@ -34,14 +35,6 @@ more rows (docs/log.md)."""
 
 TELEMETRY = "openvino_telemetry"
 """OpenVINO's package that reports conversions to its makers; where it is missing, nothing is reported."""
-
-
-class CannotConvert(NetError):
-    """OpenVINO is not installed, or cannot take over this module."""
-
-
-class NotInstalled(CannotConvert):
-    """OpenVINO is not installed."""
 
 
 @functools.cache
@@ -90,21 +83,28 @@ class OpenVinoInference:
     bit for bit.
     """
 
+    name: ClassVar[str] = "openvino"
+
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
         """`example float32[n, P, H, W]`; with `bf16` it multiplies bf16 numbers. Raises CannotConvert."""
         self._library, self._core = _openvino()
         self._example = example.contiguous()
         self._precision = "bf16" if bf16 else "f32"
-        amx = bf16 and torch.cpu.get_capabilities().get("amx_bf16", False)
-        self._new_size = NEW_SIZE_AMX if amx else NEW_SIZE
+        self._new_size = NEW_SIZE_AMX if bf16 and has_amx() else NEW_SIZE
         self._lock = threading.Lock()
         self._idle: dict[int, list[_Compiled]] = {size: [] for size in SIZES}
         """The compiled networks of each size that no thread uses now."""
         self._next: nn.Module | None = module
         self._model, self._arrays = self._convert_with_arrays(module)
 
+    @staticmethod
+    def is_worth_a_try(bf16: bool) -> bool:
+        return True
+
+    def seconds_for_new_weights(self, first: float, others: float) -> float:
+        return len(SIZES) * (first - others)
+
     def set_weights(self, module: nn.Module) -> None:
-        """Answers by this module from now on; nothing may be asking now."""
         self._next = module
         self._idle = {size: [] for size in SIZES}
 
@@ -201,34 +201,6 @@ class OpenVinoInference:
         for i, output in enumerate(outputs):
             request.set_output_tensor(i, self._library.Tensor(output, shared_memory=True))
         return _Compiled(request, rows, outputs[0], outputs[1].reshape(size))
-
-
-def to_priors(logits: np.ndarray, values: np.ndarray, legal_masks: np.ndarray) -> None:
-    """Turns `logits float32[n, A]` into priors, 0 where `legal_masks bool[n, A]` is false; cuts values to [-1, 1].
-
-    Both in place. A tenth of the time that torch takes, which counts beside a small network.
-    """
-    _normalize(logits, values, np.ascontiguousarray(legal_masks))
-
-
-@kernel
-def normalize(logits, values, legal_masks):
-    """Does the work of `to_priors`."""
-    for i in range(len(logits)):
-        most, total = np.float32(-np.inf), np.float32(0.0)
-        for action in range(logits.shape[1]):
-            if legal_masks[i, action] and logits[i, action] > most:
-                most = logits[i, action]
-        for action in range(logits.shape[1]):
-            logits[i, action] = np.exp(logits[i, action] - most) if legal_masks[i, action] else np.float32(0.0)
-            total += logits[i, action]
-        for action in range(logits.shape[1]):
-            if legal_masks[i, action]:
-                logits[i, action] /= total
-        values[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
-
-
-_normalize = of_fixed_types(normalize)
 
 
 def parts_of(count: int, new_size: int) -> tuple[int, ...]:

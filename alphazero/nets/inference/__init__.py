@@ -1,0 +1,1 @@
+"""The libraries that answer for networks on the processor, beside torch."""

@@ -1,0 +1,206 @@
+"""The layers of a network for the processor, as one kernel.
+
+A tensor has a row of channels for each cell and position: those of cell c begin at `start + (c n + i) width` for
+position i of n. So all that a layer multiplies are matrices with a row for each cell and position. 3x3 convolutions are
+Winograd's (`nets.winograd`), all others sums over taps (`nets.layer_program`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from alphazero.game.kernels import kernel
+from alphazero.nets.inference.layer_program import RELU, TANH
+from alphazero.nets.inference.vector_code import PANEL, ROWS, back_3, back_4, into_3, into_4, multiply
+
+POSITIONS = 4
+"""Positions that are computed at once: with more, what is between two layers leaves the second-level cache."""
+
+
+class Step(NamedTuple):
+    """One layer as the kernel takes it; places are in numbers, and widths multiples of PANEL."""
+
+    source: int
+    target: int
+    residual: int  # -1: none
+    cells: int  # of the output
+    inputs: int
+    source_width: int
+    width: int  # of the output
+    taps: int  # 0: a 3x3 convolution by Winograd
+    table: int  # of the lists of input cells, `taps` for each output cell; -1: outside of the board
+    weights: int  # [width / PANEL, taps, inputs, PANEL], or [points, width / PANEL, inputs, PANEL]
+    bias: int  # [width]
+    activation: int
+    board_height: int
+    board_width: int
+    tall: int  # the tiles of Winograd
+    wide: int
+
+
+class Workspace(NamedTuple):
+    """Memory that the kernel writes to. All of it is zero before the first position."""
+
+    tensors: np.ndarray  # float32[...]: begins with as many zeros as the widest tensor has channels
+    spread: np.ndarray  # float32[...]: the tiles of a layer at their points
+    products: np.ndarray  # float32[...]
+    columns: np.ndarray  # float32[37 widest]: zeros, then a tile between its two transformations
+    lines: np.ndarray  # float32[...]: a row of a tile
+    offsets: np.ndarray  # int64[...]
+
+
+@kernel
+def run_network(observations, steps, tables, weights, workspace, observed, policy, value, logits, values):
+    """Writes `logits float32[n, A]` and `values float32[n]` of `observations float32[n, P, H W]`.
+
+    `steps int64[L, ...]` are the layers, `tables int32[...]` and `weights float32[...]` theirs. `observed` is the place
+    and the width of the observation's tensor. `policy int64[A + 1, 2]` has the place and the width of the policy's
+    tensor, then the cell and the channel of each action; so has `value int64[2, 2]`.
+    """
+    tensors, _, _, _, _, _ = workspace
+    start, width = observed
+    for first in range(0, len(observations), POSITIONS):
+        count = min(POSITIONS, len(observations) - first)
+        for i in range(count):
+            for plane in range(observations.shape[1]):
+                for cell in range(observations.shape[2]):
+                    tensors[start + (cell * count + i) * width + plane] = observations[first + i, plane, cell]
+        for index in range(len(steps)):
+            if steps[index, 7] > 0:
+                sum_taps(steps[index], count, tables, weights, workspace)
+            else:
+                convolve(steps[index], count, weights, workspace)
+        for i in range(count):
+            for action in range(logits.shape[1]):
+                row = policy[action + 1, 0] * count + i
+                logits[first + i, action] = tensors[policy[0, 0] + row * policy[0, 1] + policy[action + 1, 1]]
+            row = value[1, 0] * count + i
+            values[first + i] = tensors[value[0, 0] + row * value[0, 1] + value[1, 1]]
+
+
+@kernel
+def sum_taps(step, count, tables, weights, workspace):
+    """Computes a layer of sums over taps, for `count` positions."""
+    source, target, residual, cells, inputs, source_width = step[0], step[1], step[2], step[3], step[4], step[5]
+    width, taps, table, first, bias, activation = step[6], step[7], step[8], step[9], step[10], step[11]
+    tensors, _, _, _, lines, offsets = workspace
+    total = cells * count
+    for row in range(0, total, ROWS):
+        for r in range(ROWS):
+            cell, i = divmod(min(row + r, total - 1), count)
+            for tap in range(taps):
+                place = tables[table + cell * taps + tap]
+                offsets[ROWS * tap + r] = source + (place * count + i) * source_width if place >= 0 else 0
+        for channel in range(0, width, PANEL):
+            panel = first + channel * taps * inputs
+            multiply(tensors, offsets, taps, inputs, weights, panel, lines, 0, PANEL)
+            for r in range(min(ROWS, total - row)):
+                place = (row + r) * width + channel
+                added = residual + place if residual >= 0 else -1
+                finish(lines, r * PANEL, PANEL, weights, bias + channel, tensors, added, activation, target + place)
+
+
+@kernel
+def convolve(step, count, weights, workspace):
+    """Computes a 3x3 convolution by Winograd, for `count` positions."""
+    inputs, width, first, height, board, tall, wide = step[5], step[6], step[9], step[12], step[13], step[14], step[15]
+    _, spread, products, _, _, offsets = workspace
+    points = (tall + 2) * (wide + 2)
+    total = -(-height // tall) * -(-board // wide) * count
+    for tile in range(total):
+        spread_tile(step, tile // count, tile % count, count, workspace)
+    for point in range(points):
+        for channel in range(0, width, PANEL):
+            panel = first + (point * width + channel) * inputs
+            for row in range(0, total, ROWS):
+                for r in range(ROWS):
+                    offsets[r] = (min(row + r, total - 1) * points + point) * inputs
+                place = (row * points + point) * width + channel
+                multiply(spread, offsets, 1, inputs, weights, panel, products, place, points * width)
+    for tile in range(total):
+        gather_tile(step, tile // count, tile % count, count, weights, workspace)
+
+
+@kernel
+def spread_tile(step, tile, i, count, workspace):
+    """Writes what a tile of position i depends on, at its points: `spread[tile count + i]`, `[points, inputs]`."""
+    source, inputs, height, board, tall, wide = step[0], step[5], step[12], step[13], step[14], step[15]
+    tensors, spread, _, columns, _, offsets = workspace
+    rows, across = tall + 2, wide + 2
+    tile_row, tile_column = divmod(tile, -(-board // wide))
+    top, left = tile_row * tall - 1, tile_column * wide - 1
+    base = len(columns) // 37
+    for a in range(rows):
+        if 0 <= top + a < height:
+            for b in range(across):
+                cell = (top + a) * board + left + b
+                offsets[b] = source + (cell * count + i) * inputs if 0 <= left + b < board else 0
+            if wide == 3:
+                into_3(tensors, offsets, columns, base + a * across * inputs, inputs, inputs)
+            else:
+                into_4(tensors, offsets, columns, base + a * across * inputs, inputs, inputs)
+    place = (tile * count + i) * rows * across * inputs
+    for b in range(across):
+        for a in range(rows):
+            offsets[a] = base + (a * across + b) * inputs if 0 <= top + a < height else 0
+        if tall == 3:
+            into_3(columns, offsets, spread, place + b * inputs, across * inputs, inputs)
+        else:
+            into_4(columns, offsets, spread, place + b * inputs, across * inputs, inputs)
+
+
+@kernel
+def gather_tile(step, tile, i, count, weights, workspace):
+    """Writes a tile of position i, from its products at the points."""
+    target, residual, width, bias, activation = step[1], step[2], step[6], step[10], step[11]
+    height, board, tall, wide = step[12], step[13], step[14], step[15]
+    tensors, _, products, columns, lines, offsets = workspace
+    rows, across = tall + 2, wide + 2
+    tile_row, tile_column = divmod(tile, -(-board // wide))
+    top, left, base = tile_row * tall, tile_column * wide, len(columns) // 37
+    place = (tile * count + i) * rows * across * width
+    for b in range(across):
+        for a in range(rows):
+            offsets[a] = place + (a * across + b) * width
+        if tall == 3:
+            back_3(products, offsets, columns, base + b * width, across * width, width)
+        else:
+            back_4(products, offsets, columns, base + b * width, across * width, width)
+    for a in range(min(tall, height - top)):
+        for b in range(across):
+            offsets[b] = base + (a * across + b) * width
+        if wide == 3:
+            back_3(columns, offsets, lines, 0, width, width)
+        else:
+            back_4(columns, offsets, lines, 0, width, width)
+        for b in range(min(wide, board - left)):
+            cell = ((top + a) * board + left + b) * count + i
+            added = residual + cell * width if residual >= 0 else -1
+            finish(lines, b * width, width, weights, bias, tensors, added, activation, target + cell * width)
+
+
+@kernel
+def finish(sums, first, length, weights, bias, tensors, added, activation, target):
+    """Writes `length` sums with their bias, a residual that begins at `added` (-1: none), and the activation."""
+    given, shift, out = sums[first : first + length], weights[bias : bias + length], tensors[target : target + length]
+    residual = tensors[max(added, 0) : max(added, 0) + length]
+    if activation == RELU and added >= 0:
+        for j in range(length):
+            out[j] = rectified(given[j] + shift[j] + residual[j])
+    elif activation == RELU:
+        for j in range(length):
+            out[j] = rectified(given[j] + shift[j])
+    else:
+        for j in range(length):
+            out[j] = given[j] + shift[j] + (residual[j] if added >= 0 else np.float32(0.0))
+    if activation == TANH:
+        for j in range(length):
+            out[j] = np.tanh(out[j])
+
+
+@kernel
+def rectified(x):
+    """The larger of the number and 0; NaN stays NaN."""
+    return np.float32(0.0) if x < np.float32(0.0) else x

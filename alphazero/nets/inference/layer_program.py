@@ -1,0 +1,326 @@
+"""A torch network as a list of layers of one kind: its operations, with all that does not depend on the position
+computed.
+
+Every layer is a sum over taps: output cell o has a list of input cells, one for each tap, and channel j of it is
+
+    bias[j] + sum over taps t and channels i of weights[t, i, j] x input[cell(o, t), i]
+
+Convolutions of any size, transposed convolutions, filters along lines and fully connected layers differ in their lists
+alone. Then a residual may be added, and relu or tanh.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from alphazero.errors import NetError
+from alphazero.nets.any_module import forward
+
+OPERATIONS = ("convolution", "addmm", "mm", "relu", "tanh", "mul", "add")
+RESHAPES = ("view", "_unsafe_view", "squeeze", "unsqueeze", "clone", "alias", "detach")
+NO_ACTIVATION, RELU, TANH = range(3)
+
+
+class UnknownOperation(NetError):
+    """The network has an operation that no layer does."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A tensor of one position: a row of channels for each cell."""
+
+    number: int
+    """0 is the observation; each layer makes the next one."""
+    cells: int
+    channels: int
+    shape: tuple[int, ...]
+    """The tensor's shape without the batch; its numbers go channel by channel."""
+
+    def place(self, index: int) -> tuple[int, int]:
+        """The cell and the channel of number `index` of the tensor."""
+        channel, cell = divmod(index, self.cells)
+        return cell, channel
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer; see the module."""
+
+    source: Rows
+    target: Rows
+    cells: np.ndarray
+    """`int32[output cells, taps]`: the input cells; -1 is outside of the board, where all is zero."""
+    weights: np.ndarray
+    """`float32[taps, inputs, outputs]`."""
+    bias: np.ndarray
+    """`float32[outputs]`."""
+    image: tuple[int, int] | None
+    """Height and width where the layer is a 3x3 convolution that keeps them, with its taps in rows."""
+    residual: Rows | None = None
+    activation: int = NO_ACTIVATION
+
+
+@dataclass(frozen=True)
+class LayerProgram:
+    """A network: all layers in their order."""
+
+    layers: tuple[Layer, ...]
+    observation: Rows
+    policy: Rows
+    value: Rows
+
+
+class _Recorder(TorchDispatchMode):
+    """Writes down each operation on what depends on the observation, while torch computes it.
+
+    `torch.export` does the same, but imports torch's compiler: two seconds and more.
+    """
+
+    def __init__(self, observation: Tensor):
+        super().__init__()
+        self.operations: list[_Operation] = []
+        self._numbers = {id(observation): 0}
+        self._kept: list[Any] = [observation]
+        """All tensors that depend on the observation, so that no other gets the number of one."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled inside; with True, torch imports its compiler to keep away from it
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        with_values = tree_map_only(Tensor, lambda tensor: self.value_of(tensor, tensor), (args, named))
+        answer = func(*args, **named)
+        if any(isinstance(part, _Value) for part in tree_leaves(with_values)):
+            shape = tuple(answer.shape[1:]) if isinstance(answer, Tensor) else ()
+            self.operations.append(_Operation(str(func).removeprefix("aten."), with_values[0], with_values[1], shape))
+            self._numbers[id(answer)] = len(self.operations)
+            self._kept.append(answer)
+        return answer
+
+    def value_of(self, tensor: Any, otherwise: Any = None) -> Any:
+        """The value that the tensor is now; `otherwise` if it does not depend on the observation."""
+        number = self._numbers.get(id(tensor))
+        return otherwise if number is None else _Value(number)
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A tensor that depends on the observation: number 0, or the result of an operation, from 1 on."""
+
+    number: int
+
+
+class _Operation(NamedTuple):
+    name: str
+    """As `relu.default`."""
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    shape: tuple[int, ...]
+    """That of the result, without the batch."""
+
+
+@torch.inference_mode(False)  # in which torch has whole operations for several of ours
+@torch.no_grad()
+def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
+    """The layers of a module on the processor, for observations of that shape.
+
+    Raises UnknownOperation for an operation that is none of these.
+    """
+    observation = torch.zeros(1, *shape)
+    with _Recorder(observation) as recorder:
+        outputs = [recorder.value_of(output) for output in forward(module, observation)]
+    if None in outputs:
+        raise UnknownOperation("its policy or its value is the same in every position")
+    return _Writer(recorder.operations, outputs).program(shape)
+
+
+class _Writer:
+    """Turns operations into layers, in their order."""
+
+    def __init__(self, operations: list[_Operation], outputs: list[_Value]):
+        self.operations, self.outputs = operations, outputs
+        self.layers: list[Layer] = []
+        self.num_rows = 0
+        self.values: list[Rows] = []
+        """The rows of every value."""
+        used = [value for operation in operations for value in tree_leaves((operation.args, operation.kwargs))]
+        self.users = collections.Counter(value for value in (*used, *outputs) if isinstance(value, _Value))
+
+    def program(self, shape: tuple[int, int, int]) -> LayerProgram:
+        self.values.append(self._new_rows(shape))
+        for operation in self.operations:
+            self.values.append(self._call(operation))
+        policy, value = (self.values[output.number] for output in self.outputs)
+        return LayerProgram(tuple(self.layers), self.values[0], policy, value)
+
+    def _new_rows(self, shape: tuple[int, ...]) -> Rows:
+        rows = Rows(self.num_rows, math.prod(shape[1:]), shape[0], shape)
+        self.num_rows += 1
+        return rows
+
+    def _call(self, operation: _Operation) -> Rows:
+        """The rows of the operation's result."""
+        name, args, kwargs, shape = operation
+        word = name.partition(".")[0]
+        if word in RESHAPES and isinstance(args[0], _Value):
+            return replace(self.values[args[0].number], shape=shape)
+        plain = word.removesuffix("_")  # relu_ works in place
+        if plain not in OPERATIONS or kwargs:
+            raise _unknown(name)
+        if plain in ("mul", "add") and not isinstance(args[0], _Value):
+            args = args[::-1]
+        if plain == "addmm":
+            args = (*args[1:], args[0])  # torch has the bias first
+        if not isinstance(args[0], _Value):
+            raise _unknown(name)
+        if word != plain and not self._is_alone(args[0]):
+            raise _unknown(f"{name} on a tensor that is used again")
+        operands = [self.values[arg.number] if isinstance(arg, _Value) else arg for arg in args]
+        return getattr(self, f"_{plain}")(args, shape, *operands)  # type: ignore[no-any-return]
+
+    # --- operations: the arguments with values, the result's shape, then the arguments with rows as torch has them ---
+
+    def _convolution(self, args, shape, x, weight, bias, stride, padding, dilation, transposed, extra, groups):  # type: ignore[no-untyped-def]
+        if not isinstance(weight, Tensor) or len(weight.shape) != 4 or groups != 1:
+            raise _unknown("a convolution with groups, or of another number of dimensions")
+        if transposed and (any(step != 1 for step in (*stride, *dilation)) or any(extra)):
+            raise _unknown("a transposed convolution with a stride or dilation")
+        height, width = _sides(x)
+        tall, wide = weight.shape[2:]
+        if transposed:
+            weight = weight.transpose(0, 1).flip(2, 3)
+            padding = [tall - 1 - padding[0], wide - 1 - padding[1]]
+        lists = [
+            [
+                _cell(
+                    row * stride[0] - padding[0] + i * dilation[0], column * stride[1] - padding[1] + j * dilation[1],
+                    height, width,
+                )
+                for i, j in itertools.product(range(tall), range(wide))
+            ]
+            for row, column in itertools.product(range(shape[1]), range(shape[2]))
+        ]  # fmt: skip
+        same = (tall, wide) == (3, 3) and tuple(shape[1:]) == (height, width)
+        image = (height, width) if same and list(padding) == [1, 1] and list(dilation) == [1, 1] else None
+        return self._layer(x, lists, weight.permute(2, 3, 1, 0).flatten(0, 1), bias, shape, image)
+
+    def _addmm(self, args, shape, x, weight, bias=None):  # type: ignore[no-untyped-def]
+        if len(x.shape) != 1 or not isinstance(weight, Tensor):
+            raise _unknown("a product of matrices for every cell, or of two that depend on the position")
+        by_cell = weight.reshape(x.channels, x.cells, -1).transpose(0, 1)
+        return self._layer(x, [list(range(x.cells))], by_cell, bias, shape)
+
+    _mm = _addmm
+
+    def _relu(self, args, shape, x):  # type: ignore[no-untyped-def]
+        return self._activated(args[0], x, RELU)
+
+    def _tanh(self, args, shape, x):  # type: ignore[no-untyped-def]
+        return self._activated(args[0], x, TANH)
+
+    def _mul(self, args, shape, x, factor):  # type: ignore[no-untyped-def]
+        if isinstance(factor, Rows):
+            raise _unknown("mul of two tensors that depend on the position")
+        return self._scaled(x, _by_channel(factor, x), None)
+
+    def _add(self, args, shape, x, other):  # type: ignore[no-untyped-def]
+        if not isinstance(other, Rows):
+            return self._scaled(x, torch.ones(x.channels), _by_channel(other, x))
+        if replace(x, number=0) != replace(other, number=0):
+            raise _unknown("add of tensors of different shapes")
+        order = [self._index(rows) for rows in (x, other)]
+        pairs = sorted(zip(order, args, (x, other), (other, x), strict=True), key=lambda pair: -pair[0])
+        index, source, later, earlier = pairs[0]
+        if index >= 0 and self._is_free(source) and self.layers[index].residual is None:
+            self.layers[index] = replace(self.layers[index], residual=earlier)
+            return later
+        return self._scaled(x, torch.ones(x.channels), None, other)
+
+    # --- layers ---
+
+    def _index(self, rows: Rows) -> int:
+        """The number of the layer that computes these rows, -1 for the input."""
+        return rows.number - 1
+
+    def _is_free(self, value: _Value) -> bool:
+        """The value is a layer's sum without activation, which only one operation takes: that may join in."""
+        index = self._index(self.values[value.number])
+        return index >= 0 and self._is_alone(value) and self.layers[index].activation == NO_ACTIVATION
+
+    def _is_alone(self, value: _Value) -> bool:
+        """Only one operation takes the value's rows, in whatever shape."""
+        rows = self.values[value.number].number
+        return all(self.users[_Value(i)] == 1 for i, other in enumerate(self.values) if other.number == rows)
+
+    def _activated(self, value: _Value, x: Rows, activation: int) -> Rows:
+        if not self._is_free(value):
+            x = self._scaled(x, torch.ones(x.channels), None)
+        index = self._index(x)
+        self.layers[index] = replace(self.layers[index], activation=activation)
+        return x
+
+    def _scaled(self, x: Rows, factors: Tensor, bias: Tensor | None, residual: Rows | None = None) -> Rows:
+        """A layer that multiplies each channel by its factor, and adds a bias and a residual."""
+        made = self._layer(x, [[cell] for cell in range(x.cells)], torch.diag(factors)[None], bias, x.shape)
+        self.layers[-1] = replace(self.layers[-1], residual=residual)
+        return made
+
+    def _layer(
+        self,
+        x: Rows,
+        lists: list[list[int]],
+        weight: Tensor,
+        bias: Tensor | None,
+        shape: tuple[int, ...],
+        image: tuple[int, int] | None = None,
+    ) -> Rows:
+        """A new layer; `lists` has the input cells of each output cell, -1 outside of the board.
+
+        `weight float32[taps, inputs, outputs]`; taps whose weights are all 0 are left out, except in an `image`.
+        """
+        used = [tap for tap in range(len(weight)) if image or weight[tap].any()] or [0]
+        made = self._new_rows((weight.shape[2], len(lists)))
+        shift = torch.zeros(made.channels) if bias is None else bias
+        layer = Layer(
+            source=x, target=made, cells=np.array(lists, np.int32)[:, used],
+            weights=np.ascontiguousarray(weight[used].float().numpy()), bias=shift.float().numpy(), image=image,
+        )  # fmt: skip
+        self.layers.append(layer)
+        return replace(made, shape=shape)
+
+
+def _sides(x: Rows) -> tuple[int, int]:
+    """Height and width of an image whose cells are the rows; raises NetError for a tensor of another shape."""
+    if len(x.shape) != 3 or x.shape[0] != x.channels or math.prod(x.shape[1:]) != x.cells:
+        raise _unknown("convolution after a change of shape")
+    return x.shape[1], x.shape[2]
+
+
+def _cell(row: int, column: int, height: int, width: int) -> int:
+    """The number of a cell, -1 outside of the board."""
+    return row * width + column if 0 <= row < height and 0 <= column < width else -1
+
+
+def _by_channel(numbers: Any, x: Rows) -> Tensor:
+    """A constant's number for each channel of x."""
+    whole = torch.as_tensor(numbers, dtype=torch.float32).broadcast_to(1, *x.shape).reshape(x.channels, x.cells)
+    if (whole != whole[:, :1]).any():
+        raise _unknown("a constant that differs from cell to cell")
+    return whole[:, 0]
+
+
+def _unknown(name: str) -> UnknownOperation:
+    return UnknownOperation(
+        f"it has the operation {name}, and only convolutions, linear layers, additions, relu and tanh are known"
+    )

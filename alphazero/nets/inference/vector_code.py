@@ -1,0 +1,150 @@
+"""Two inner loops as vector code: numba cannot be trusted to find the vectors in them by itself.
+
+Numbers are float32, and vectors have LANES of them. A product and a sum are one operation, with one rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from alphazero.nets.inference.tiles import matrices
+
+LANES = 8
+"""Numbers in a vector; where the processor's own are shorter, the compiler takes two."""
+ROWS = 4
+PANEL = 16
+"""`multiply` computes ROWS rows of PANEL numbers, for which the sums stay in sixteen registers."""
+
+_long, _number, _vector = ir.IntType(64), ir.FloatType(), ir.VectorType(ir.FloatType(), LANES)
+
+
+class _Code:
+    """Writes instructions that read and write arrays of a kernel."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any):
+        self.context, self.builder = context, builder
+        self._kinds, self._arguments = signature.args, arguments
+        kind = ir.FunctionType(_vector, [_vector] * 3)
+        self._fma = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32")
+
+    def array(self, index: int) -> Any:
+        """The first number of the array that is the argument of this index."""
+        made = self.context.make_array(self._kinds[index])(self.context, self.builder, self._arguments[index])
+        return made.data
+
+    def load(self, array: Any, place: Any, kind: Any = _vector) -> Any:
+        value = self.builder.load(self._pointer(array, place, kind))
+        value.align = 8 if kind is _long else 4
+        return value
+
+    def store(self, value: Any, array: Any, place: Any) -> None:
+        self.builder.store(value, self._pointer(array, place, _vector)).align = 4
+
+    def _pointer(self, array: Any, place: Any, kind: Any) -> Any:
+        return self.builder.bitcast(self.builder.gep(array, [place]), kind.as_pointer())
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """a b + c."""
+        return self.builder.call(self._fma, [a, b, c])
+
+    def in_all_lanes(self, number: Any) -> Any:
+        nothing = ir.Constant(_vector, ir.Undefined)
+        single = self.builder.insert_element(nothing, number, ir.IntType(32)(0))
+        return self.builder.shuffle_vector(single, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
+
+
+@intrinsic
+def multiply(typing_context, rows, offsets, taps, inputs, weights, first, out, place, stride):  # type: ignore[no-untyped-def]
+    """Writes ROWS x PANEL sums over taps and inputs: row r goes to `out[place + r stride:]`, `out float32[...]`.
+
+    `rows float32[...]`: for tap t the inputs of row r begin at `offsets[ROWS t + r]`, `offsets int64[...]`. The weights
+    are `weights[first:]`, `float32[taps, inputs, PANEL]`.
+    """
+    arguments = (rows, offsets, taps, inputs, weights, first, out, place, stride)
+    return types.none(*arguments), _generate_multiply
+
+
+def _generate_multiply(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    code = _Code(context, builder, signature, arguments)
+    rows, offsets, weights, out = (code.array(index) for index in (0, 1, 4, 6))
+    taps, inputs, first, place, stride = (arguments[index] for index in (2, 3, 5, 7, 8))
+    vectors = range(PANEL // LANES)
+    sums = [[cgutils.alloca_once(builder, _vector) for _ in vectors] for _ in range(ROWS)]
+    for row in sums:
+        for total in row:
+            builder.store(ir.Constant(_vector, [0.0] * LANES), total)
+    with cgutils.for_range(builder, taps) as tap:
+        of_tap = builder.add(first, builder.mul(builder.mul(tap.index, inputs), _long(PANEL)))
+        at_offset = builder.mul(tap.index, _long(ROWS))
+        starts = [code.load(offsets, builder.add(at_offset, _long(r)), _long) for r in range(ROWS)]
+        with cgutils.for_range(builder, inputs) as channel:
+            at = builder.add(of_tap, builder.mul(channel.index, _long(PANEL)))
+            factors = [code.load(weights, builder.add(at, _long(LANES * j))) for j in vectors]
+            for start, row in zip(starts, sums, strict=True):
+                same = code.in_all_lanes(code.load(rows, builder.add(start, channel.index), _number))
+                for factor, total in zip(factors, row, strict=True):
+                    builder.store(code.fma(same, factor, builder.load(total)), total)
+    for r, row in enumerate(sums):
+        at_row = builder.add(place, builder.mul(_long(r), stride))
+        for j, total in enumerate(row):
+            code.store(builder.load(total), out, builder.add(at_row, _long(LANES * j)))
+    return context.get_dummy_value()
+
+
+def _transform(matrix: np.ndarray) -> Any:
+    """A function that multiplies rows of numbers by the matrix: the rows are the components of one vector each."""
+
+    @intrinsic
+    def transform(typing_context, rows, offsets, out, place, stride, length):  # type: ignore[no-untyped-def]
+        """Writes component i, `length` numbers, to `out[place + i stride:]`, `out float32[...]`.
+
+        Component k of `rows float32[...]` begins at `offsets[k]`, `offsets int64[...]`. `length` is a multiple of
+        LANES.
+        """
+        return types.none(rows, offsets, out, place, stride, length), _generate_transform(matrix)
+
+    return transform
+
+
+def _generate_transform(matrix: np.ndarray) -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        code = _Code(context, builder, signature, arguments)
+        rows, offsets, out = (code.array(index) for index in range(3))
+        place, stride, length = arguments[3:]
+        starts = [code.load(offsets, _long(k), _long) for k in range(matrix.shape[1])]
+        with cgutils.for_range(builder, builder.udiv(length, _long(LANES))) as step:
+            at = builder.mul(step.index, _long(LANES))
+            parts = [code.load(rows, builder.add(start, at)) for start in starts]
+            for i, weights in enumerate(matrix):
+                at_row = builder.add(builder.add(place, at), builder.mul(_long(i), stride))
+                code.store(_sum(code, weights, parts), out, at_row)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _sum(code: _Code, weights: np.ndarray, parts: list[Any]) -> Any:
+    """The parts times their weights, from the first to the last."""
+    total = None
+    for weight, part in zip(weights.tolist(), parts, strict=True):
+        factor = ir.Constant(_vector, [weight] * LANES)
+        if weight == 0.0:
+            continue
+        if total is None:
+            total = part if weight == 1.0 else code.builder.fmul(part, factor)
+        elif abs(weight) == 1.0:
+            total = (code.builder.fadd if weight > 0 else code.builder.fsub)(total, part)
+        else:
+            total = code.fma(part, factor, total)
+    return total
+
+
+into_3, into_4 = (_transform(matrices(length).into) for length in (3, 4))
+back_3, back_4 = (_transform(matrices(length).back) for length in (3, 4))

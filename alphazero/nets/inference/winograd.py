@@ -1,0 +1,224 @@
+"""`WinogradInference`: a torch module's answers, computed by our own kernels on the processor.
+
+Libraries multiply in 3x3 convolutions of float32 as the definition says. Winograd's method does it with a third of the
+multiplications, so it is two to three times as fast where the processor has no instructions for shorter numbers.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from torch import Tensor, nn
+
+from alphazero.errors import NetError
+from alphazero.game.kernels import of_fixed_types
+from alphazero.nets.devices import has_amx
+from alphazero.nets.inference.layer_kernels import POSITIONS, Step, Workspace, run_network
+from alphazero.nets.inference.layer_program import Layer, LayerProgram, Rows, layers_of
+from alphazero.nets.inference.library import CannotConvert
+from alphazero.nets.inference.tiles import tile_length, transformed
+from alphazero.nets.inference.vector_code import PANEL, ROWS
+
+_run = of_fixed_types(run_network)
+
+
+class WinogradInference:
+    """Answers for a frozen module: `observations float32[n, P, H, W]` to `(logits float32[n, A], values float32[n])`.
+
+    It computes on the thread that asks; threads may ask side by side. A position's answer is the same in every batch,
+    bit for bit.
+    """
+
+    name: ClassVar[str] = "winograd"
+
+    def __init__(self, module: nn.Module, example: Tensor, bf16: bool = False):
+        """`example float32[n, P, H, W]`. Raises CannotConvert for a module with operations that it does not know.
+
+        Numbers are float32 also with `bf16`.
+        """
+        if not hasattr(run_network, "compile"):
+            raise CannotConvert("numba is switched off, and without it this project's own kernels are slow")
+        _, *shape = example.shape
+        self._shape = (shape[0], shape[1], shape[2])
+        self._next: nn.Module | None = None
+        begin = time.perf_counter()
+        self._network = self._pack(module)
+        self._packing = time.perf_counter() - begin
+        self._lock = threading.Lock()
+        self._idle: list[Workspace] = []
+        """Memory that no thread uses now."""
+
+    @staticmethod
+    def is_worth_a_try(bf16: bool) -> bool:
+        return not (bf16 and has_amx())  # with it, products of bf16 matrices are ten times as fast
+
+    def seconds_for_new_weights(self, first: float, others: float) -> float:
+        return self._packing
+
+    def set_weights(self, module: nn.Module) -> None:
+        self._next = module
+
+    def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with self._lock:
+            if self._next is not None:
+                self._network, self._next = self._pack(self._next), None
+        network = self._network
+        try:
+            workspace = self._idle.pop()
+        except IndexError:
+            workspace = network.workspace()
+        logits = np.empty((len(observations), len(network.policy) - 1), np.float32)
+        values = np.empty(len(observations), np.float32)
+        planes, height, width = self._shape
+        cells = np.ascontiguousarray(observations, np.float32).reshape(len(observations), planes, height * width)
+        _run(
+            cells, network.steps, network.tables, network.weights, workspace, network.observed, network.policy,
+            network.value, logits, values,
+        )  # fmt: skip
+        self._idle.append(workspace)
+        return logits, values
+
+    def _pack(self, module: nn.Module) -> _Network:
+        try:
+            return _Packer(layers_of(module, self._shape)).network()
+        except NetError as error:
+            raise CannotConvert(
+                f"this project's own kernels cannot answer for {type(module).__name__}: {error}"
+            ) from error
+
+
+class _Network(NamedTuple):
+    """All that `run_network` takes, and the sizes of its workspace."""
+
+    steps: np.ndarray
+    tables: np.ndarray
+    weights: np.ndarray
+    observed: tuple[int, int]
+    policy: np.ndarray
+    value: np.ndarray
+    num_tensors: int
+    num_spread: int
+    num_products: int
+    width: int
+    """Channels of the widest tensor."""
+    taps: int
+    """The most taps of a layer."""
+
+    def workspace(self) -> Workspace:
+        zeros = np.zeros
+        return Workspace(
+            tensors=zeros(self.num_tensors, np.float32), spread=zeros(self.num_spread, np.float32),
+            products=zeros(self.num_products, np.float32), columns=zeros(37 * self.width, np.float32),
+            lines=zeros(max(4 * self.width, ROWS * PANEL), np.float32),
+            offsets=zeros(max(6, ROWS * self.taps), np.int64),
+        )  # fmt: skip
+
+
+class _Packer:
+    """Gives the tensors and the weights of a program their places."""
+
+    def __init__(self, program: LayerProgram):
+        self._program = program
+        self._tables: dict[bytes, int] = {}
+        self._num_entries = 0
+        self._weights: list[np.ndarray] = []
+        self._num_weights = 0
+        self._num_spread = self._num_products = 1
+
+    def network(self) -> _Network:
+        program = self._program
+        widths = [_up(rows.channels) for rows in (program.observation, *(layer.target for layer in program.layers))]
+        self._starts, num_tensors = _places(program, max(widths))
+        steps = np.array([self._step(layer) for layer in program.layers], np.int64)
+        return _Network(
+            steps, np.frombuffer(b"".join(self._tables) or bytes(4), np.int32), np.concatenate(self._weights),
+            (self._starts[0], widths[0]), self._places_of(program.policy), self._places_of(program.value, 1),
+            num_tensors, self._num_spread, self._num_products, max(widths), max(int(step[7]) for step in steps),
+        )  # fmt: skip
+
+    def _step(self, layer: Layer) -> Step:
+        source, target = layer.source, layer.target
+        source_width, width = _up(source.channels), _up(target.channels)
+        taps, inputs = layer.weights.shape[:2]
+        table, (height, board), tall, wide = 0, layer.image or (0, 0), 0, 0
+        wanted = np.zeros((taps, inputs, width), np.float32)
+        wanted[..., : target.channels] = layer.weights
+        if layer.image:
+            tall, wide = tile_length(height), tile_length(board)
+            filters = np.zeros((9, source_width, width), np.float32)
+            filters[:, :inputs] = wanted
+            packed = transformed(filters, tall, wide).reshape(-1, source_width, width // PANEL, PANEL).swapaxes(1, 2)
+            tiles = -(-height // tall) * -(-board // wide) * POSITIONS
+            self._num_spread = max(self._num_spread, tiles * len(packed) * source_width)
+            self._num_products = max(self._num_products, (tiles + ROWS) * len(packed) * width)
+            taps = 0
+        else:
+            packed = wanted.reshape(taps, inputs, width // PANEL, PANEL).transpose(2, 0, 1, 3)
+            table = self._add_table(layer.cells)
+        bias = np.zeros(width, np.float32)
+        bias[: target.channels] = layer.bias
+        residual = -1 if layer.residual is None else self._starts[layer.residual.number]
+        return Step(
+            self._starts[source.number], self._starts[target.number], residual, target.cells, inputs, source_width,
+            width, taps, table, self._add_weights(packed), self._add_weights(bias), layer.activation, height, board,
+            tall, wide,
+        )  # fmt: skip
+
+    def _add_table(self, cells: np.ndarray) -> int:
+        entries = cells.astype(np.int32).tobytes()
+        if entries not in self._tables:
+            self._tables[entries] = self._num_entries
+            self._num_entries += cells.size
+        return self._tables[entries]
+
+    def _add_weights(self, weights: np.ndarray) -> int:
+        start = self._num_weights
+        self._weights.append(weights.ravel())
+        self._num_weights += weights.size
+        return start
+
+    def _places_of(self, rows: Rows, count: int | None = None) -> np.ndarray:
+        """`int64[count + 1, 2]`: place and width of the tensor, then cell and channel of each of its first numbers."""
+        numbers = range(rows.cells * rows.channels if count is None else count)
+        return np.array([(self._starts[rows.number], _up(rows.channels)), *map(rows.place, numbers)], np.int64)
+
+
+def _places(program: LayerProgram, zeros: int) -> tuple[list[int], int]:
+    """Where each tensor begins, and where all end; a tensor takes the place of one that is not needed any more.
+
+    The observation and the answers keep theirs: the channels that fill up the observation stay zero.
+    """
+    last_use = {
+        0: len(program.layers),
+        program.policy.number: len(program.layers),
+        program.value.number: len(program.layers),
+    }
+    for index, layer in enumerate(program.layers):
+        for rows in (layer.source, layer.residual):
+            if rows is not None:
+                last_use[rows.number] = max(last_use.get(rows.number, 0), index)
+    starts, free, end = list[int](), list[tuple[int, int]](), zeros
+    sizes = [
+        rows.cells * _up(rows.channels) * POSITIONS
+        for rows in (program.observation, *(layer.target for layer in program.layers))
+    ]
+    for number, size in enumerate(sizes):
+        fitting = [place for place in free if place[1] >= size]
+        if fitting:
+            taken = min(fitting, key=lambda place: place[1])
+            free.remove(taken)
+        else:
+            taken = (end, size)
+            end += size
+        starts.append(taken[0])
+        sizes[number] = taken[1]
+        # layer `number` comes next, and what the one before needed last is free after it
+        free += [(starts[other], sizes[other]) for other in range(number + 1) if last_use.get(other, -1) == number - 1]
+    return starts, end
+
+
+def _up(channels: int) -> int:
+    return -(-channels // PANEL) * PANEL

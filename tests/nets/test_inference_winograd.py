@@ -1,0 +1,223 @@
+"""This project's own kernels answer as torch does, the same in every batch, for every network they take."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import alphazero as az
+from alphazero.game import registry
+from alphazero.game.functions import fingerprint
+from alphazero.nets.inference import layer_kernels, vector_code
+from alphazero.nets.inference.library import CannotConvert
+from alphazero.nets.inference.tiles import POINTS, matrices, tile_length, transformed
+from alphazero.nets.inference.winograd import WinogradInference
+from alphazero.nets.torch_net import TorchNet
+from games.connect4.game import Connect4
+from tests.nets.batches import random_batch
+from tests.nets.test_inference import played_positions
+
+INPUTS = int(np.prod(Connect4().observation_shape))
+
+
+def test_the_matrices_are_those_of_the_paper():
+    """Rows of Lavin and Gray's F(4x4, 3x3), where theirs and ours have the same scale."""
+    into, filters, back = matrices(4)
+    np.testing.assert_array_equal(into[[0, -1]], [[4, 0, -5, 0, 1, 0], [0, 4, 0, -5, 0, 1]])
+    np.testing.assert_array_equal(filters[[0, -1]], [[1 / 4, 0, 0], [0, 0, 1]])
+    np.testing.assert_array_equal(
+        back, [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]
+    )
+
+
+@pytest.mark.parametrize("length", POINTS)
+def test_a_tile_is_what_the_definition_says(length):
+    rng = np.random.default_rng(length)
+    numbers, weights = rng.normal(size=length + 2), rng.normal(size=3)
+    into, filters, back = matrices(length)
+    expected = [sum(weights[k] * numbers[i + k] for k in range(3)) for i in range(length)]
+    np.testing.assert_allclose(back @ ((filters @ weights) * (into @ numbers)), expected, rtol=1e-12, atol=1e-12)
+    kernel = rng.normal(size=(3, 3)).astype(np.float32)
+    both = transformed(kernel.reshape(9, 1, 1), length, length).reshape(length + 2, length + 2)
+    np.testing.assert_allclose(both, filters @ kernel @ filters.T, rtol=1e-6)
+
+
+def test_tiles_take_the_fewest_multiplications():
+    """Connect Four's board is covered by two tiles of 3 rows and two of 4 columns: 10 x 12 for 6 x 7 x 9."""
+    assert [tile_length(size) for size in (1, 3, 4, 6, 7, 8, 9, 15)] == [3, 3, 4, 3, 4, 4, 3, 4]
+
+
+class OneConvolution(nn.Module):
+    """A 3x3 convolution before both answers, and one more that adds what it was given."""
+
+    def __init__(self, game, channels):
+        super().__init__()
+        planes, height, width = game.observation_shape
+        self.first = nn.Conv2d(planes, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+        self.policy = nn.Linear(channels * height * width, game.num_actions)
+        self.value = nn.Linear(channels * height * width, 1)
+
+    def forward(self, observations):
+        x = torch.relu(self.first(observations))
+        x = torch.relu(self.second(x) + x).flatten(1)
+        return self.policy(x), torch.tanh(self.value(x)).squeeze(1)
+
+
+class Board:
+    """As much of a game as a network asks for."""
+
+    name, num_actions = "board", 5
+
+    def __init__(self, planes, height, width):
+        self.observation_shape = planes, height, width
+
+
+@pytest.mark.parametrize("channels", [5, 16, 24])
+@pytest.mark.parametrize(
+    ("height", "width"), [(1, 1), (1, 9), (2, 3), (3, 3), (4, 5), (6, 7), (7, 6), (8, 8), (9, 9), (11, 4), (15, 15)]
+)
+def test_boards_of_all_sizes(height, width, channels):
+    torch.manual_seed(height * width + channels)
+    module = OneConvolution(Board(3, height, width), channels)
+    observations = np.random.default_rng(0).normal(size=(7, 3, height, width)).astype(np.float32)
+    inference = WinogradInference(module, torch.zeros(2, 3, height, width))
+    logits, values = inference(observations)
+    with torch.no_grad():
+        expected, expected_values = module.double()(torch.from_numpy(observations).double())
+    np.testing.assert_allclose(logits, expected.numpy(), atol=2e-5)
+    np.testing.assert_allclose(values, expected_values.numpy(), atol=2e-5)
+    assert logits.dtype == values.dtype == np.float32 and np.ptp(logits) > 0.1
+
+
+def with_random_weights(net: TorchNet, seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    for parameter in net.module.parameters():
+        nn.init.normal_(parameter, 0, 0.2)
+    for layer in net.module.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.running_mean.normal_(0, 0.3)
+            layer.running_var.uniform_(0.5, 2)
+    return net.frozen_float()
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("connect4", {"lines": 16, "blocks": 1}),
+        ("connect4", {"lines": 8, "blocks": 2, "channels": 20, "bottleneck": 12, "head_channels": 5}),
+        *((name, {"blocks": 1}) for name in registry.NAMES),
+    ],
+)
+def test_networks_of_every_game(name, sizes):
+    """Also with new weights, which need no new operations."""
+    loaded = registry.load(name)
+    net = loaded.make_net(loaded.game, sizes)
+    modules = [with_random_weights(net, seed) for seed in range(2)]
+    inference = WinogradInference(modules[0], net._example)
+    observations = random_batch(loaded.game, 10).observations
+    answers = []
+    for module in modules:
+        inference.set_weights(module)
+        logits, values = inference(observations)
+        with torch.no_grad():
+            expected, expected_values = module(torch.from_numpy(observations))
+        np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
+        np.testing.assert_allclose(values, expected_values.numpy(), atol=1e-4)
+        answers.append(logits)
+    assert np.abs(answers[0] - answers[1]).max() > 0.01
+
+
+def test_what_plays_is_float32():
+    """In 1,000 positions; Winograd's sums lose a little more than those of the definition."""
+    net, batch = az.load_net("best", "connect4"), played_positions(1000)
+    assert net.use_inference("winograd") == "winograd"
+    with torch.no_grad():
+        logits, expected = net.frozen_float()(torch.from_numpy(batch.observations))
+    exact = torch.softmax(logits.masked_fill(~torch.from_numpy(batch.legal_masks), -1e9), dim=1)
+    priors, values = net.evaluate(batch.observations, batch.legal_masks)
+    errors, value_errors = np.abs(priors - exact.numpy()), np.abs(values - expected.numpy())
+    assert errors.mean() < 1e-6 and errors.max() < 1e-4
+    assert value_errors.mean() < 1e-6 and value_errors.max() < 1e-4
+
+
+def test_a_position_has_the_same_answer_in_every_batch_and_thread():
+    net = az.load_net("club", "connect4")
+    inference = WinogradInference(net.frozen_float(), net._example)
+    observations = random_batch(Connect4(), 40, seed=1).observations
+    whole = inference(observations)
+    for count in (1, 2, 3, 4, 5, 39):
+        for one, other in zip(inference(observations[-count:]), whole, strict=True):
+            np.testing.assert_array_equal(one, other[-count:])
+    with ThreadPoolExecutor(4) as pool:
+        for answers in pool.map(lambda _: inference(observations), range(12)):
+            for one, other in zip(whole, answers, strict=True):
+                np.testing.assert_array_equal(one, other)
+    assert 1 <= len(inference._idle) <= 5
+    assert inference(observations[:0])[0].shape == (0, 7)
+
+
+def test_numbers_that_are_none_are_not_hidden():
+    net = az.load_net("club", "connect4")
+    with torch.no_grad():
+        net.module.blocks[0].first[0].weight[3, 2, 1, 1] = float("nan")
+    logits, values = WinogradInference(net.frozen_float(), net._example)(random_batch(Connect4(), 5).observations)
+    assert np.isnan(logits).all() and np.isnan(values).all()
+
+
+def test_other_modules_of_known_operations_are_answered_for():
+    class Perceptron(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Flatten(), nn.Linear(INPUTS, 30), nn.Tanh(), nn.Dropout(), nn.Linear(30, 17))
+            self.policy, self.value = nn.Linear(17, 7), nn.Linear(17, 1)
+
+        def forward(self, observations):
+            x = self.body(2 * observations) * 0.5
+            return self.policy(x) + 1, torch.tanh(self.value(torch.relu(x)))
+
+    net = TorchNet(Connect4(), Perceptron())
+    batch = random_batch(Connect4(), 9)
+    expected = net.evaluate(batch.observations, batch.legal_masks)
+    assert net.use_inference("winograd") == "winograd"
+    for one, other in zip(net.evaluate(batch.observations, batch.legal_masks), expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=0.02 if net.dtype == torch.bfloat16 else 1e-5)
+
+
+def test_a_module_with_other_operations_is_refused():
+    class Softer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.policy, self.value = nn.Linear(INPUTS, 7), nn.Linear(INPUTS, 1)
+
+        def forward(self, observations):
+            x = nn.functional.gelu(observations.flatten(1))
+            return self.policy(x), torch.tanh(self.value(x))
+
+    net = TorchNet(Connect4(), Softer())
+    with pytest.raises(
+        CannotConvert, match=r"own kernels cannot answer for Softer: it has the operation gelu\.default"
+    ):
+        net.use_inference("winograd")
+
+
+def test_without_compiled_code_the_kernels_are_not_used(monkeypatch):
+    net = az.load_net("club", "connect4")
+    monkeypatch.setattr("alphazero.nets.inference.winograd.run_network", lambda *arguments: None)
+    with pytest.raises(CannotConvert, match="numba is switched off"):
+        net.use_inference("winograd")
+
+
+def test_what_is_kept_on_disk_knows_the_vector_code(monkeypatch):
+    """Compiled code is found by a name that says all that went into it, also what an intrinsic writes."""
+    before = fingerprint(layer_kernels.convolve)
+    monkeypatch.setattr(vector_code, "LANES", 4)
+    assert fingerprint(layer_kernels.convolve) != before
+    monkeypatch.undo()
+    assert fingerprint(layer_kernels.convolve) == before
+    monkeypatch.setattr(layer_kernels, "into_3", vector_code._transform(matrices(3).into * 2))
+    assert fingerprint(layer_kernels.spread_tile) != before
