@@ -27,6 +27,7 @@ from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.norm_relu import compile_kernels
 from alphazero.nets.torch_net import MASKED, TorchNet, to_arrays
 from alphazero.nets.weight_gradients import FastWeightGradients, compile_side_by_side
+from alphazero.nets.winograd_convolutions import WinogradConvolutions, compile_convolutions
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 from alphazero.storage.formats import LearnerCard
 from alphazero.storage.schema import check
@@ -79,6 +80,8 @@ class TorchTrainer(Trainer):
         if self.dtype == torch.bfloat16 and not self._on_gpu:
             compile_kernels()
             compile_side_by_side()
+        elif not self._on_gpu:
+            compile_convolutions()
 
     def _make_optimizers(self) -> None:
         """Makes the state of Muon, for matrices and filters, and of AdamW, for all other parameters."""
@@ -172,13 +175,18 @@ class TorchTrainer(Trainer):
         )
         replica.train()
         reduced = self.dtype == torch.bfloat16
-        gradients_of_filters = FastWeightGradients() if reduced and not self._on_gpu else contextlib.nullcontext()
-        with torch.autocast(self.net.device.type, torch.bfloat16, enabled=reduced), gradients_of_filters:
+        with torch.autocast(self.net.device.type, torch.bfloat16, enabled=reduced), self._convolutions():
             logits, value = forward(replica, observations.contiguous(memory_format=self.net.layout))
         share = len(values) / len(batch.value_targets)
         found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]
         gradients = torch.autograd.grad(found[0] + found[1], self.parameters, allow_unused=True, materialize_grads=True)
         return tuple(loss.detach() for loss in found), gradients
+
+    def _convolutions(self) -> contextlib.AbstractContextManager[Any]:
+        """Inside, convolutions are ours where these are faster than torch's."""
+        if self._on_gpu:
+            return contextlib.nullcontext()
+        return FastWeightGradients() if self.dtype == torch.bfloat16 else WinogradConvolutions()
 
     def _step(self, learning_rate: float, finite: Tensor) -> None:
         """Moves the weights by their gradients; where those are not `finite bool[]`, by decay and momentum alone."""

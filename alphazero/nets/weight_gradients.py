@@ -54,7 +54,7 @@ def _arguments(
     names = "stride padding output_padding groups dilation" if transposed else "stride padding dilation groups"
     given = dict(zip(names.split(), others, strict=False)) | named
     padding = given.get("padding", 0)
-    stride, dilation = (_pair(given.get(name, 1)) for name in ("stride", "dilation"))
+    stride, dilation = (pair(given.get(name, 1)) for name in ("stride", "dilation"))
     reduced = torch.is_autocast_enabled("cpu") and torch.float64 not in (input.dtype, weight.dtype)
     if (
         not reduced
@@ -63,13 +63,13 @@ def _arguments(
         or (stride, dilation, given.get("groups", 1)) != PLAIN
     ):
         return None
-    padding = _pair(padding)
-    if transposed and any([*padding, *_pair(given.get("output_padding", 0))]):
+    padding = pair(padding)
+    if transposed and any([*padding, *pair(given.get("output_padding", 0))]):
         return None
     return input, weight, bias, padding
 
 
-def _pair(number: int | Sequence[int]) -> list[int]:
+def pair(number: int | Sequence[int]) -> list[int]:
     """The numbers for height and width; a single one, also in a list, is for both."""
     numbers = [*number] if isinstance(number, Sequence) else [number]
     return numbers * 2 if len(numbers) == 1 else numbers

@@ -12,10 +12,10 @@ from torch import nn
 import alphazero as az
 from alphazero.game import registry
 from alphazero.game.functions import fingerprint
-from alphazero.nets.inference import layer_kernels, vector_code
+from alphazero.nets.inference import layer_kernels, vector_code, winograd_kernels
 from alphazero.nets.inference.library import CannotConvert
-from alphazero.nets.inference.tiles import POINTS, matrices, tile_length, transformed
-from alphazero.nets.inference.winograd import WinogradInference
+from alphazero.nets.inference.tiles import POINTS, matrices, tile_length
+from alphazero.nets.inference.winograd import WinogradInference, filters_at_points
 from alphazero.nets.torch_net import TorchNet
 from games.connect4.game import Connect4
 from tests.nets.batches import random_batch
@@ -41,9 +41,15 @@ def test_a_tile_is_what_the_definition_says(length):
     into, filters, back = matrices(length)
     expected = [sum(weights[k] * numbers[i + k] for k in range(3)) for i in range(length)]
     np.testing.assert_allclose(back @ ((filters @ weights) * (into @ numbers)), expected, rtol=1e-12, atol=1e-12)
-    kernel = rng.normal(size=(3, 3)).astype(np.float32)
-    both = transformed(kernel.reshape(9, 1, 1), length, length).reshape(length + 2, length + 2)
-    np.testing.assert_allclose(both, filters @ kernel @ filters.T, rtol=1e-6)
+
+
+def test_filters_are_transformed_along_columns_and_rows():
+    weights = np.random.default_rng(0).normal(size=(9, 16, 32)).astype(np.float32)
+    found = filters_at_points(weights, 3, 4)
+    assert found.shape == (30, 2, 16, 16)
+    square = weights[:, 5, 20].reshape(3, 3).astype(np.float64)
+    expected = matrices(3).filters @ square @ matrices(4).filters.T
+    np.testing.assert_allclose(found[:, 1, 5, 4].reshape(5, 6), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_tiles_take_the_fewest_multiplications():
@@ -219,5 +225,5 @@ def test_what_is_kept_on_disk_knows_the_vector_code(monkeypatch):
     assert fingerprint(layer_kernels.convolve) != before
     monkeypatch.undo()
     assert fingerprint(layer_kernels.convolve) == before
-    monkeypatch.setattr(layer_kernels, "into_3", vector_code._transform(matrices(3).into * 2))
-    assert fingerprint(layer_kernels.spread_tile) != before
+    monkeypatch.setattr(winograd_kernels, "into_3", vector_code._transform(matrices(3).into * 2))
+    assert fingerprint(layer_kernels.convolve) != before

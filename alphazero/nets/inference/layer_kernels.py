@@ -13,7 +13,14 @@ import numpy as np
 
 from alphazero.game.kernels import kernel
 from alphazero.nets.inference.layer_program import RELU, TANH
-from alphazero.nets.inference.vector_code import PANEL, ROWS, back_3, back_4, into_3, into_4, multiply
+from alphazero.nets.inference.vector_code import PANEL, ROWS, multiply
+from alphazero.nets.inference.winograd_kernels import (
+    gather_columns,
+    gather_line,
+    multiply_points,
+    num_tiles,
+    spread_tile,
+)
 
 POSITIONS = 4
 """Positions that are computed at once: with more, what is between two layers leaves the second-level cache."""
@@ -46,7 +53,7 @@ class Workspace(NamedTuple):
     tensors: np.ndarray  # float32[...]: begins with as many zeros as the widest tensor has channels
     spread: np.ndarray  # float32[...]: the tiles of a layer at their points
     products: np.ndarray  # float32[...]
-    columns: np.ndarray  # float32[37 widest]: zeros, then a tile between its two transformations
+    columns: np.ndarray  # float32[TILE widest]
     lines: np.ndarray  # float32[...]: a row of a tile
     offsets: np.ndarray  # int64[...]
 
@@ -105,78 +112,35 @@ def sum_taps(step, count, tables, weights, workspace):
 @kernel
 def convolve(step, count, weights, workspace):
     """Computes a 3x3 convolution by Winograd, for `count` positions."""
-    inputs, width, first, height, board, tall, wide = step[5], step[6], step[9], step[12], step[13], step[14], step[15]
-    _, spread, products, _, _, offsets = workspace
-    points = (tall + 2) * (wide + 2)
-    total = -(-height // tall) * -(-board // wide) * count
-    for tile in range(total):
-        spread_tile(step, tile // count, tile % count, count, workspace)
-    for point in range(points):
-        for channel in range(0, width, PANEL):
-            panel = first + (point * width + channel) * inputs
-            for row in range(0, total, ROWS):
-                for r in range(ROWS):
-                    offsets[r] = (min(row + r, total - 1) * points + point) * inputs
-                place = (row * points + point) * width + channel
-                multiply(spread, offsets, 1, inputs, weights, panel, products, place, points * width)
-    for tile in range(total):
-        gather_tile(step, tile // count, tile % count, count, weights, workspace)
-
-
-@kernel
-def spread_tile(step, tile, i, count, workspace):
-    """Writes what a tile of position i depends on, at its points: `spread[tile count + i]`, `[points, inputs]`."""
-    source, inputs, height, board, tall, wide = step[0], step[5], step[12], step[13], step[14], step[15]
-    tensors, spread, _, columns, _, offsets = workspace
-    rows, across = tall + 2, wide + 2
-    tile_row, tile_column = divmod(tile, -(-board // wide))
-    top, left = tile_row * tall - 1, tile_column * wide - 1
-    base = len(columns) // 37
-    for a in range(rows):
-        if 0 <= top + a < height:
-            for b in range(across):
-                cell = (top + a) * board + left + b
-                offsets[b] = source + (cell * count + i) * inputs if 0 <= left + b < board else 0
-            if wide == 3:
-                into_3(tensors, offsets, columns, base + a * across * inputs, inputs, inputs)
-            else:
-                into_4(tensors, offsets, columns, base + a * across * inputs, inputs, inputs)
-    place = (tile * count + i) * rows * across * inputs
-    for b in range(across):
-        for a in range(rows):
-            offsets[a] = base + (a * across + b) * inputs if 0 <= top + a < height else 0
-        if tall == 3:
-            into_3(columns, offsets, spread, place + b * inputs, across * inputs, inputs)
-        else:
-            into_4(columns, offsets, spread, place + b * inputs, across * inputs, inputs)
+    source, inputs, width, first = step[0], step[5], step[6], step[9]
+    board = (step[12], step[13], step[14], step[15])
+    tensors, spread, products, columns, _, offsets = workspace
+    tiles, points = num_tiles(board), (step[14] + 2) * (step[15] + 2)
+    for tile in range(tiles):
+        for i in range(count):
+            cells = (source + i * inputs, count * inputs, inputs)
+            place = (tile * count + i) * points * inputs
+            spread_tile(tensors, cells, 0, board, tile, columns, offsets, spread, place, inputs)
+    multiply_points(spread, tiles * count, inputs, weights, first, width, board, offsets, products)
+    for tile in range(tiles):
+        for i in range(count):
+            gather_tile(step, tile, i, count, weights, workspace)
 
 
 @kernel
 def gather_tile(step, tile, i, count, weights, workspace):
     """Writes a tile of position i, from its products at the points."""
     target, residual, width, bias, activation = step[1], step[2], step[6], step[10], step[11]
-    height, board, tall, wide = step[12], step[13], step[14], step[15]
+    board = (step[12], step[13], step[14], step[15])
     tensors, _, products, columns, lines, offsets = workspace
-    rows, across = tall + 2, wide + 2
-    tile_row, tile_column = divmod(tile, -(-board // wide))
-    top, left, base = tile_row * tall, tile_column * wide, len(columns) // 37
-    place = (tile * count + i) * rows * across * width
-    for b in range(across):
-        for a in range(rows):
-            offsets[a] = place + (a * across + b) * width
-        if tall == 3:
-            back_3(products, offsets, columns, base + b * width, across * width, width)
-        else:
-            back_4(products, offsets, columns, base + b * width, across * width, width)
+    height, across, tall, wide = board
+    tile_row, tile_column = divmod(tile, -(-across // wide))
+    top, left = tile_row * tall, tile_column * wide
+    gather_columns(products, tile * count + i, width, board, columns, offsets)
     for a in range(min(tall, height - top)):
-        for b in range(across):
-            offsets[b] = base + (a * across + b) * width
-        if wide == 3:
-            back_3(columns, offsets, lines, 0, width, width)
-        else:
-            back_4(columns, offsets, lines, 0, width, width)
-        for b in range(min(wide, board - left)):
-            cell = ((top + a) * board + left + b) * count + i
+        gather_line(columns, a, width, board, offsets, lines, 0)
+        for b in range(min(wide, across - left)):
+            cell = ((top + a) * across + left + b) * count + i
             added = residual + cell * width if residual >= 0 else -1
             finish(lines, b * width, width, weights, bias, tensors, added, activation, target + cell * width)
 

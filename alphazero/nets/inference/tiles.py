@@ -66,14 +66,3 @@ def _with_zeros_at(points: list[Fraction]) -> list[Fraction]:
 def tile_length(size: int) -> int:
     """The length of the tiles that cover `size` numbers with the fewest multiplications; of two, the shorter."""
     return min(POINTS, key=lambda length: (-(-size // length) * (length + 2), length))
-
-
-def transformed(weights: np.ndarray, tall: int, wide: int) -> np.ndarray:
-    """`float32[points, inputs, outputs]` of `float32[9, inputs, outputs]` for tiles of `tall` x `wide` numbers.
-
-    The nine are in rows, and so are the (tall + 2) (wide + 2) points.
-    """
-    inputs, outputs = weights.shape[1:]
-    columns, rows = matrices(tall).filters, matrices(wide).filters
-    found = np.einsum("ai,bj,ijcd->abcd", columns, rows, weights.reshape(3, 3, inputs, outputs), optimize=True)
-    return np.ascontiguousarray(found.reshape(-1, inputs, outputs), np.float32)

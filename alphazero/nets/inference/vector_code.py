@@ -1,4 +1,4 @@
-"""Two inner loops as vector code: numba cannot be trusted to find the vectors in them by itself.
+"""The inner loops of convolutions as vector code: numba cannot be trusted to find the vectors in them by itself.
 
 Numbers are float32, and vectors have LANES of them. A product and a sum are one operation, with one rounding.
 """
@@ -98,6 +98,41 @@ def _generate_multiply(context: Any, builder: Any, signature: Any, arguments: An
     return context.get_dummy_value()
 
 
+@intrinsic
+def accumulate(typing_context, rows, first, row_stride, others, start, stride, count, out, place, out_stride):  # type: ignore[no-untyped-def]
+    """Adds ROWS x PANEL sums over `count` products: those of row r to `out[place + r out_stride:]`, `out float32[...]`.
+
+    Product k is of `rows[first + k row_stride + r]` and of `others[start + k stride:]`, PANEL numbers; both are
+    `float32[...]`.
+    """
+    arguments = (rows, first, row_stride, others, start, stride, count, out, place, out_stride)
+    return types.none(*arguments), _generate_accumulate
+
+
+def _generate_accumulate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    code = _Code(context, builder, signature, arguments)
+    rows, others, out = (code.array(index) for index in (0, 3, 7))
+    first, row_stride, start, stride, count, place, out_stride = (arguments[index] for index in (1, 2, 4, 5, 6, 8, 9))
+    vectors, sums = range(PANEL // LANES), []
+    for r in range(ROWS):
+        at_row = builder.add(place, builder.mul(_long(r), out_stride))
+        sums.append([(cgutils.alloca_once(builder, _vector), builder.add(at_row, _long(LANES * j))) for j in vectors])
+        for total, at in sums[r]:
+            builder.store(code.load(out, at), total)
+    with cgutils.for_range(builder, count) as step:
+        at_factors = builder.add(start, builder.mul(step.index, stride))
+        factors = [code.load(others, builder.add(at_factors, _long(LANES * j))) for j in vectors]
+        at_numbers = builder.add(first, builder.mul(step.index, row_stride))
+        for r in range(ROWS):
+            same = code.in_all_lanes(code.load(rows, builder.add(at_numbers, _long(r)), _number))
+            for factor, (total, _) in zip(factors, sums[r], strict=True):
+                builder.store(code.fma(same, factor, builder.load(total)), total)
+    for row in sums:
+        for total, at in row:
+            code.store(builder.load(total), out, at)
+    return context.get_dummy_value()
+
+
 def _transform(matrix: np.ndarray) -> Any:
     """A function that multiplies rows of numbers by the matrix: the rows are the components of one vector each."""
 
@@ -148,3 +183,4 @@ def _sum(code: _Code, weights: np.ndarray, parts: list[Any]) -> Any:
 
 into_3, into_4 = (_transform(matrices(length).into) for length in (3, 4))
 back_3, back_4 = (_transform(matrices(length).back) for length in (3, 4))
+from_3, from_4 = (_transform(matrices(length).back.T) for length in (3, 4))

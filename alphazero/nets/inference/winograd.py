@@ -19,10 +19,12 @@ from alphazero.nets.devices import has_amx
 from alphazero.nets.inference.layer_kernels import POSITIONS, Step, Workspace, run_network
 from alphazero.nets.inference.layer_program import Layer, LayerProgram, Rows, layers_of
 from alphazero.nets.inference.library import CannotConvert
-from alphazero.nets.inference.tiles import tile_length, transformed
+from alphazero.nets.inference.tiles import matrices, tile_length
 from alphazero.nets.inference.vector_code import PANEL, ROWS
+from alphazero.nets.inference.winograd_kernels import TILE, transform_filters
 
 _run = of_fixed_types(run_network)
+_transform = of_fixed_types(transform_filters)
 
 
 class WinogradInference:
@@ -111,7 +113,7 @@ class _Network(NamedTuple):
         zeros = np.zeros
         return Workspace(
             tensors=zeros(self.num_tensors, np.float32), spread=zeros(self.num_spread, np.float32),
-            products=zeros(self.num_products, np.float32), columns=zeros(37 * self.width, np.float32),
+            products=zeros(self.num_products, np.float32), columns=zeros(TILE * self.width, np.float32),
             lines=zeros(max(4 * self.width, ROWS * PANEL), np.float32),
             offsets=zeros(max(6, ROWS * self.taps), np.int64),
         )  # fmt: skip
@@ -150,7 +152,7 @@ class _Packer:
             tall, wide = tile_length(height), tile_length(board)
             filters = np.zeros((9, source_width, width), np.float32)
             filters[:, :inputs] = wanted
-            packed = transformed(filters, tall, wide).reshape(-1, source_width, width // PANEL, PANEL).swapaxes(1, 2)
+            packed = filters_at_points(filters, tall, wide)
             tiles = -(-height // tall) * -(-board // wide) * POSITIONS
             self._num_spread = max(self._num_spread, tiles * len(packed) * source_width)
             self._num_products = max(self._num_products, (tiles + ROWS) * len(packed) * width)
@@ -218,6 +220,19 @@ def _places(program: LayerProgram, zeros: int) -> tuple[list[int], int]:
         # layer `number` comes next, and what the one before needed last is free after it
         free += [(starts[other], sizes[other]) for other in range(number + 1) if last_use.get(other, -1) == number - 1]
     return starts, end
+
+
+def filters_at_points(weights: np.ndarray, tall: int, wide: int) -> np.ndarray:
+    """`float32[points, outputs / PANEL, inputs, PANEL]` of `float32[9, inputs, outputs]`, for tiles of that size.
+
+    The nine are in rows, and so are the (tall + 2) (wide + 2) points. Inputs and outputs are multiples of PANEL.
+    """
+    inputs, outputs = weights.shape[1:]
+    panels = np.ascontiguousarray(weights.reshape(9, inputs, outputs // PANEL, PANEL).swapaxes(1, 2), np.float32)
+    filters = np.empty(((tall + 2) * (wide + 2), *panels.shape[1:]), np.float32)
+    sides = matrices(tall).filters, matrices(wide).filters
+    _transform(panels.reshape(9, -1), *sides, filters.reshape(len(filters), -1))
+    return filters
 
 
 def _up(channels: int) -> int:

@@ -1,0 +1,156 @@
+"""Convolutions that learn by Winograd's method have torch's results and gradients."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import alphazero as az
+from alphazero.nets import torch_trainer, winograd_convolutions
+from alphazero.nets.winograd_convolutions import WinogradConvolutions, convolved, gradient_of_filters
+from games.connect4.game import Connect4
+from tests.nets.batches import random_batch
+
+SHAPES = [(1, 1), (2, 5), (3, 3), (6, 7), (7, 6), (8, 8), (9, 10)]
+
+
+def some_boards(count, channels, height, width, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    boards = torch.randn(count, channels, height, width, generator=generator)
+    return boards.contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(16, 16), (32, 16), (16, 48)])
+@pytest.mark.parametrize(("height", "width"), SHAPES)
+def test_results_and_gradients_are_those_of_torch(height, width, inputs, outputs):
+    """In float64 by torch; 19 boards are one group of 16 for the gradient of filters, and a rest.
+
+    float32 has seven digits, of which Winograd's sums lose one, and two where they are over all squares and boards.
+    """
+    x = some_boards(19, inputs, height, width).requires_grad_()
+    weight = some_boards(outputs, inputs, 3, 3, seed=1).mul(0.1).requires_grad_()
+    bias = torch.randn(outputs, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    with WinogradConvolutions():
+        result = torch.conv2d(x, weight, bias, padding=1)
+    twice = [tensor.detach().double().requires_grad_() for tensor in (x, weight, bias)]
+    expected = torch.conv2d(*twice, padding=1)
+    assert relative_error(result, expected) < 1e-5
+    assert result.is_contiguous(memory_format=torch.channels_last)
+    gradient = some_boards(19, outputs, height, width, seed=3)
+    found = torch.autograd.grad(result, (x, weight, bias), gradient)
+    wanted = torch.autograd.grad(expected, twice, gradient.double())
+    for one, other in zip(found, wanted, strict=True):
+        assert relative_error(one, other) < 5e-5
+
+
+def relative_error(found, expected):
+    """The largest error over the largest number."""
+    assert found.shape == expected.shape
+    return float((found.detach().double() - expected).abs().max() / expected.abs().max())
+
+
+def spy(monkeypatch):
+    asked = []
+    convolve = winograd_convolutions.convolved
+
+    def convolved_here(x, weight):
+        asked.append(tuple(weight.shape))
+        return convolve(x, weight)
+
+    monkeypatch.setattr(winograd_convolutions, "convolved", convolved_here)
+    return asked
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("padding", [1, (1, 1), "same"])
+def test_modules_are_computed_here(monkeypatch, padding, bias):
+    asked, module = spy(monkeypatch), nn.Conv2d(16, 32, 3, padding=padding, bias=bias)
+    x = some_boards(3, 16, 5, 4)
+    with WinogradConvolutions():
+        result = module(x)
+    assert asked == [(32, 16, 3, 3)]
+    torch.testing.assert_close(result, module(x), atol=1e-5, rtol=1e-4)
+    assert asked == [(32, 16, 3, 3)], "outside of the mode torch computes"
+
+
+@pytest.mark.parametrize(
+    ("module", "dtype"),
+    [
+        (nn.Conv2d(16, 24, 3, padding=1), torch.float32),
+        (nn.Conv2d(20, 16, 3, padding=1), torch.float32),
+        (nn.Conv2d(16, 16, 3), torch.float32),
+        (nn.Conv2d(16, 16, 3, padding="valid"), torch.float32),
+        (nn.Conv2d(16, 16, 3, padding=1, stride=2), torch.float32),
+        (nn.Conv2d(16, 16, 3, padding=2, dilation=2), torch.float32),
+        (nn.Conv2d(32, 32, 3, padding=1, groups=2), torch.float32),
+        (nn.Conv2d(16, 16, 5, padding=2), torch.float32),
+        (nn.Conv2d(16, 16, (3, 1), padding=(1, 0)), torch.float32),
+        (nn.Conv2d(16, 16, 3, padding=1), torch.float64),
+        (nn.Conv2d(16, 16, 3, padding=1), torch.bfloat16),
+    ],
+)
+def test_all_others_are_torchs(monkeypatch, module, dtype):
+    asked, module = spy(monkeypatch), module.to(dtype)
+    x = some_boards(3, module.in_channels, 6, 6).to(dtype)
+    with WinogradConvolutions():
+        assert torch.equal(module(x), nn.functional.conv2d(x, module.weight, module.bias, *rest(module)))
+    assert asked == []
+
+
+def rest(module):
+    return module.stride, module.padding, module.dilation, module.groups
+
+
+def test_where_autocast_multiplies_bf16_it_still_does(monkeypatch):
+    asked = spy(monkeypatch)
+    with WinogradConvolutions(), torch.autocast("cpu", torch.bfloat16):
+        assert nn.Conv2d(16, 16, 3, padding=1)(some_boards(2, 16, 4, 4)).dtype == torch.bfloat16
+    assert asked == []
+
+
+def test_an_image_without_a_batch_is_torchs(monkeypatch):
+    asked = spy(monkeypatch)
+    with WinogradConvolutions():
+        assert nn.Conv2d(16, 16, 3, padding=1)(torch.ones(16, 4, 4)).shape == (16, 4, 4)
+    assert asked == []
+
+
+def test_boards_of_any_memory_layout():
+    x, weight = some_boards(5, 16, 6, 7), some_boards(16, 16, 3, 3, seed=1)
+    assert torch.equal(convolved(x, weight), convolved(x.contiguous(), weight.contiguous()))
+    assert torch.equal(gradient_of_filters(x, x), gradient_of_filters(x.contiguous(), x.contiguous()))
+
+
+def test_threads_compute_side_by_side():
+    x, weight = some_boards(40, 16, 6, 7), some_boards(32, 16, 3, 3, seed=1)
+    expected = convolved(x, weight)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: convolved(x, weight), range(12)):
+            assert torch.equal(found, expected)
+
+
+def test_a_step_of_learning_is_the_one_of_torch(monkeypatch):
+    """The same losses, and weights that differ by less than a hundredth of the step."""
+    batch, found = random_batch(Connect4(), 48), []
+    for ours in (True, False):
+        torch.manual_seed(0)
+        net = az.load_game("connect4").loaded.make_net(Connect4(), {"blocks": 2, "channels": 16})
+        trainer = net.trainer(threads=2)
+        trainer.dtype = torch.float32
+        asked = spy(monkeypatch)
+        if not ours:
+            monkeypatch.setattr(torch_trainer.TorchTrainer, "_convolutions", lambda trainer: torch.enable_grad())
+        before = [parameter.detach().clone() for parameter in trainer.parameters]
+        losses = trainer.train_step(batch, 1e-3)
+        assert bool(asked) == ours
+        found.append((losses, [new.detach() - old for new, old in zip(trainer.parameters, before, strict=True)]))
+    (losses, steps), (expected, expected_steps) = found
+    for name, loss in losses.items():
+        assert float(loss) == pytest.approx(float(expected[name]), rel=1e-5)
+    size = np.sqrt(sum(float((step**2).sum()) for step in expected_steps))
+    error = np.sqrt(sum(float(((a - b) ** 2).sum()) for a, b in zip(steps, expected_steps, strict=True)))
+    assert error < 0.01 * size
