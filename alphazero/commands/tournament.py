@@ -14,7 +14,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.interruption import saying
 from alphazero.invocation import command_line
 from alphazero.players.contestants import load_game
-from alphazero.storage.files import write_json
+from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.folder import GAMES, Tournament
 from alphazero.tournaments.ladder import FOLDER as LADDER
@@ -83,7 +83,7 @@ def report(
         )
     )
     if config.json is not None:
-        write_json(config.json, result)
+        atomic_write(config.json, to_json(result))  # of any size, as `results.json`
 
 
 def _with_file(config: PitConfig) -> tuple[PitConfig, str]:

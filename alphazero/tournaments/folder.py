@@ -29,10 +29,12 @@ from alphazero.matches.openings import balance_of, choose_openings, plies_of
 from alphazero.players.contestants import weights_of
 from alphazero.settings import settings_changed
 from alphazero.storage.files import (
+    MAX_JSON_BYTES,
     drop_torn_line,
     read_json,
     read_sealed_json,
     remove_stray_temporary_files,
+    to_json,
     write_sealed_json,
 )
 from alphazero.storage.folder_lock import FolderLock
@@ -46,6 +48,8 @@ GENERATION = "generation "
 """The beginning of the names of a ladder's generations."""
 SEAL = "settings_sha256"
 """The entry of the settings that is the SHA-256 of the others."""
+SEAL_BYTES = 100
+"""Room for it in the file."""
 MOST_GAMES = 1_000_000
 """Games of a pair that a tournament may ask for."""
 MOST = 5
@@ -215,6 +219,12 @@ class TournamentFolder:
         self._check_lock()
         pairings = [[pairing.first, pairing.second, games] for pairing, games in self._targets.items()]
         settings = {**self._settings, "opening_plies": self.opening_plies, "pairings": pairings}
+        if len(to_json(settings)) > MAX_JSON_BYTES - SEAL_BYTES:
+            raise InvalidSetting(
+                f"{len(self._settings['contestants'])} contestants make {len(pairings):,} pairs, more than "
+                f"{self.path / SETTINGS} can hold in its {MAX_JSON_BYTES:,} bytes: name fewer contestants, or let the "
+                "first alone play all others by --gauntlet"
+            )
         write_sealed_json(self.path / SETTINGS, settings, SEAL)
 
     def _check_lock(self) -> None:

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from alphazero.commands.pit import PitConfig
+from alphazero.commands.tournament import report
 from alphazero.game import registry
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
@@ -135,3 +137,16 @@ def test_the_folder_gets_every_file_and_a_page_of_its_own(standings, tmp_path):
     again = (tmp_path / "report.html").read_bytes()
     write_report(tmp_path, standings)
     assert (tmp_path / "report.html").read_bytes() == again
+
+
+def test_the_results_of_a_hundred_contestants_are_written_for_programs(tmp_path, capsys, monkeypatch):
+    names = tuple(f"contestant {number}" for number in range(100))
+    tournament = make_tournament("tictactoe", "round-robin", names, 1, None, 0, False)
+    records = [
+        record(pairing.first, pairing.second, 0, ("1-0", "1/2-1/2", "0-1")[number % 3])
+        for number, pairing in enumerate(tournament.pairings)
+    ]
+    monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)  # pictures take seconds
+    standings, file = Standings(tournament, records, TIC_TAC_TOE), tmp_path / "out.json"
+    report(tmp_path, standings, write_report(tmp_path, standings), None, PitConfig(json=file))
+    assert file.read_bytes() == (tmp_path / "results.json").read_bytes() and file.stat().st_size > 1 << 20

@@ -318,6 +318,13 @@ def test_games_without_settings_are_left_alone(tmp_path):
         play(tmp_path, make())
 
 
+def test_more_pairs_than_the_settings_can_hold_are_refused_with_advice(tmp_path):
+    tournament = make([f"mcts:{number}@temperature=0.5" for number in range(2, 202)])
+    with pytest.raises(InputError, match=r"200 contestants make 19,900 pairs, .*: name fewer contestants, or let the"):
+        play(tmp_path, tournament)
+    assert not (tmp_path / GAMES).exists()
+
+
 def test_the_same_command_finds_its_folder_again():
     assert default_folder(make()) == default_folder(make(FOUR[::-1], games=50))
     assert default_folder(make()) != default_folder(make(seed=6))
