@@ -7,7 +7,9 @@ right to begin favours anyone. Openings are distinct positions as long as the ga
 from __future__ import annotations
 
 import logging
+import math
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = 256
 """Games in progress at once."""
+PAUSE = 0.1
+"""Seconds between two looks at a match in which no game has ended meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +139,10 @@ def play_match(
     """Plays `num_games` games; the same seed and players give the same match.
 
     `opening_plies`: random plies before the players take over; None asks `choose_openings`. `on_progress` is
-    called with the result so far after every ply. `decided(result so far)` ends the match when it answers true: the
-    games in progress are dropped. The score of such a match is that of the games that ended first: what `decided` has
-    found is certain, the score itself may be biased.
+    called with the result so far when games have ended, and otherwise ten times a second at most.
+    `decided(result so far)`, asked when games have ended, ends the match when it answers true: the games in progress
+    are dropped. The score of such a match is that of the games that ended first: what `decided` has found is certain,
+    the score itself may be biased.
     `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `balance`:
     what openings have to be, as `balance_of` says. `openings`: those of `openings_of`, if they are known.
     """
@@ -145,12 +150,15 @@ def play_match(
     if openings is None:
         openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
     match = _Match(kernels, (first, second), range(num_games) if numbers is None else numbers, openings)
+    shown = -math.inf
     while match.seat_waiting_games():
-        match.play_one_ply()
-        result = match.result() if on_progress or decided else None
-        if on_progress and result:
+        ended, now = match.play_one_ply(), time.monotonic()
+        if not ended and now < shown + PAUSE:
+            continue
+        result, shown = match.result(), now
+        if on_progress:
             on_progress(result)
-        if decided and result and result.num_games and decided(result):
+        if decided and ended and decided(result):
             break
     return match.result()
 
@@ -220,6 +228,27 @@ def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bo
     return decided
 
 
+@dataclass(frozen=True)
+class _FinishedGames:
+    """The columns of a `MatchResult`, which grow in the order of the games' numbers: to copy them is quick."""
+
+    games: list[int]
+    actions: list[tuple[int, ...]]
+    outcomes: list[int]
+    seconds: list[tuple[float, float]]
+    forfeits: list[str]
+
+    def add(
+        self, game: int, actions: tuple[int, ...], outcome: int, seconds: tuple[float, float], forfeit: str
+    ) -> None:
+        place = bisect(self.games, game)
+        self.games.insert(place, game)
+        self.actions.insert(place, actions)
+        self.outcomes.insert(place, outcome)
+        self.seconds.insert(place, seconds)
+        self.forfeits.insert(place, forfeit)
+
+
 class _Match:
     """The games in progress, one per row, and the results of the finished ones."""
 
@@ -233,7 +262,7 @@ class _Match:
         self._states = kernels.start_states(rows)
         self._to_play = np.zeros(rows, np.int8)
         self._actions: list[list[int]] = [[] for _ in range(rows)]
-        self._finished: dict[int, tuple[tuple[int, ...], int, str]] = {}
+        self._finished = _FinishedGames([], [], [], [], [])
         self._moves, self._seconds = [0, 0], [0.0, 0.0]
         self._game_seconds = np.zeros((max(numbers, default=-1) + 1, 2))
         for player, opponent in (players, players[::-1]):
@@ -252,8 +281,9 @@ class _Match:
             self._actions[row] = list(opening.actions)
         return bool((self._games >= 0).any())
 
-    def play_one_ply(self) -> None:
-        """One action in every game, chosen by the player to move there."""
+    def play_one_ply(self) -> bool:
+        """One action in every game, chosen by the player to move there; true if games have ended."""
+        num_games = len(self._finished.games)
         actions = np.full(len(self._games), -1, np.int64)
         movers = self._contestants_to_move()
         for index in (0, 1):
@@ -264,6 +294,7 @@ class _Match:
         for row in np.flatnonzero(actions >= 0):
             self._actions[row].append(int(actions[row]))
         self._collect()
+        return len(self._finished.games) > num_games
 
     def _contestants_to_move(self) -> np.ndarray:
         """`int64[rows]`: 0 where the first contestant is to move, 1 where the second is."""
@@ -307,8 +338,7 @@ class _Match:
             return player.choose(position, game)
         except Forfeit as error:
             logger.warning("%s loses game %d: %s", player.name, game, error)
-            self._finished[game] = history, -1 if index == 0 else 1, f"{player.name}: {error}"
-            self._games[row] = -1
+            self._finish(row, -1 if index == 0 else 1, f"{player.name}: {error}")
         except TakeBack as back:
             earlier = self._kernels.game.position(history[: back.ply])
             self._states[row], self._to_play[row] = earlier.state, earlier.to_play
@@ -316,23 +346,29 @@ class _Match:
         return None
 
     def _collect(self) -> None:
-        """Moves finished games out of their rows."""
+        """Finishes the games that are over."""
         _, terminal, values = self._kernels.describe_all(self._states)
         movers = self._contestants_to_move()
         for row in np.flatnonzero(terminal & (self._games >= 0)):
             outcome = int(values[row]) * (1 if movers[row] == 0 else -1)
-            self._finished[int(self._games[row])] = tuple(self._actions[row]), outcome, ""
-            self._games[row] = -1
+            self._finish(int(row), outcome)
+
+    def _finish(self, row: int, outcome: int, forfeit: str = "") -> None:
+        """Moves a finished game out of its row."""
+        game = int(self._games[row])
+        first, second = (float(seconds) for seconds in self._game_seconds[game])
+        self._finished.add(game, tuple(self._actions[row]), outcome, (first, second), forfeit)
+        self._games[row] = -1
 
     def result(self) -> MatchResult:
-        finished = sorted(self._finished.items())
+        finished = self._finished
         return MatchResult(
-            games=tuple(game for game, _ in finished),
-            actions=tuple(actions for _, (actions, _, _) in finished),
-            outcomes=tuple(outcome for _, (_, outcome, _) in finished),
+            games=tuple(finished.games),
+            actions=tuple(finished.actions),
+            outcomes=tuple(finished.outcomes),
             moves=(self._moves[0], self._moves[1]),
             seconds=(self._seconds[0], self._seconds[1]),
-            game_seconds=tuple((float(a), float(b)) for a, b in (self._game_seconds[game] for game, _ in finished)),
+            game_seconds=tuple(finished.seconds),
             opening_plies=self._openings[0].ply,
-            forfeits=tuple(reason for _, (_, _, reason) in finished),
+            forfeits=tuple(finished.forfeits),
         )

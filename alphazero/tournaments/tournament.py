@@ -186,8 +186,8 @@ def _play(
             names, kept = (pairing.first, pairing.second), set[int]()
 
             def keep(result: MatchResult, names: tuple[str, str] = names, kept: set[int] = kept) -> None:
-                new = _without(result, kept)
-                if new.games:
+                if result.num_games > len(kept):
+                    new = _without(result, kept)
                     folder.add(records_of(new, loaded.game, tournament.game, names, tournament.seed))
                     kept |= set(new.games)
                 note = f"{len(folder.records):,} of {folder.num_games:,} games, now {' - '.join(names)}"

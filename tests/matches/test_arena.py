@@ -230,6 +230,21 @@ def test_progress_counts_up_to_the_result():
     assert all(ms > 0 for ms in result.ms_per_move)
 
 
+def test_results_are_made_when_games_end_and_not_for_every_ply(monkeypatch):
+    kernels, made, seen, plies = KERNELS["tictactoe"], [], [], []
+    result_so_far, play_one_ply = arena._Match.result, arena._Match.play_one_ply
+    monkeypatch.setattr(arena._Match, "result", lambda self: (made.append(1), result_so_far(self))[1])
+    monkeypatch.setattr(arena._Match, "play_one_ply", lambda self: (plies.append(1), play_one_ply(self))[1])
+    monkeypatch.setattr(RandomPlayer, "one_at_a_time", True)
+    monkeypatch.setattr(arena.time, "monotonic", lambda: 0.0)  # so quick that nothing else is worth showing
+    result = play_match(
+        kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 20, 1,
+        on_progress=seen.append, decided=lambda result: False,
+    )  # fmt: skip
+    assert [so_far.num_games for so_far in seen] == list(range(21)) and seen[-1] == result
+    assert len(made) == 1 + 20 + 1 and len(plies) > 100
+
+
 def test_a_match_stops_when_it_is_decided():
     kernels = KERNELS["tictactoe"]
     greedy, other = GreedyPlayer(kernels, 1), RandomPlayer(kernels, 2)
