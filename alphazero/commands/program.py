@@ -53,9 +53,13 @@ def main(argv: Sequence[str] | None = None, script: str = "") -> int:
     """
     if argv is None:
         interruption.install()
-        for stream in (sys.stdout, sys.stderr):
+        for stream, errors in (
+            (sys.stdout, "backslashreplace"),  # names of files can hold what no text can
+            (sys.stderr, "backslashreplace"),
+            (sys.stdin, "replace"),  # bytes that are no text are no word of ours either
+        ):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")  # names of files can hold what no text can
+                stream.reconfigure(errors=errors)
         argv = [*script.split(), *sys.argv[1:]]
     command, *rest = argv or ["help"]
     if command in ("help", "--help", "-h"):

@@ -225,3 +225,13 @@ def test_a_whole_game_through_a_pipe(tmp_path):
     assert done.stdout.count("Player 2 plays ") >= 2 and "mcts:400, 400 simulations" in done.stdout
     (record,) = read_records(tmp_path / "game.jsonl")
     assert record.contestants == ("human", "minimax:9") and record.moves[0] == "b2" and len(record.moves) == 2
+
+
+def test_bytes_that_are_no_text_are_asked_again():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "pit.py"), "human", "random", "--game", "tictactoe"],
+        input=b"\xff\xfe\nb2\nquit\n", capture_output=True, timeout=120,
+        env={"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8:strict"},
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stderr == b""
+    assert "Player 2 plays " in done.stdout.decode() and "You have left the match." in done.stdout.decode()
