@@ -136,8 +136,10 @@ def simulations_of(player: Player) -> int | None:
 
 
 def title_of(player: Player) -> str:
-    """The player's search in words."""
+    """The player's search in words; its name if it takes no number of simulations."""
     number = simulations_of(player)
+    if number is None:
+        return player.name
     return f"{number} simulations" if number else "without a search"
 
 
@@ -186,7 +188,9 @@ def draw(path: Path, contestant: str, label: str, players: Sequence[Player], jud
         low, high = 100 * np.array([x[f"{name}_interval"] or unknown for x in by_ply.values()]).T
         axes.plot(list(by_ply), [100 * x[name] for x in by_ply.values()], label=title_of(player))
         axes.fill_between(list(by_ply), low, high, alpha=0.2)
-    axes.set(title=contestant, xlabel="ply", ylabel=f"{label}, %")
+    axes.set_title(contestant, parse_math=False)
+    axes.set(xlabel="ply", ylabel=f"{label}, %")
     axes.grid(alpha=0.3)
-    axes.legend()
+    for text in axes.legend().get_texts():
+        text.set_parse_math(False)
     save_figure(figure, path)

@@ -39,8 +39,10 @@ def test_every_number_of_simulations_has_its_figures(planted, tmp_path, capsys):
 
 
 def test_who_does_not_search_is_scored_once(planted, capsys):
-    assert run_command(benchmark.main, ["greedy", "--game", "connect4", "--simulations", "0", "20"]) == 0
+    assert run_command(benchmark.main, ["minimax:2", "--game", "connect4", "--simulations", "0", "20"]) == 0
     assert len(planted) == 1
+    # its search is its own, so that nothing can be said about simulations
+    assert capsys.readouterr().out.splitlines()[0] == "minimax:2"
 
 
 def test_the_figures_are_those_of_the_games_own_benchmark(capsys):

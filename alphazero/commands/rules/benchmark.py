@@ -75,7 +75,7 @@ def main(argv: list[str]) -> None:
     for player in players:
         title = title_of(player)
         results[title] = benchmark(player)
-        print(f"{config.contestant}, {title}")
+        print(", ".join(dict.fromkeys((config.contestant, title))))
         for name, figure in results[title].items():
             print(f"  {name.replace('_', ' '):<26} {figure:.4f}")
     if config.json is not None:
