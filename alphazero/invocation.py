@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -68,5 +69,7 @@ def _program(command: str) -> list[str]:
     if Path(sys.argv[0]).stem == "alphazero" or not all((ROOT / script).is_file() for script in SCRIPTS.values()):
         return ["alphazero", command]
     if command in SCRIPTS:
-        return ["python", SCRIPTS[command]]
+        script = ROOT / SCRIPTS[command]
+        is_here = os.path.exists(script.name) and script.samefile(script.name)
+        return ["python", script.name if is_here else str(script)]
     return ["python", "-m", MODULES[command]] if command in MODULES else ["python", "-m", "alphazero", command]

@@ -205,7 +205,10 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
         )
         for text in contestants
     )  # fmt: skip
-    alone = not any(isinstance(player, HumanPlayer) for player in (first, second))
+    humans = [player for player in (first, second) if isinstance(player, HumanPlayer)]
+    alone = not humans
+    for human in humans:
+        human.loaded_as = game_name
     if config.sprt and not alone:
         raise InvalidSetting("--sprt needs hundreds of games: leave it out in a match with a human")
     if config.openings != "random" and not alone:

@@ -73,9 +73,11 @@ def report(
 ) -> None:
     """Prints the table and what to do next, and writes `--json`."""
     say(as_text(standings, shown))
+    game = standings.tournament.game
+    chosen = [] if game in registry.NAMES else ["--game", game]
     print(
         f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
-        f"{command_line('pit', '--replay', folder / GAMES, 0)}\n"
+        f"{command_line('pit', '--replay', folder / GAMES, 0, *chosen)}\n"
         + (
             "Run the same command again to add the generations that have come since."
             if config.ladder

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import indent
 
 from alphazero.errors import InputError
-from alphazero.game import Game, Position
+from alphazero.game import Game, Position, registry
 from alphazero.game.record import GameRecord, words_of, write_records
 from alphazero.game.spec import Truth
 from alphazero.invocation import command_line
@@ -46,6 +46,8 @@ class HumanPlayer(FollowingPlayer):
         super().__init__(game)
         self._adviser, self._truth, self._seed = adviser, truth, seed
         self._opponent = "?"
+        self.loaded_as = game.name
+        """The name by which the game is loaded, for saved games."""
 
     def meet(self, opponent: Player) -> None:
         self._opponent = opponent.name
@@ -130,10 +132,11 @@ class HumanPlayer(FollowingPlayer):
         names = (self.name, self._opponent)
         words = tuple(words_of(self._game, position.actions))
         record = GameRecord(
-            self._game.name, game, names if first_is_human else names[::-1], (), words, "*", (0.0, 0.0), self._seed
+            self.loaded_as, game, names if first_is_human else names[::-1], (), words, "*", (0.0, 0.0), self._seed
         )
         write_records(Path(rest), [record])
-        print(f"The game so far is in {rest}; {command_line('pit', '--replay', rest, 0)} steps through it.")
+        chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]
+        print(f"The game so far is in {rest}; {command_line('pit', '--replay', rest, 0, *chosen)} steps through it.")
 
     def _quit(self, position: Position, game: int, rest: str) -> None:
         raise HumanLeft("the human has left the match, so it has no result")

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from alphazero.nets.torch_net import TorchNet
 from alphazero.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = shlex.quote(str(ROOT / "pit.py"))
 
 
 def run_pit(*arguments):
@@ -140,8 +142,8 @@ WRONG = [
     ("human best --game tictactoe", "unknown contestant 'best' (allowed: greedy, "),
     ("best@simulation=3 random", "did you mean 'simulations'?"),
     ("best:2 random", "best takes no argument"),
-    ("", "pit takes two contestants, as in python pit.py random greedy, not 0"),
-    ("random", "two contestants, as in python pit.py random greedy, not 1"),
+    ("", f"pit takes two contestants, as in python {SCRIPT} random greedy, not 0"),
+    ("random", f"two contestants, as in python {SCRIPT} random greedy, not 1"),
     ("random greedy random", "random is named twice"),
     ("random greedy --simulatons 5", "did you mean --simulations?"),
     ("random --gmaes 5 greedy", "did you mean --games?"),

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -111,7 +112,17 @@ def test_python_m_alphazero_is_the_same_and_names_itself(tmp_path):
     ],
 )
 def test_messages_name_commands_as_the_user_started_us(started, is_clone, expected, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(sys, "argv", [started])
     monkeypatch.setattr(invocation, "ROOT", ROOT if is_clone else tmp_path)
     line = invocation.command_line
     assert [line("train", "--run", Path("a b")), line("report"), line("solve")] == expected
+
+
+def test_messages_say_where_the_script_is_when_it_is_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", [str(ROOT / "pit.py")])
+    monkeypatch.chdir(tmp_path)
+    shown = f"python {shlex.quote(str(ROOT / 'pit.py'))} random greedy"
+    assert invocation.command_line("pit", "random", "greedy") == shown
+    (tmp_path / "pit.py").touch()  # somebody else's
+    assert invocation.command_line("pit", "random", "greedy") == shown

@@ -1,6 +1,7 @@
 """Someone at the terminal: what is asked, shown and done; by calls, and through a pipe."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -200,6 +201,17 @@ def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
     assert record.number == 3 and record.seed == 1
     assert run_command(pit.main, ["--replay", str(file), "0"]) == 0
     assert "1 X X .\n2 . O .\n3 . . .\n" in capsys.readouterr().out
+
+
+def test_a_saved_game_of_ones_own_can_be_stepped_through(types, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    game = str(ROOT / "tests" / "game" / "double_move_game.py")
+    types("save game.jsonl", "quit")
+    assert run_command(pit.main, ["human", "random", "--game", game, "--games", "1"]) == 0
+    (line,) = re.findall(r"; (.*) steps through it", capsys.readouterr().out)
+    words = shlex.split(line)
+    assert words[-2:] == ["--game", game] and run_command(pit.main, words[words.index("--replay") :]) == 0
+    assert read_records(Path("game.jsonl"))[0].game == game  # as `pit --save-games` says it
 
 
 def test_help_lists_every_command(types, capsys):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -361,6 +362,16 @@ def test_a_tournament_is_reported_and_written(tmp_path, capsys):
     assert "--replay" in report and "report.html" in report
     assert run_pit(*FOUR, "--game", "tictactoe", "--games", 6, "--seed", 5, "--folder", folder) == 0
     assert capsys.readouterr().out == report
+
+
+def test_the_next_command_of_a_tournament_in_a_game_of_ones_own_works(tmp_path, capsys):
+    game = str(ROOT / "tests" / "game" / "double_move_game.py")
+    words = ["random", "greedy", "minimax:1", "--game", game, "--games", 2, "--folder", tmp_path / "t"]
+    assert run_pit(*words) == 0
+    (line,) = re.findall(r"step through the first game: (.*)", capsys.readouterr().out)
+    words = shlex.split(line)
+    assert run_pit(*words[words.index("--replay") :]) == 0
+    assert words[-2:] == ["--game", game]
 
 
 def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
