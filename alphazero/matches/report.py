@@ -12,6 +12,11 @@ from alphazero.matches.intervals import elo_difference, elo_interval, finite, su
 from alphazero.matches.openings import describe_openings
 from alphazero.matches.sprt import Sprt
 
+ENDED = (
+    "The test ended the match, so the score leans towards the verdict, and its interval holds the true score in fewer "
+    "than 95% of such matches."
+)
+
 
 def records_of(
     result: MatchResult, game: Game, loaded_as: str, contestants: tuple[str, str], seed: int
@@ -64,6 +69,7 @@ def describe(
         + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
         + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")
         + f"\n{describe_openings(openings, result.opening_plies, game)}"
+        + (f"\n{ENDED}" if test and test.verdict(result.pairs) else "")
     )
 
 
@@ -122,11 +128,15 @@ def as_json(
 
 
 def test_as_json(test: Sprt, result: MatchResult) -> dict[str, Any]:
-    """The test's verdict, `H0`, `H1` or null, and the figures behind it."""
+    """The test's verdict, `H0`, `H1` or null, and the figures behind it.
+
+    A match that it has ended has a biased score: it ends sooner where chance is on the verdict's side.
+    """
     return {
         "elo0": test.elo0,
         "elo1": test.elo1,
         "verdict": test.verdict(result.pairs),
+        "ended_the_match": test.verdict(result.pairs) is not None,
         "log_likelihood_ratio": test.log_likelihood_ratio(result.pairs),
         "bounds": list(test.bounds),
         "pairs": list(result.pairs),

@@ -98,8 +98,13 @@ def test_a_match_stops_when_it_is_clear(tmp_path, capsys):
     written = json.loads(report.read_text())
     assert written["sprt"]["verdict"] == "H1" and written["games"] < 2000
     assert sum(written["sprt"]["pairs"]) <= written["games"] // 2
-    assert run_command(pit.main, ["random", "random", "--game", "tictactoe", "--sprt", "0,1", "--games", "20"]) == 0
-    assert "not decided: give it more --games" in capsys.readouterr().out
+    warning = "The test ended the match, so the score leans towards the verdict"
+    assert warning in said and written["sprt"]["ended_the_match"] is True
+    argv = ["random", "random", "--game", "tictactoe", "--sprt", "0,1", "--games", "20", "--json", str(report)]
+    assert run_command(pit.main, [*argv, "--overwrite"]) == 0
+    said = capsys.readouterr().out
+    assert "not decided: give it more --games" in said and warning not in said
+    assert json.loads(report.read_text())["sprt"]["ended_the_match"] is False
 
 
 @pytest.mark.parametrize("text", ["20", "a,b", "20,0", "1,2,3", ""])
