@@ -62,7 +62,7 @@ def describe(
         f"draws           {result.draws}\n"
         f"losses          {result.losses}\n"
         f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
-        f"Elo difference  {elo:+.0f} ({elo_low:+.0f} to {elo_high:+.0f})\n"
+        f"Elo difference  {elo:+z.0f} ({elo_low:+z.0f} to {elo_high:+z.0f})\n"
         f"superiority     {superiority(result.wins, result.losses):.1%} likely that the first is the stronger\n"
         f"distinct games  {result.distinct_games}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"

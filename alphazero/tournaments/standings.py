@@ -34,8 +34,8 @@ class Row:
     losses: int
     score: float
     """Mean score per game (a draw is 1/2); 0.5 if no game was played."""
-    score_when_first: float
-    """Mean score in the games in which it moved first."""
+    score_when_first: float | None
+    """Mean score in the games in which it moved first; None if there are none."""
     rating: float
     """Elo points."""
     rating_error: float
@@ -103,7 +103,7 @@ class Standings:
             draws=draws,
             losses=losses,
             score=_score(first + second),
-            score_when_first=_score(first),
+            score_when_first=_score(first) if first.sum() else None,
             rating=float(self.ratings.elo[i]),
             rating_error=float(self.ratings.errors[i]),
             ms_per_move=1000 * self._seconds[i] / max(1, self._moves[i]),
@@ -174,8 +174,8 @@ def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """A line of words for each contestant, under `HEAD`."""
     return [
         (
-            str(number), row.name, f"{row.rating:+.0f} ± {row.rating_error:.0f}", f"{row.games:,}", f"{row.score:.1%}",
-            f"{row.score_when_first:.1%}", f"{row.ms_per_move:.2f}",
+            str(number), row.name, f"{row.rating:+z.0f} ± {row.rating_error:.0f}", f"{row.games:,}", f"{row.score:.1%}",
+            "" if row.score_when_first is None else f"{row.score_when_first:.1%}", f"{row.ms_per_move:.2f}",
             "" if row.better_than_next is None else f"{row.better_than_next:.1%}",
         )
         for number, row in enumerate(rows, 1)
@@ -199,7 +199,7 @@ def remarks(standings: Standings) -> list[str]:
     ratings, zero = standings.ratings, f"{standings.anchor} is 0" if standings.anchor else "the mean is 0"
     return [
         f"Ratings are Elo points, {zero}; ± is a 95% interval on the distance from the level of the field.",
-        f"Moving first is worth {ratings.advantage:+.0f} ± {ratings.advantage_error:.0f} points; "
+        f"Moving first is worth {ratings.advantage:+z.0f} ± {ratings.advantage_error:.0f} points; "
         f"equal players draw {ratings.draw_rate:.1%} of their games.",
         *(
             [describe_openings(standings.tournament.openings, standings.opening_plies, standings.game)]

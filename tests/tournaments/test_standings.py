@@ -3,7 +3,9 @@
 import csv
 import io
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from alphazero.commands.pit import PitConfig
@@ -103,6 +105,24 @@ def test_doubts_are_said():
     standings = Standings(tournament, records, TIC_TAC_TOE)
     assert "Warning: c: nothing but wins or nothing but losses" in as_text(standings)
     assert standings.score(1, 2) is None
+
+
+def test_who_never_moved_first_has_no_score_of_moving_first():
+    tournament = make_tournament("tictactoe", "gauntlet", NAMES, 1, None, 0, False)
+    standings = Standings(tournament, [RECORDS[0], record("a", "c", 0, "0-1")], TIC_TAC_TOE)
+    rows = {row.name: row for row in standings.rows}
+    assert rows["a"].score_when_first == 0.5 and rows["c"].score_when_first is None
+    assert re.search(r"^1  c .* 100\.0%  +\d+\.\d\d ", as_text(standings), re.MULTILINE)
+    written = as_json(standings)["contestants"]
+    assert [row["score_when_first"] for row in written] == [0.5, None, None]
+    cells = [row["score_when_first"] for row in csv.DictReader(io.StringIO(as_csv(written).decode()))]
+    assert cells == ["0.5", "", ""]
+
+
+def test_nothing_is_worth_minus_zero_points(standings):
+    small = replace(standings.ratings, advantage=-0.3, elo=np.array([-0.2, -0.4, 0.6]))
+    standings.ratings = small
+    assert "Moving first is worth +0 ± " in as_text(standings) and "-0 ±" not in as_text(standings)
 
 
 def test_scores_and_lengths_have_intervals(standings):
