@@ -149,16 +149,17 @@ def publish_page(config: PublishConfig) -> None:
     from alphazero.web.one_file import make_file  # it takes its time, and needs what a page of the server needs
 
     if config.game or not Path(config.net.partition(":")[0]).is_dir():
-        _, loaded = load_game(config.game, [config.net])
+        game_name, loaded = load_game(config.game, [config.net])
     else:
         folder = resolve_checkpoint(config.net).parent
-        loaded = registry.load_named(_read_run(folder)[0]["game"], str(folder))
+        game_name = _read_run(folder)[0]["game"]
+        loaded = registry.load_named(game_name, str(folder))
     card = read_card(find_checkpoint(config.net, loaded))
     if config.description:
         card["description"] = config.description
     title = Path(config.net).name if config.net not in loaded.nets else config.net
     logger.info("the rules, the search and the network are being compiled for the browser; this takes a minute")
-    text = make_file(loaded, load_net(config.net, loaded, "cpu"), title, card).encode()
+    text = make_file(loaded, load_net(config.net, loaded, "cpu"), title, card, game_name).encode()
     atomic_write(config.output, text)
     print(f"{config.output} is written ({len(text) / 1e6:.1f} MB); open it in any browser, or send it to anybody")
 

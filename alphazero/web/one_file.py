@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from alphazero._version import __version__
+from alphazero.game import Game
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
@@ -42,9 +43,10 @@ REPLACED = {"socket.js": WORKER / "connection.js"}
 IMPORT = re.compile(r'^(import .*? from )"\./([\w-]+\.js)";$', re.MULTILINE | re.DOTALL)
 
 
-def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str, Any]) -> str:
+def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str, Any], loaded_as: str = "") -> str:
     """The file's text; `title` names the net, and `card` says how it was made and how strong it is.
 
+    `loaded_as` is the name by which the game was loaded, which saved games may hold in place of the game's own.
     Raises GameError or NetError, in one sentence, for a game or a network that a browser cannot run.
     """
     game = loaded.game
@@ -59,11 +61,13 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     contents = {
         "version": __version__,
         "game": game.name,
+        "loaded_as": loaded_as or game.name,
         "title": title_of(game.name),
         "board": asdict(game.board),
         "looks": asdict(looks),
         "columns": game.observation_shape[2],
         "runs_together": game.split_moves("12") != ["12"],
+        "splits_words": _splits_words(game),
         "players": [
             {
                 "id": "net", "title": title, "note": note_of(card), "searches": True, "generations": [],
@@ -80,6 +84,15 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         "weights": _text_of(program.weights.astype("<f2").tobytes()),
     }  # fmt: skip
     return _compose(f"{title_of(game.name)} · {title}", contents)
+
+
+def _splits_words(game: Game) -> bool:
+    """The game's words may be written without spaces, as the first ones of a game show."""
+    position, words = game.start(), list[str]()
+    while len(words) < 3 and not position.terminal:
+        words.append(position.format(position.legal_actions[0]))
+        position = position.play(position.legal_actions[0])
+    return game.split_moves("".join(words)) == words
 
 
 def _truth_of(loaded: LoadedGame) -> dict[str, Any] | None:

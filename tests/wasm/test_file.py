@@ -1,5 +1,6 @@
 """The engine of a published file answers as the server does; and what cannot be published is refused."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from alphazero.commands import publish
 from alphazero.commands.shared import run_command
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
+from alphazero.web.one_file import _splits_words, make_file
 from tests.wasm.engines import needs_node, random_games
 from tests.wasm.published import MARKUP, ask, on_server, shipped_page, small_net, small_page
 
 PLAYER = {"id": "net", "step": 25}
+WORDS_SPLIT = '"splits_words": false', '"splits_words": true'
 
 
 def compare_positions(page: str, game: str, count: int) -> None:
@@ -123,6 +126,52 @@ def test_games_are_saved_and_loaded_and_moves_are_read():
     assert (
         loaded["actions"] == [0, 3, 1, 4, 2] and loaded["contestants"] == ["You", MARKUP] and loaded["result"] == "1-0"
     )
+
+
+@needs_node
+def test_moves_are_read_without_spaces_where_the_game_splits_them():
+    """Tic-tac-toe does not; its page does once it is told so."""
+    texts = ["a1B1 c1a2", "a1b9"]
+    questions = [{"ask": "position", "moves": text} for text in texts]
+    ((together,), _), page = ask(small_page(), *questions), small_page().replace(*WORDS_SPLIT)
+    assert "'a1B1' is not a legal action here" in together["error"] and page != small_page()
+    ((read,), (wrong,)) = ask(page, *questions)
+    assert read["words"] == ["a1", "b1", "c1", "a2"] and "'b9' is not a legal action here" in wrong["error"]
+    games = {name: _splits_words(registry.load(name).game) for name in ("othello", "connect4", "hex", "tictactoe")}
+    assert games == {"othello": True, "connect4": True, "hex": False, "tictactoe": False}
+
+
+@needs_node
+@pytest.mark.slow
+def test_moves_of_othello_are_read_as_the_server_reads_them():
+    """In any case of letters, a pass among them."""
+    rng, game, words = np.random.default_rng(1), registry.load("othello6").game, list[str]()
+    while "pass" not in words[:-1]:
+        position, words = game.start(), []
+        while not position.terminal and "pass" not in words[:-1]:
+            action = int(rng.choice(position.legal_actions))
+            words.append(position.format(action))
+            position = position.play(action)
+    joined = "".join(words)
+    texts = [joined, f"{joined[:12]} {joined[12:]}", joined.upper()]
+    questions = [{"ask": "position", "game": "othello6", "moves": text} for text in texts]
+    for question, (answer,) in zip(questions, ask(small_page("othello6"), *questions), strict=True):
+        expected = on_server("othello6", question)
+        assert (answer["actions"], answer["words"]) == (expected["actions"], expected["words"])
+
+
+@needs_node
+def test_games_that_name_the_file_of_the_game_are_loaded():
+    """A match of one's own game keeps the name by which it was loaded, which need not be the game's."""
+    page = make_file(registry.load("tictactoe"), small_net(), "net", {}, "elsewhere/my_rules.py")
+    record = {"contestants": ["a", "b"], "opening": [], "moves": ["a1"], "result": "*"}
+    questions = [
+        {"ask": "load", "text": json.dumps(record | {"game": game})}
+        for game in ("my_rules.py", "tictactoe", "my/tictactoe.py", "hex")
+    ]
+    *right, (wrong,) = ask(page, *questions)
+    assert [answer["actions"] for (answer,) in right] == [[0]] * 3 and right[0][0]["game"] == "tictactoe"
+    assert wrong["error"] == "the file is a game of hex, and this page plays tictactoe"
 
 
 def test_no_name_ends_a_script():

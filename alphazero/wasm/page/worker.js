@@ -281,18 +281,29 @@ class FileEngine {
 
   // The actions of a text in the game's notation.
   parsed(core, text) {
-    let tokens = text.split(/[\s,]+/).filter(Boolean);
-    if (this.file.runs_together) tokens = tokens.flatMap((token) => [...token]);
     const actions = [];
-    for (const token of tokens) {
-      core.set(actions);
-      const legal = core.legal();
-      const words = core.words(legal);
-      const at = words.findIndex((word) => word.toLowerCase() === token.toLowerCase());
-      if (at < 0) throw new Refused(`'${token}' is not a legal action here (legal: ${words.join(", ") || "none, the game is over"})`);
-      actions.push(legal[at]);
+    for (let rest of text.split(/[\s,]+/).filter(Boolean)) {
+      while (rest) {
+        core.set(actions);
+        const legal = core.legal();
+        const words = core.words(legal);
+        const at = this.wordAt(rest.toLowerCase(), words.map((word) => word.toLowerCase()));
+        if (at < 0) throw new Refused(`'${rest}' is not a legal action here (legal: ${words.join(", ") || "none, the game is over"})`);
+        actions.push(legal[at]);
+        rest = rest.slice(words[at].length);
+      }
     }
     return actions;
+  }
+
+  // The index of the word that a text is or, in a game whose words need no spaces, of the longest that it begins with.
+  wordAt(text, words) {
+    let found = words.indexOf(text);
+    if (found >= 0 || !this.file.splits_words) return found;
+    words.forEach((word, i) => {
+      if (word && text.startsWith(word) && word.length > (words[found] ?? "").length) found = i;
+    });
+    return found;
   }
 
   // The network's opinion without a search.
@@ -354,7 +365,8 @@ class FileEngine {
     if (!lists.every((list) => Array.isArray(list) && list.every((one) => typeof one === "string")) || lists[0].length !== 2) {
       throw new Refused("the file is not a game: contestants and moves must be words");
     }
-    if (plainName(record.game) !== plainName(this.file.game)) throw new Refused(`the file is a game of ${record.game}, and this page plays ${this.file.game}`);
+    const { game, loaded_as } = this.file;
+    if (![game, loaded_as].map(plainName).includes(plainName(record.game))) throw new Refused(`the file is a game of ${record.game}, and this page plays ${game}`);
     const actions = [];
     const core = this.core("quick");
     for (const move of [...record.opening, ...record.moves]) {
@@ -365,7 +377,7 @@ class FileEngine {
       actions.push(legal[at]);
     }
     return {
-      game: this.file.game, actions, opening: record.opening.length, contestants: record.contestants,
+      game, actions, opening: record.opening.length, contestants: record.contestants,
       result: String(record.result), forfeit: String(record.forfeit ?? ""),
     };
   }
