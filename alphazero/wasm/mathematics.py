@@ -58,8 +58,19 @@ def logarithm(x):
 
 @njit
 def power(x, exponent):
-    """x >= 0 to a power that is not 0."""
-    return exponential(exponent * logarithm(x)) if x > 0.0 else (0.0 if exponent > 0.0 else np.inf)
+    """x to a power: 1 for the power 0; nan for a negative x and a power that is no whole number."""
+    if exponent == 0.0:
+        return 1.0
+    if np.isnan(x) or np.isnan(exponent):
+        return np.nan
+    if x == 0.0:
+        return 0.0 if exponent > 0.0 else np.inf
+    size = exponential(exponent * logarithm(abs(x)))
+    if x > 0.0:
+        return size
+    if np.floor(exponent) != exponent:
+        return np.nan
+    return -size if np.floor(exponent * 0.5) * 2.0 != exponent else size
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {

@@ -22,3 +22,7 @@ def test_the_ends_of_their_range():
     assert (logarithm(0.0), logarithm(1.0), logarithm(math.inf)) == (-math.inf, 0.0, math.inf)
     assert math.isnan(logarithm(-1.0))
     assert (power(0.0, 0.5), power(1.0, 0.5), power(0.25, 0.5)) == (0.0, 1.0, 0.5)
+    assert (power(0.0, 0.0), power(-3.0, 0.0), power(0.0, -1.0)) == (1.0, 1.0, math.inf)
+    assert (power(-1.0, 3.0), power(-1.0, -2.0), power(math.inf, 0.0)) == (-1.0, 1.0, 1.0)
+    assert math.isclose(power(-2.0, 2.0), 4.0, rel_tol=1e-14) and math.isclose(power(-2.0, 3.0), -8.0, rel_tol=1e-14)
+    assert math.isnan(power(-1.0, 0.5)) and math.isnan(power(math.nan, 2.0))
