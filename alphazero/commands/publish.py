@@ -157,7 +157,7 @@ def publish_page(config: PublishConfig) -> None:
     card = read_card(find_checkpoint(config.net, loaded))
     if config.description:
         card["description"] = config.description
-    title = Path(config.net).name if config.net not in loaded.nets else config.net
+    title = config.net if config.net in loaded.nets else Path(config.net).name or Path(config.net).resolve().name
     logger.info("the rules, the search and the network are being compiled for the browser; this takes a minute")
     text = make_file(loaded, load_net(config.net, loaded, "cpu"), title, card, game_name).encode()
     atomic_write(config.output, text)

@@ -153,6 +153,17 @@ def test_what_cannot_be_published_is_refused_in_a_sentence(arguments, says, run,
     assert not list(tmp_path.glob("net.*"))
 
 
+def test_a_page_of_the_run_in_this_folder_is_named_after_the_folder(run, tmp_path, capsys, monkeypatch):
+    titles = []
+    monkeypatch.setattr(
+        "alphazero.web.one_file.make_file", lambda loaded, net, title, *more: titles.append(title) or ""
+    )
+    monkeypatch.chdir(run)
+    for net in (".", str(run), f"../{run.name}/"):
+        assert run_command(publish.main, [net, str(tmp_path / "page.html"), "--overwrite"]) == 0
+    assert titles == [run.name] * 3
+
+
 def test_a_checkpoint_outside_a_run_is_refused(run, tmp_path, capsys):
     published(run, tmp_path)
     assert run_command(publish.main, [str(tmp_path / "net.safetensors"), str(tmp_path / "again.safetensors")]) == 2
