@@ -63,17 +63,23 @@ def main(argv: list[str]) -> None:
                 return
 
 
-def _lines_of(stream: TextIO) -> tuple[Iterator[str], Callable[[], bool]]:
-    """An iterator over the lines, and a function that tells whether the next line, or the end, has arrived."""
+def _lines_of(stream: TextIO | None) -> tuple[Iterator[str], Callable[[], bool]]:
+    """An iterator over the lines, and a function that tells whether the next line, or the end, has arrived.
+
+    A stream that is closed, or None as one that was closed before we began, has no more lines.
+    """
     arrived: queue.Queue[str | None] = queue.Queue()
 
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")  # bytes that are no text must not end the thread that reads
 
     def read() -> None:
-        for line in stream:
-            arrived.put(line)
-        arrived.put(None)
+        try:
+            with contextlib.suppress(OSError):  # else the thread would end with a traceback
+                for line in stream or ():
+                    arrived.put(line)
+        finally:
+            arrived.put(None)  # else the server would wait for ever
 
     threading.Thread(target=read, daemon=True).start()
     return iter(arrived.get, None), lambda: not arrived.empty()  # type: ignore[arg-type]

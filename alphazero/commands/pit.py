@@ -128,7 +128,7 @@ class PitConfig:
         if self.replay is not None:
             if replace(self, contestants=(), game=None, replay=None) != PitConfig():
                 raise InvalidSetting("--replay goes with --game alone: leave the other options out")
-            if len(self.contestants) > 1 or not re.fullmatch(r"\d{0,9}", "".join(self.contestants)):
+            if len(self.contestants) > 1 or not all(re.fullmatch(r"\d{1,9}", word) for word in self.contestants):
                 raise InvalidSetting(
                     "--replay takes a file and the number of a game in it, as in --replay games.jsonl 3"
                 )

@@ -63,7 +63,7 @@ def list_games(records: Sequence[GameRecord]) -> None:
 def step_through(record: GameRecord, game: Game) -> None:
     """Prints one position after the other; on a terminal it waits for Enter before each. Raises IllegalAction."""
     positions, words = record.positions(game), ("", *record.opening, *record.moves)
-    asks, shown = sys.stdin.isatty(), 0
+    asks, shown = sys.stdin is not None and sys.stdin.isatty(), 0  # None: it was closed before we began
     while shown < len(positions):
         who = "" if shown == 0 else "opening: " if shown <= len(record.opening) else ""
         if shown > len(record.opening):

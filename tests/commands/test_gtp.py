@@ -276,3 +276,17 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):
     assert run_command(gtp.main, line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1 and message in errors
+
+
+def test_a_server_without_a_standard_input_ends():
+    command = f"{sys.executable} -m alphazero gtp random --game tictactoe <&-"
+    assert subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, timeout=120).returncode == 0
+
+
+def test_a_standard_input_that_fails_ends_the_server():
+    def failing():
+        yield "name\n"
+        raise OSError("gone")
+
+    lines, _ = gtp._lines_of(failing())
+    assert list(lines) == ["name\n"]

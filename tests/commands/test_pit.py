@@ -136,6 +136,7 @@ def test_who_leaves_keeps_the_games_that_are_over(monkeypatch, capsys, tmp_path)
 
 
 WRONG = [
+    ("--replay x 3 4", "--replay takes a file and the number of a game in it"),
     ("--replay x --seed 1", "--replay goes with --game alone"),
     ("--replay x --ladder y", "--replay goes with --game alone"),
     ("human bset", "did you mean 'best'?"),
@@ -186,6 +187,19 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypat
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1
     assert errors.startswith("error: ") and message in errors
+
+
+def test_an_empty_word_is_no_number_of_a_game(capsys, tmp_path):
+    assert run_pit("--replay", tmp_path / "games.jsonl", "") == 2
+    assert "--replay takes a file and the number of a game in it" in capsys.readouterr().err
+
+
+def test_a_game_is_stepped_through_without_a_standard_input(capsys, monkeypatch, tmp_path):
+    file = tmp_path / "games.jsonl"
+    assert run_pit("random", "greedy", "--game", "tictactoe", "--games", 2, "--save-games", file) == 0
+    monkeypatch.setattr(sys, "stdin", None)
+    assert run_pit("--replay", file, 1) == 0
+    assert "greedy - random: " in capsys.readouterr().out
 
 
 WITH_A_PAGE = "--games=2|--simulations=5|--save-games=g|--json=x|--sprt=0,20|--openings=none|--seed=1|--anchor=random"
