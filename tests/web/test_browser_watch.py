@@ -132,6 +132,36 @@ POLLED = f"""async () => {{{VIEW_OF}
 }}"""
 
 
+TWO_TOURNAMENTS = f"""async () => {{{VIEW_OF}
+    const {{ TournamentsView }} = await load("tournaments.js");
+    const counts = {{ long: 150, short: 3 }};
+    const game = (number) => ({{ number, contestants: ["a", "b"], result: "1-0", plies: 9 }});
+    const one = (name) => ({{ name, game: "hex", contestants: 2, played: 1, planned: 1 }});
+    const games = (name) => Array.from({{ length: counts[name] }}, (_, i) => game(i));
+    const ask = async (what, {{ name }} = {{}}) => (what === "tournaments"
+        ? {{ tournaments: Object.keys(counts).map(one) }}
+        : {{ name, rows: [], remarks: [], cross: null, games: games(name) }});
+    const view = new TournamentsView({{ engine: {{ ask }} }}), seen = [];
+    const see = () => seen.push(view.games.querySelectorAll(".games button").length);
+    view.shown();
+    await rest(100);
+    see();
+    [...view.games.querySelectorAll("button")].find((one) => one.textContent === "Older").click();
+    see();
+    view.list.querySelectorAll("button")[1].click();
+    await rest(100);
+    see();
+    view.hidden();
+    return seen;
+}}"""
+
+
+def test_another_tournament_shows_its_newest_games(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        assert page.evaluate(TWO_TOURNAMENTS) == [100, 50, 3]
+
+
 def test_nobody_asks_for_a_view_that_is_hidden(browser, server):
     with page_at(browser, server.address) as page:
         wait_status(page, "Your turn")

@@ -29,6 +29,7 @@ export class TournamentsView extends PolledView {
     const now = sound.find(({ name }) => name === this.chosen);
     const key = JSON.stringify(now);
     if (now && key !== this.key) {
+      if (this.found?.name !== this.chosen) this.first = 0; // another one has fewer games, perhaps
       this.found = await this.app.engine.ask("tournament", { name: this.chosen });
       this.key = key;
       this.draw();
