@@ -50,7 +50,8 @@ def test_results_and_gradients_are_those_of_torch(height, width, inputs, outputs
 def relative_error(found, expected):
     """The largest error over the largest number."""
     assert found.shape == expected.shape
-    return float((found.detach().double() - expected).abs().max() / expected.abs().max())
+    found, expected = found.detach().double(), expected.detach()
+    return float((found - expected).abs().max() / expected.abs().max())
 
 
 def spy(monkeypatch):
