@@ -267,9 +267,31 @@ def _as_game(made: Any, title: str) -> Game:
 
 
 def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | None = None) -> LoadedGame:
+    _check_name(game, cls)
     spec, holder = declared or _spec_of(cls)
     nets = {path.stem: path for path in sorted((NETS / game.name).glob("*.safetensors"))}
     return load_parts(game, spec, holder, nets)
+
+
+def _check_name(game: Game, cls: type) -> None:
+    """Raises GameError for a game of other rules with the name of a shipped one, whose nets and cards it would share.
+
+    A class that derives from the shipped one and keeps its rules keeps its name, too.
+    """
+    if (package := _PACKAGES.get(game.name)) is None:
+        return
+    shipped = _place(resolve(package.SPEC.games[game.name], f"games[{game.name!r}]", package))
+    rules = getattr(game, "rules", None)
+    if _place(cls) == shipped or any(
+        _place(base) == shipped and getattr(base, "rules", None) == rules for base in cls.__mro__
+    ):
+        return
+    raise GameError(f'{quote(game.name)} is the name of a shipped game: give yours another, as name = "my_{game.name}"')
+
+
+def _place(cls: Any) -> tuple[str, str]:
+    """The file and the name of a class: a file that is imported again makes another class."""
+    return getattr(sys.modules.get(cls.__module__), "__file__", None) or "", cls.__qualname__
 
 
 def _spec_of(cls: type) -> tuple[GameSpec, ModuleType]:

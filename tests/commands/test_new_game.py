@@ -68,6 +68,7 @@ def test_a_link_is_not_followed(name: str, tmp_path: Path, capsys: pytest.Captur
         ["_"],
         ["random"],
         ["numpy"],
+        ["othello6"],
         ["../x"],
         [""],
         [],
@@ -79,6 +80,11 @@ def test_wrong_names_get_one_sentence(argv: list[str], tmp_path: Path, monkeypat
     assert new_game(*argv) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_the_name_of_a_shipped_game_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert new_game("othello6", "--folder", tmp_path) == 2
+    assert "othello6 is the name of a shipped game; add a word to it, as in my_othello6" in capsys.readouterr().err
 
 
 def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch, capsys):

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
@@ -272,6 +273,34 @@ def test_a_game_that_another_process_cannot_import_is_not_sent_there(tmp_path: P
     main = type("Main", (Local,), {"__module__": "__main__"})
     assert registry.of(main).load_again is None
     assert registry.of(Local).load_again is not None
+
+
+SHIPPED = "'breakthrough' is the name of a shipped game: give yours another"
+
+
+def test_a_game_of_ones_own_cannot_have_the_name_of_a_shipped_one(tmp_path: Path):
+    """It would get the other's nets for its own, and its checkpoints would be played by the other's rules."""
+    text = source("Mine").replace('name = "Mine"', 'name = "breakthrough"')
+    assert_refused(write(tmp_path / "my_game.py", text), SHIPPED)
+    general = "from tests.game.general_games import TicTacToeGame\nclass breakthrough(TicTacToeGame):\n"
+    general += "    def getActionSize(self):\n        return super().getActionSize()\n"
+    assert_refused(write(tmp_path / "general.py", general), SHIPPED)
+    with pytest.raises(GameError, match=SHIPPED):
+        registry.of(type("Mine", (Local,), {"name": "breakthrough"}))
+
+
+def test_a_class_with_other_rules_needs_a_name_of_its_own():
+    other = replace(Local.rules, is_terminal=Local.rules.is_terminal.py_func)
+    with pytest.raises(GameError, match="'tictactoe' is the name of a shipped game"):
+        registry.of(type("Changed", (Local,), {"rules": other}))
+
+
+@pytest.mark.parametrize("name", ["connect4", "othello6"])
+def test_a_shipped_game_by_the_path_of_its_file_has_its_nets(name: str):
+    loaded = registry.load(name)
+    cls = type(loaded.game)
+    found = registry.load(f"{sys.modules[cls.__module__].__file__}:{cls.__name__}")
+    assert found.name == name and found.nets == loaded.nets != {}
 
 
 def test_a_game_with_settings_is_sent_with_them():

@@ -17,6 +17,7 @@ import tyro
 
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, StorageError, quote
+from alphazero.game import registry
 from alphazero.invocation import command_line
 from alphazero.storage.files import atomic_write
 
@@ -141,6 +142,8 @@ class NewGameConfig:
                 f"{quote(self.name)} cannot name a game: use small letters, digits and underscores, as in my_game, "
                 "and no keyword of Python"
             )
+        if self.name in registry.NAMES:
+            raise InvalidSetting(f"{self.name} is the name of a shipped game; add a word to it, as in my_{self.name}")
         found = importlib.util.find_spec(self.name)
         mine = (self.folder / f"{self.name}.py").resolve()  # `main` says what to do about a file that is there already
         if found and (found.origin is None or Path(found.origin).resolve() != mine):
