@@ -6,7 +6,7 @@ A module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observati
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from alphazero.errors import NetError, is_out_of_memory
 LARGEST_VALUE = 1e6
 """Values beyond [-1, 1] are cut; one that is so large does not come from an untrained network that can learn."""
 CONVOLUTIONS = nn.Conv2d, nn.ConvTranspose2d
+Kind = TypeVar("Kind", bound=nn.Module)
 
 
 def forward(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
@@ -107,20 +108,27 @@ def lay_out(module: nn.Module, layout: torch.memory_format) -> nn.Module:
 def fold(module: nn.Module) -> nn.Module:
     """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place.
 
-    A layer whose filters are computed from its weights computes them now, in its method `fold_filters`, if it has one.
+    Layers and sequences of other classes stay as they are, since they may compute something else, and so do those
+    with hooks or parametrizations. A layer whose filters are computed from its weights computes them now, in its
+    method `fold_filters`, if it has one.
     """
     for child in module.modules():
-        if isinstance(child, nn.Sequential):
+        if isinstance(child, nn.Sequential) and type(child).forward is nn.Sequential.forward:
             for i in range(len(child) - 1):
-                layer, following = child[i], child[i + 1]
-                norm = following if isinstance(following, nn.BatchNorm2d) else None
-                if isinstance(layer, nn.Conv2d) and norm is not None and norm.running_mean is not None:
+                layer, norm = child[i], child[i + 1]
+                if _is_plain(layer, nn.Conv2d) and _is_plain(norm, nn.BatchNorm2d) and norm.running_mean is not None:
                     child[i], child[i + 1] = fuse_conv_bn_eval(layer, norm), nn.Identity()
     for child in list(module.modules()):
         own = getattr(child, "fold_filters", None)
         if callable(own):
             own()
     return module
+
+
+def _is_plain(layer: nn.Module, kind: type[Kind]) -> TypeGuard[Kind]:
+    """The layer is of the class itself, and no hook or parametrization changes what it computes."""
+    hooks = layer._forward_hooks or layer._forward_pre_hooks  # of torch's older weight_norm and spectral_norm
+    return type(layer) is kind and not hooks
 
 
 class _FlopCounter(TorchDispatchMode):

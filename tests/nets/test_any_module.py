@@ -112,7 +112,66 @@ def test_any_policy_and_value_plays_learns_and_goes_to_disk(make, tmp_path):
     assert again == pytest.approx(float(last["policy_loss"]), abs=0.1)
 
 
-@pytest.mark.parametrize("make", [Mlp, Transformer, ViewAfterConvolution, Odd])
+class StandardizedConvolution(nn.Conv2d):
+    """Computes its filters from its weights, as other people's layers do."""
+
+    def forward(self, x):
+        weight = self.weight - self.weight.mean(dim=(1, 2, 3), keepdim=True)
+        return self._conv_forward(x, weight / weight.std(dim=(1, 2, 3), keepdim=True), self.bias)
+
+
+class DoublingNorm(nn.BatchNorm2d):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+class Backwards(nn.Sequential):
+    """Not in the order in which its layers were given."""
+
+    def forward(self, x):
+        for layer in reversed(self):
+            x = layer(x)
+        return x
+
+
+def hooked(layer):
+    layer.register_forward_hook(lambda layer, inputs, output: output.square())
+    return layer
+
+
+class Normed(nn.Module):
+    """A batch norm that has seen positions after a convolution, in a sequence."""
+
+    def __init__(self, convolution, norm=nn.BatchNorm2d, sequence=nn.Sequential):
+        super().__init__()
+        norm = norm(8)
+        nn.init.uniform_(norm.running_mean, -1, 1)
+        nn.init.uniform_(norm.running_var, 0.5, 2)
+        nn.init.uniform_(norm.weight, 0.5, 2)
+        nn.init.uniform_(norm.bias, -1, 1)
+        self.stem = nn.Sequential(nn.Conv2d(PLANES, 8, 3, padding=1), sequence(convolution, norm), nn.ReLU())
+        self.policy, self.value = nn.Linear(8 * CELLS, 7), nn.Linear(8 * CELLS, 1)
+
+    def forward(self, x):
+        x = self.stem(x).flatten(1)
+        return self.policy(x), torch.tanh(self.value(x))
+
+
+NORMED = {
+    "plain": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1)),
+    "standardized": lambda: Normed(StandardizedConvolution(8, 8, 3, padding=1)),
+    "spectral norm": lambda: Normed(nn.utils.parametrizations.spectral_norm(nn.Conv2d(8, 8, 3, padding=1))),
+    "weight norm": lambda: Normed(nn.utils.parametrizations.weight_norm(nn.Conv2d(8, 8, 3, padding=1))),
+    "another norm": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1), norm=DoublingNorm),
+    "another order": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1), sequence=Backwards),
+    "hook": lambda: Normed(hooked(nn.Conv2d(8, 8, 3, padding=1))),
+}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Mlp, Transformer, ViewAfterConvolution, Odd, *(pytest.param(make, id=name) for name, make in NORMED.items())],
+)
 def test_what_plays_is_close_to_the_module_itself(make):
     torch.manual_seed(0)
     net, batch = TorchNet(GAME, make()), random_batch(GAME, 90)
