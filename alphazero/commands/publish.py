@@ -9,6 +9,7 @@ that plays and analyses in any browser, without a server and without Python.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
@@ -37,12 +38,12 @@ from alphazero.progress import Progress, count_cores
 from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import atomic_write, check_output_file
-from alphazero.storage.run_folder import METRICS, read_metrics, read_settings, resolve_checkpoint
+from alphazero.storage.run_folder import METRICS, latest_manifest, read_metrics, read_settings, resolve_checkpoint
 from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
 from alphazero.training.run import example_config
-from alphazero.training.run_state import ORIGINS
+from alphazero.training.run_state import ORIGINS, read_state
 
 logger = logging.getLogger(__name__)
 
@@ -94,9 +95,12 @@ class PublishConfig:
                 f"{quote(str(self.output), 200)}"
             )
         check_output_file("OUTPUT", self.output)
+        if self.output.suffix == ".html":
+            return  # a page takes none of the rest
         check_ranges(
-            self, games=(2, math.inf), threads=(1, math.inf), match_simulations=(0, math.inf), simulations=(0, math.inf)
-        )
+            self, games=(2, math.inf), threads=(1, 4096), match_simulations=(0, 1_000_000), simulations=(0, 1_000_000),
+            seed=(0, (1 << 63) - 1),
+        )  # fmt: skip
 
 
 def main(argv: list[str]) -> None:
@@ -128,7 +132,7 @@ def main(argv: list[str]) -> None:
         },
         "hours": round(lines[-1]["seconds"] / 3600, 3),
         "cpu_hours": round(sum(line["cpu_seconds"] for line in lines) / 3600, 3),
-        "hardware": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, {saved['threads']} threads",
+        "hardware": hardware_of(path.parent, saved["threads"]),
     }
     card |= measure(config, path, loaded)
     save_checkpoint(config.output, tensors, card)
@@ -172,6 +176,16 @@ def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     for line in lines:
         check(PublishedFigures, line, f"{folder / METRICS}, generation {line['generation']}", RunFolderError)
     return read_settings(folder), lines
+
+
+def hardware_of(folder: Path, threads: int) -> str:
+    """The devices that the run in `folder` learned on, if it tells them, and the processor that measures now."""
+    devices: tuple[str, ...] | list[str] = ()
+    with contextlib.suppress(CheckpointError):  # the manifests may be gone, and older runs do not tell
+        if manifest := latest_manifest(folder):
+            devices = read_state(manifest, folder).devices
+    learned = f"learned on {' + '.join(devices) or 'a device that the run does not tell'} with {threads} threads"
+    return f"{learned}; measured on {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def command_of(loaded: LoadedGame, saved: Mapping[str, Any]) -> str:

@@ -51,6 +51,16 @@ def test_the_card_counts_what_the_net_was_made_from(run, tmp_path):
     assert "1 threads" in card["hardware"]
 
 
+def test_the_card_tells_the_device_of_the_run_and_not_that_of_the_publishing_machine(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "another")
+    before, _, after = published(run, tmp_path)[1]["hardware"].partition("; ")
+    assert before == "learned on cpu with 1 threads" and after.startswith("measured on another, ")
+    older = tmp_path / "older"
+    older.mkdir()
+    (older / "config.json").write_text("{}")
+    assert "a device that the run does not tell with 2 threads" in publish.hardware_of(older, 2)
+
+
 def test_the_card_says_what_the_run_started_from(run, tmp_path):
     folder = tmp_path / "next"
     program.main([*TRAINING, "--initial-net", f"{run}:3", "--run", str(folder)])
@@ -140,6 +150,10 @@ def expect_the_same_settings(game, flags):
         (["{run}", "{tmp}/net.pt"], ".safetensors"),
         (["{run}", "{tmp}/no/net.safetensors"], "folder that exists"),
         (["{run}", "{tmp}/net.safetensors", "--games", "0"], "--games must be 2 or more"),
+        (["{run}", "{tmp}/net.safetensors", "--match-simulations", "2000000"], "between 0 and 1,000,000"),
+        (["{run}", "{tmp}/net.safetensors", "--simulations", "0", "5000000"], "between 0 and 1,000,000"),
+        (["{run}", "{tmp}/net.safetensors", "--threads", "5000"], "between 1 and 4,096"),
+        (["{run}", "{tmp}/net.safetensors", "--seed", "-1", *FAST], "--seed must lie between 0 and"),
         (["{run}", "{tmp}/net.safetensors", "--opponents", "nobody"], "unknown contestant"),
         (["{run}", "{tmp}/net.safetensors", "--opponents", "human"], "human cannot be one of --opponents"),
         (["{run}"], "missing"),
