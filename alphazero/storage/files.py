@@ -37,8 +37,14 @@ def check_output_file(option: str, path: Path) -> None:
     with contextlib.suppress(OSError, ValueError):
         with contextlib.suppress(FileNotFoundError):
             os.lstat(_temporary(path))  # a name may be too long, or hold what no name can
-        if path.absolute().parent.is_dir() and not path.is_dir():
-            return
+        folder = path.absolute().parent
+        if folder.is_dir() and not path.is_dir():
+            if os.access(folder, os.W_OK | os.X_OK):
+                return
+            raise InvalidSetting(
+                f"{option} takes a file in a folder that you can write to, not {quote(str(path), 200)}: make the "
+                "folder writable or choose another one"
+            )
     raise InvalidSetting(f"{option} takes a file in a folder that exists, not {quote(str(path), 200)}")
 
 
@@ -48,7 +54,14 @@ def may_write(path: Path, overwrite: bool = False) -> bool:
         return True
     if not path.is_file() or (not overwrite and not sys.stdin.isatty()):
         return False
-    return overwrite or input(f"{path} exists; replace it? [y/N] ").strip().lower() in ("y", "yes")
+    if overwrite:
+        return True
+    try:
+        answer = input(f"{path} exists; replace it? [y/N] ")
+    except EOFError:  # Ctrl-D
+        print()
+        return False
+    return answer.strip().lower() in ("y", "yes")
 
 
 MAX_JSON_BYTES = 1 << 20

@@ -1,5 +1,6 @@
 """Files that users name: none is replaced without asking, and names that no file can have are refused in a sentence."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -53,6 +54,27 @@ def test_at_a_terminal_it_is_asked(answer, code, tmp_path, monkeypatch):
     assert run_command(pit.main, [*MATCH, "--json", str(file)]) == code
     assert len(asked) == 1 and str(file) in asked[0]
     assert (file.read_text() == "precious") == (code == 2)
+
+
+def test_the_end_of_the_input_means_no(tmp_path, monkeypatch, capsys):
+    def end(question):
+        raise EOFError
+
+    file = tmp_path / "out.json"
+    file.write_text("precious")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", end)
+    assert run_command(pit.main, [*MATCH, "--json", str(file)]) == 2
+    assert file.read_text() == "precious" and "is left as it is" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_to_is_said_at_once(tmp_path, monkeypatch):
+    """Before the work whose result goes there. The superuser may write anywhere, so the answer is given here."""
+    asked = []
+    monkeypatch.setattr("os.access", lambda folder, mode: asked.append((folder, mode)))
+    with pytest.raises(InvalidSetting, match="--json takes a file in a folder that you can write to, not .*out.json"):
+        check_output_file("--json", tmp_path / "out.json")
+    assert asked == [(tmp_path, os.W_OK | os.X_OK)]
 
 
 def test_overwrite_replaces_files_and_nothing_else(tmp_path, capsys):
