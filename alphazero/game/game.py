@@ -247,7 +247,7 @@ class Position:
         """The legal action that `text` means; raises IllegalAction naming the legal ones."""
         try:
             action = self.game.parse_action(text.strip(), self.state)
-        except (ValueError, IndexError):
+        except (ValueError, LookupError, TypeError):  # people mistype, and a notation may be a dict
             action = -1
         if action not in self.legal_actions:
             legal = listed(map(self.format, self.legal_actions)) or "none, the game is over"

@@ -9,13 +9,14 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from alphazero.errors import GameError, LawBroken, quote
-from alphazero.game.game import Game
+from alphazero.game.game import Game, Rules
 
 STUCK = 20.0
 """Seconds after which a rule that has not come back is taken for an endless loop."""
@@ -27,7 +28,7 @@ class Laws:
     """The laws of one game, by plain Python."""
 
     def __init__(self, game: Game):
-        self.game, self.rules = game, game.plain_rules
+        self.game = game
         self.busy = 0.0
         """Seconds spent in the rules."""
         self.line: list[int] = []
@@ -35,6 +36,11 @@ class Laws:
         self._asked: float | None = None
         """Since when a rule has been at work; None between rules."""
         self._stuck = False
+
+    @property
+    def rules(self) -> Rules:
+        """The rules as plain Python, once `declaration` has found that there are any."""
+        return self.game.plain_rules
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -104,7 +110,7 @@ class Laws:
             law = f"`{name}` has not come back for {STUCK:.0f} s: does a loop in it end?"
             raise self.fail(law, before, player) from None
         except Exception as error:
-            raise self.fail(_raised(name, error, self.game), before, player) from error
+            raise self.fail(raised(name, error, self.game), before, player) from error
         finally:
             self._asked = None
         self.busy += time.perf_counter() - begin
@@ -116,18 +122,26 @@ class Laws:
         return value
 
     def declaration(self) -> None:
-        """The sizes that the class declares."""
+        """The sizes and the rules that the class declares."""
         game = self.game
-        shape = getattr(game, "observation_shape", None)
+        shape, rules = getattr(game, "observation_shape", None), getattr(game, "rules", None)
         sizes = [getattr(game, name, None) for name in ("num_actions", "state_words", "max_plies")]
         if not isinstance(getattr(game, "name", None), str) or not game.name:
             raise self.fail('the class must have a `name`, the word for it on the command line, as name = "my_game"')
-        if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+        if not all(map(_is_size, sizes)):
             raise self.fail(
                 "`num_actions`, `state_words` and `max_plies` must be whole numbers above 0", note=str(sizes)
             )
-        if not (isinstance(shape, tuple) and len(shape) == 3 and all(int(size) > 0 for size in shape)):
-            raise self.fail("`observation_shape` must be three whole numbers: planes, rows, columns", note=str(shape))
+        if not (isinstance(shape, tuple) and len(shape) == 3 and all(map(_is_size, shape))):
+            law = "`observation_shape` must be a tuple of three whole numbers above 0: (planes, rows, columns)"
+            raise self.fail(law, note=f"it is {quote(shape, 60)}")
+        if not isinstance(rules, Rules):
+            law = "`rules` must be a Rules of functions, as rules = Rules(init, legal, step, ...)"
+            raise self.fail(law, note=f"it is {quote(rules, 60)}" if rules is not None else "there is none")
+        for field in fields(Rules):
+            rule = getattr(rules, field.name)
+            if not callable(rule) and (rule is not None or field.default is MISSING):
+                raise self.fail(f"the rule `{field.name}` must be a function, not {quote(rule, 60)}")
 
     def start(self) -> tuple[np.ndarray, int]:
         """The start position, the same whatever was in memory before."""
@@ -203,13 +217,21 @@ class Laws:
         except Exception:  # as in `fail`
             return str(action)
 
+    def drawing(self, state: np.ndarray, player: int) -> str:
+        """The position as `render` draws it."""
+        try:
+            with np.errstate(all="ignore"):
+                drawn = self.game.render(state.copy(), player)
+        except Exception as error:
+            raise self.fail(raised("render", error, self.game), state, player) from error
+        if not isinstance(drawn, str):
+            raise self.fail(f"`render` must give a text, not {quote(drawn, 60)}", state, player)
+        return drawn
+
     def notation(self, state: np.ndarray, player: int, mask: np.ndarray) -> None:
         """Every legal action can be drawn, written and read."""
         texts: dict[str, int] = {}
-        try:
-            self.game.render(state.copy(), player)
-        except Exception as error:
-            raise self.fail(f"`render` raised {type(error).__name__}: {error}", state, player) from error
+        self.drawing(state, player)
         for action in (int(action) for action in np.flatnonzero(mask)):
             try:
                 text = self.game.format_action(action, state.copy())
@@ -224,9 +246,13 @@ class Laws:
             texts[text] = action
 
 
-def _raised(name: str, error: Exception, game: Game) -> str:
-    """The law that a rule has broken which raised `error`, with the line where, and what often is the reason."""
-    if isinstance(error, IndexError):
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and bool(value > 0)
+
+
+def raised(name: str, error: Exception, game: Game) -> str:
+    """The law that `name`, a part of the game, has broken by raising `error`; with the line, and the usual reason."""
+    if isinstance(error, IndexError) and hasattr(game.rules, name):
         sizes = {
             "legal": f"`num_actions` is {game.num_actions}",
             "observe": f"`observation_shape` is {game.observation_shape}",

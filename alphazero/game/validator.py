@@ -16,7 +16,7 @@ import numpy as np
 from alphazero.errors import LawBroken
 from alphazero.game.game import Game
 from alphazero.game.kernels import Kernels
-from alphazero.game.laws import Laws
+from alphazero.game.laws import Laws, raised
 from alphazero.settings import check_range
 
 SLOW = 300.0
@@ -112,18 +112,16 @@ class _Check(Laws):
             terminal = self.is_terminal(state, player)
             self.observation(state, player)
             if terminal:
-                value = self.value(state, player)
+                value, drawn = self.value(state, player), self.drawing(state, player)
                 mover_before = visited[-2][1] if ply else player
                 if value:
                     winner = player if value > 0 else 1 - player
                     findings.last_mover_won.append(winner == mover_before)
-                    findings.end = f"{game.render(state.copy(), player)}\nplayer {winner + 1} has won"
+                    findings.end = f"{drawn}\nplayer {winner + 1} has won"
                     ended = f"player {winner + 1} has won"
                 else:
                     ended = "draw"
-                findings.example = findings.example or (
-                    f"{self.write(self.line)}\n{game.render(state.copy(), player)}\n{ended}"
-                )
+                findings.example = findings.example or f"{self.write(self.line)}\n{drawn}\n{ended}"
                 findings.outcomes[int(value if player == 0 else -value)] += 1
                 findings.lengths.append(ply)
                 findings.num_games += 1
@@ -148,16 +146,23 @@ class _Check(Laws):
         game = self.game
         _, height, width = game.observation_shape
         try:
-            cells, actions = (np.asarray(part) for part in game.symmetries)
+            found = game.symmetries
+        except Exception as error:
+            raise self.fail(raised("symmetries", error, game)) from error
+        try:
+            cells, actions = (np.asarray(part) for part in found)
         except (TypeError, ValueError) as error:
             law = "`symmetries` must be two arrays"
             law += f": rows of {height * width} cells, and rows of {game.num_actions} actions"
             raise self.fail(law) from error
         for part, size, what in ((cells, height * width, "cells"), (actions, game.num_actions, "actions")):
-            if part.ndim != 2 or part.shape[1] != size or len(part) != len(cells):
+            if part.ndim != 2 or part.shape[1] != size or not 0 < len(part) == len(cells):
                 raise self.fail(
                     f"`symmetries` must give a row of {size} {what} for each symmetry", note=str(part.shape)
                 )
+            if part.dtype.kind not in "iu":  # numpy takes no others for indices
+                law = f"`symmetries` must give whole numbers for the {what}, as of dtype int64"
+                raise self.fail(law, note=str(part.dtype))
             if not np.array_equal(np.sort(part, axis=1), np.tile(np.arange(size), (len(part), 1))):
                 raise self.fail(f"`symmetries` must give permutations of the {what}")
             if not np.array_equal(part[0], np.arange(size)):
@@ -238,9 +243,7 @@ class _Check(Laws):
                 self.line = line[: ply + 1]
                 law = f"symmetry {symmetry} must turn a game into a game that goes just like it"
                 drawing = f"{self._draw(state, player)}\nbut by `symmetries` its mirror image is\n"
-                with np.errstate(all="ignore"):
-                    drawing += self.game.render(image.copy(), other)
-                raise LawBroken(f"{self.game.name}: {law}", drawing)
+                raise LawBroken(f"{self.game.name}: {law}", drawing + self.drawing(image, other))
 
     def _alike(self, state: np.ndarray, image: np.ndarray, player: int, cells: np.ndarray, actions: np.ndarray) -> bool:
         """`image` is what a symmetry makes of `state`, as far as observation, legal actions and result show."""

@@ -359,6 +359,16 @@ def test_a_text_that_is_no_game_is_refused(text: str):
         registry.load("connect4").position(text)
 
 
+@pytest.mark.parametrize("text", ["a9", "", "b"])
+def test_a_mistyped_move_is_refused_whatever_the_notation_raises(text: str):
+    class Dictionary(Local):
+        def parse_action(self, text, state):
+            return {"b": None, "": "x"}[text] + 1
+
+    with pytest.raises(IllegalAction, match="is not a legal action here"):
+        Dictionary().start().parse(text)
+
+
 # --- compiled code ---
 
 LOAD_AND_RUN = """

@@ -180,6 +180,48 @@ def test_wrong_permutations_are_caught(fault: str):
         validate(Faulty(), num_games=2)
 
 
+DECLARED: dict[str, tuple[dict[str, Any], str]] = {
+    "no rules": ({"rules": None}, r"`rules` must be a Rules of functions, as rules = Rules\(.*\(there is none\)"),
+    "rules by name": ({"rules": {"init": GOOD.init}}, r"`rules` must be a Rules of functions.*\(it is .*init"),
+    "no function": ({"rules": replace(GOOD, observe=None)}, "the rule `observe` must be a function, not None"),
+    "another function": ({"rules": replace(GOOD, to_play=1)}, "the rule `to_play` must be a function, not 1"),
+    "a size of no whole number": ({"observation_shape": (2, 3.0, 3)}, "three whole numbers above 0.*2, 3.0, 3"),
+    "a size of words": ({"observation_shape": (2, "3", 3)}, "three whole numbers above 0.*2, '3', 3"),
+    "a list": ({"observation_shape": [2, 3, 3]}, r"must be a tuple of three whole numbers.*\(it is .*2, 3, 3"),
+    "half a number of actions": ({"num_actions": 4.5}, "`num_actions`, .* must be whole numbers above 0"),
+}
+
+
+@pytest.mark.parametrize(("declared", "words"), DECLARED.values(), ids=DECLARED)
+def test_what_the_class_declares_wrongly_is_said(declared: dict[str, Any], words: str):
+    with pytest.raises(LawBroken, match=f"^faulty: .*{words}"):
+        validate(type("Faulty", (TicTacToe,), {"name": "faulty", **declared})(), num_games=2)
+
+
+def test_a_class_without_rules_is_said(tmp_path, capsys: pytest.CaptureFixture[str]):
+    text = "from alphazero.game import Game\nclass Bare(Game):\n    name = 'bare'\n"
+    text += "    num_actions, state_words, max_plies, observation_shape = 9, 2, 9, (2, 3, 3)\n"
+    (tmp_path / "bare.py").write_text(text)
+    assert run_command(main, [str(tmp_path / "bare.py")]) == 2
+    assert capsys.readouterr().err.startswith("error: bare: `rules` must be a Rules of functions")
+
+
+def render_unless_over(self, state, to_play):
+    return TicTacToe.render(self, state, to_play) if not GOOD.is_terminal(state) else {}["over"]
+
+
+@pytest.mark.parametrize(
+    ("render", "words"),
+    [
+        (render_unless_over, r"`render` raised KeyError: 'over' in line \d+ of test_validator.py"),
+        (lambda self, state, to_play: None, "`render` must give a text, not None"),
+    ],
+)
+def test_a_position_that_cannot_be_drawn_is_caught(render: Callable[..., Any], words: str):
+    with pytest.raises(LawBroken, match=f"^faulty: {words}"):
+        validate(type("Faulty", (TicTacToe,), {"name": "faulty", "render": render})(), num_games=2)
+
+
 def with_symmetries(change: Callable[..., Any]) -> Game:
     class Faulty(TicTacToe):
         name = "faulty"
@@ -219,6 +261,21 @@ def test_a_transform_must_go_with_the_plies():
 @pytest.mark.parametrize("change", [lambda cells, actions: 4, lambda cells, actions: (cells, actions, actions)])
 def test_symmetries_of_another_form_are_caught(change: Callable[..., Any]):
     with pytest.raises(LawBroken, match="`symmetries` must be two arrays: rows of 9 cells, and rows of 9 actions"):
+        validate(with_symmetries(change), num_games=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda cells, actions: (cells.astype(float), actions), "whole numbers for the cells.*float64"),
+        (lambda cells, actions: (cells, actions.astype(float)), "whole numbers for the actions.*float64"),
+        (lambda cells, actions: (cells[:0], actions[:0]), "a row of 9 cells for each symmetry"),
+        (lambda cells, actions: cells[99], r"`symmetries` raised IndexError: .* in line \d+ of test_validator.py"),
+        (lambda cells, actions: 1 / 0, "`symmetries` raised ZeroDivisionError: division by zero in line"),
+    ],
+)
+def test_symmetries_that_are_no_permutations_at_all_are_caught(change: Callable[..., Any], words: str):
+    with pytest.raises(LawBroken, match=words):
         validate(with_symmetries(change), num_games=2)
 
 
