@@ -19,11 +19,12 @@ import numpy as np
 
 from alphazero._version import __version__
 from alphazero.game import Game
+from alphazero.errors import NetError
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
 from alphazero.wasm.engine import EngineBuilder, evaluate_by_network, opinion_of_network
-from alphazero.wasm.layers import add_network
+from alphazero.wasm.layers import Program, add_network
 from alphazero.wasm.looks import looks_of
 from alphazero.wasm.moves import add_moves
 from alphazero.wasm.network import program_of
@@ -40,6 +41,9 @@ POLICY = (
 """The rights that a browser gives the file: to run its own parts, and to load nothing."""
 REPLACED = {"socket.js": WORKER / "connection.js"}
 """Modules of the page in whose place the file has others."""
+MOST_CHANGE = 2**-8
+"""The part by which float16 may change a layer. Numbers that it holds well change by 2**-11 at most; the server's bf16
+rounds by 2**-9."""
 IMPORT = re.compile(r'^(import .*? from )"\./([\w-]+\.js)";$', re.MULTILINE | re.DOTALL)
 
 
@@ -51,6 +55,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     """
     game = loaded.game
     builder, program = EngineBuilder(game), program_of(net, game)
+    weights = in_half_precision(program)
     looks = looks_of(game)
     add_network(builder, program)
     learned = search_of(net, title)
@@ -81,7 +86,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         "most_simulations": engine.most_simulations,
         "truth": _truth_of(loaded),
         "module": _text_of(engine.module),
-        "weights": _text_of(program.weights.astype("<f2").tobytes()),
+        "weights": _text_of(weights.tobytes()),
     }  # fmt: skip
     return _compose(f"{title_of(game.name)} · {title}", contents)
 
@@ -93,6 +98,26 @@ def _splits_words(game: Game) -> bool:
         words.append(position.format(position.legal_actions[0]))
         position = position.play(position.legal_actions[0])
     return game.split_moves("".join(words)) == words
+
+
+def in_half_precision(program: Program) -> np.ndarray:
+    """The weights in float16; raises NetError if that changes a layer, as numbers too large or too small for it do."""
+    with np.errstate(over="ignore"):
+        rounded = program.weights.astype("<f2")
+    changes = np.abs(rounded.astype(np.float64) - program.weights)
+    for layer in program.layers:
+        size = layer.outputs * layer.taps * layer.inputs
+        filters, bias = slice(layer.weights, layer.weights + size), slice(layer.bias, layer.bias + layer.outputs)
+        strength = np.linalg.norm(program.weights[filters].astype(np.float64))
+        whole = np.hypot(strength, np.linalg.norm(program.weights[bias].astype(np.float64)))
+        for part, measure in ((filters, strength), (bias, whole)):  # a small bias does nothing beside large filters
+            if not np.linalg.norm(changes[part]) <= MOST_CHANGE * measure:  # also where one is infinite
+                largest = np.abs(program.weights[part]).max()
+                raise NetError(
+                    f"a web page keeps weights in float16, which holds 0.0001 to 65,504 well, and a layer of this "
+                    f"network has weights up to {largest:.3g}: scale its layers so that their weights lie between"
+                )
+    return rounded
 
 
 def _truth_of(loaded: LoadedGame) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.wasm.engine import EngineBuilder
 from alphazero.wasm.layers import Program, add_network
 from alphazero.wasm.network import program_of
+from alphazero.web.one_file import in_half_precision, make_file
 from games.connect4.benchmark import make_benchmark
 from tests.wasm.engines import Answers, needs_node, positions_of, random_games, run_node, with_random_weights
 
@@ -202,6 +203,39 @@ def test_operations_that_would_be_written_wrongly_are_refused(operation: Any, re
     game = registry.load("tictactoe").game
     with pytest.raises(NetError, match=reason):
         program_of(TorchNet(game, OneOperation(game, operation)), game)
+
+
+class Scaled(nn.Module):
+    """Its first layer is so many times as strong; what follows makes up for it."""
+
+    def __init__(self, scale: float):
+        super().__init__()
+        game = registry.load("tictactoe").game
+        self.scale, self.hidden = scale, nn.Linear(int(np.prod(game.observation_shape)), 16)
+        self.policy, self.value = nn.Linear(16, game.num_actions), nn.Linear(16, 1)
+        self.hidden.weight.data *= scale
+        self.hidden.bias.data *= scale
+
+    def forward(self, x: Any) -> Any:
+        x = torch.tanh(self.hidden(x.flatten(1)) * (1 / self.scale))
+        return self.policy(x), torch.tanh(self.value(x))
+
+
+@pytest.mark.parametrize(("scale", "largest"), [(1e6, r"\de\+05"), (1e-9, r"[\d.]+e-10"), (1e-6, r"[\d.]+e-07")])
+def test_weights_that_half_precision_does_not_hold_are_refused(scale: float, largest: str):
+    """Too large ones would be infinite, and too small ones 0 or a coarse step."""
+    loaded = registry.load("tictactoe")
+    net = TorchNet(loaded.game, Scaled(scale))
+    with pytest.raises(
+        NetError, match=f"keeps weights in float16, .* weights up to [\\d.]*{largest}: scale its layers"
+    ):
+        make_file(loaded, net, "scaled", {})
+
+
+@pytest.mark.parametrize("scale", [1e4, 1.0, 1e-2])
+def test_weights_that_half_precision_holds_change_little(scale: float):
+    program = program_of(TorchNet(registry.load("tictactoe").game, Scaled(scale)), registry.load("tictactoe").game)
+    np.testing.assert_allclose(in_half_precision(program).astype(float), program.weights, rtol=1e-3, atol=1e-7)
 
 
 def test_networks_that_a_page_cannot_run_are_refused_with_the_reason():
