@@ -6,7 +6,9 @@ To import a module is to run it, so only names that the user has typed are impor
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
+import os
 import re
 import sys
 import sysconfig
@@ -67,7 +69,8 @@ def import_file(path: Path, kind: str, hint: str, error: type[InputError]) -> Mo
 
 
 def _import_alone(path: Path) -> ModuleType:
-    name = f"{ALONE}{path.stem}"
+    path = path.resolve()
+    name = f"{ALONE}{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"  # there may be others of its stem
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -87,12 +90,26 @@ def _import_from_package(path: Path, error: type[InputError]) -> ModuleType:
         root, names = root.parent, [root.name, *names]
     name = ".".join(names)
     _add_to_path(root)
+    if other := _another_package(root / names[0]):
+        raise error(f"{quote(names[0])} is {other}; give the folder {root / names[0]} another name")
     sys.modules.pop(name, None)  # it may have changed since
     importlib.invalidate_caches()
     module = importlib.import_module(name)
     if Path(str(module.__file__)).resolve() != path:
         raise error(f"{quote(name)} is {module.__file__}; give the folder of {path} another name")
     return module
+
+
+def _another_package(folder: Path) -> str:
+    """The file of another module that Python finds by the folder's name; empty if it finds the folder."""
+    loaded, found = sys.modules.get(folder.name), None
+    with contextlib.suppress(ValueError, ImportError):
+        found = importlib.util.find_spec(folder.name)
+    places = getattr(loaded, "__path__", None) if loaded else found and found.submodule_search_locations
+    places = list(places or [])
+    if any(Path(place).resolve() == folder for place in places) or not (loaded or found):
+        return ""
+    return getattr(loaded, "__file__", None) or (found and found.origin) or ", ".join(places) or "another module"
 
 
 def _add_folder_of(missing: str, path: Path) -> bool:

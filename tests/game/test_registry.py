@@ -76,6 +76,14 @@ def test_one_of_two_games_in_a_file(tmp_path: Path):
     assert_plays(registry.load(f"{path}:Two").game, "Two")
 
 
+def test_two_files_of_one_name_have_their_own_parts(tmp_path: Path):
+    games = []
+    for folder in ("a", "b"):
+        text = source() + f'\ndef presets(game):\n    return {{"quick": "{folder}"}}\n'
+        games.append(registry.load(write(tmp_path / folder / "my_game.py", text)).game)
+    assert [registry.of(type(game)).presets() for game in games] == [{"quick": "a"}, {"quick": "b"}]
+
+
 def test_a_file_without_presets_or_net_gets_those_of_the_framework(tmp_path: Path):
     loaded = registry.load(write(tmp_path / "my_game.py", source()))
     assert loaded.presets() == presets(loaded.game)
@@ -160,6 +168,20 @@ def test_a_name_that_begins_like_a_module_is_refused_in_one_sentence(name: str):
 @pytest.mark.parametrize("name", ["connect4:Conect4", "games.connect4.game:Conect4"])
 def test_a_class_that_is_not_there_is_answered_with_the_closest(name: str):
     assert_refused(name, "'Conect4'", "did you mean 'Connect4'?", error=UnknownName)
+
+
+@pytest.mark.parametrize("name", ["games", "numpy", "this"])
+@pytest.mark.parametrize("is_package", [True, False], ids=["package", "relative import"])
+def test_a_folder_that_is_called_as_another_module_is_said(tmp_path: Path, name: str, is_package: bool):
+    """`games` has been imported, and of `this` Python has a module that hides the folder."""
+    modules = dict(sys.modules)
+    write(tmp_path / name / "logic.py", "")
+    text = source() if is_package else "from . import logic\n" + source()
+    path = write(tmp_path / name / "my_game.py", text)
+    if is_package:
+        write(tmp_path / name / "__init__.py", "")
+    assert_refused(path, f"{name!r} is ", f"; give the folder {tmp_path / name} another name")
+    assert all(sys.modules.get(key) is module for key, module in modules.items())
 
 
 def test_a_missing_file_is_named(tmp_path: Path):
