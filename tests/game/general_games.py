@@ -119,6 +119,16 @@ class WrongLength(TicTacToeGame):
         return super().getValidMoves(board, player)[:-1]
 
 
+class NoSize(TicTacToeGame):
+    def getActionSize(self):
+        self.n * self.n + 1  # nobody returns it
+
+
+class HalfASize(TicTacToeGame):
+    def getActionSize(self):
+        return 4.5
+
+
 class NoPlayer(TicTacToeGame):
     def getNextState(self, board, player, action):
         return super().getNextState(board, player, action)[0], 0

@@ -223,6 +223,8 @@ def test_arguments_of_the_constructor_and_symmetries():
     [
         ("NeverEnds", "must end within `max_plies`"),
         ("WrongLength", "getValidMoves must give 10 numbers"),
+        ("NoSize", r"getActionSize must give a whole number above 0, not None \(.*general_games.py, line \d+\)"),
+        ("HalfASize", "getActionSize must give a whole number above 0, not 4.5"),
         ("NoPlayer", "getNextState must give a board and the next player"),
         ("Raises", r"getCanonicalForm fails: RuntimeError: three stones \(.*general_games.py, line \d+\)"),
         ("NoMoves", "must have a legal action"),

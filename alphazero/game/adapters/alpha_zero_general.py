@@ -69,7 +69,7 @@ class GeneralGame(PythonGame[Node]):
         self._planes_first = len(shape) == 3 and shape[0] < shape[2]
         rows = [size for axis, size in enumerate(shape) if len(shape) == 2 or axis != self._axis]
         layers, height, width = shape[self._axis] if len(shape) == 3 else 1, rows[0], rows[1]
-        self.num_actions = int(self._call("getActionSize"))
+        self.num_actions = self._size()
         plies = PLIES_PER_ACTION * max(self.num_actions, height * width)
         self.max_plies = max(LEAST_PLIES, min(MOST_PLIES, plies))
         # the board's numbers, own, the opponent's, and a plane of ones, which tells a convolution where the board ends
@@ -87,6 +87,17 @@ class GeneralGame(PythonGame[Node]):
         if not all(np.array_equal(numbers[0], other) for other in numbers):
             logger.warning("%s: getInitBoard draws the start by lot; here all games begin with the same one", self.name)
         return boards[0]
+
+    def _size(self) -> int:
+        """The number of actions."""
+        answer = self._call("getActionSize")
+        try:
+            size = int(answer)
+        except (TypeError, ValueError, OverflowError):
+            size = 0
+        if size < 1 or size != answer:
+            raise self._fault("getActionSize", f"must give a whole number above 0, not {quote(answer, 100)}")
+        return size
 
     def _find_views(self) -> bool:
         """Each player has a view of the board by getCanonicalForm; else it gives one board for both."""
