@@ -342,7 +342,8 @@ def test_greedy_is_reported_in_a_table(positions, capsys):
     # greedy takes the win; of the two lost positions any column is right
     assert rows["all"][1:3] == ["100.0%", "(43.9-100.0)"] and rows["all"][-2:] == ["-", "-"]
     assert rows["plies 12-23"] == ["0", "-", "-", "-", "-"]
-    assert [heading in lines[2] for heading in ("accuracy", "strict accuracy", "cross entropy", "value sign accuracy")]
+    headings = "accuracy", "strict accuracy", "cross entropy", "value sign accuracy"
+    assert all(heading in lines[2] for heading in headings)
     start = lines.index("accuracy by ply")
     assert [line.split() for line in lines[start + 1 :]] == [
         ["3-5", "█" * 40, "100.0%"],
