@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError, UnknownName
+from alphazero.errors import InputError, UnknownName, quote
 from alphazero.progress import Progress, count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.arrays import Array, read_npz, write_npz
@@ -77,7 +77,7 @@ class BookConfig:
     """Processor threads."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, check=(0, 1_000_000), threads=(1, 1024))
+        check_ranges(self, check=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 1024))
         if self.scores_from not in ("solver", "bitbully"):
             raise UnknownName("source of scores", self.scores_from, ("solver", "bitbully"))
 
@@ -181,7 +181,11 @@ def _quiet(states):
 
 def collect_scores(states: np.ndarray, score: Score, work: Path) -> np.ndarray:
     """`int8[n]`; every piece is kept in `work` when it is done, and read there the next time."""
-    work.mkdir(parents=True, exist_ok=True)
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"--work takes a folder, not {quote(str(work), 200)}: {reason}") from error
     scores = np.empty(len(states), np.int8)
     starts = range(0, len(states), CHUNK)
     with Progress("scores for the book") as progress:

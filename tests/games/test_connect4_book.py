@@ -371,6 +371,7 @@ def test_a_missing_or_damaged_book_is_said_so(small_book, capsys):
         (["--scores-from", "solvr"], "did you mean 'solver'?"),
         (["--check", "-1"], "--check must lie between 0 and 1,000,000"),
         (["--check", "1000001"], "--check must lie between 0 and 1,000,000"),
+        (["--seed", "-1"], "--seed must lie between 0 and"),
         (["--threads", "0"], "--threads must lie between 1 and 1,024"),
         (["--threads", "1025"], "--threads must lie between 1 and 1,024"),
     ],
@@ -379,6 +380,13 @@ def test_a_wrong_command_line_is_refused(arguments, words, small_book, capsys):
     assert run_book(*arguments) == 2
     assert words in error_line(capsys)
     assert not small_book.exists()
+
+
+def test_intermediate_results_that_have_no_folder_are_refused(small_book, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    for name in ("file", "file/below", "a\0b"):
+        assert run_book("--make", "--work", tmp_path / name) == 2
+        assert error_line(capsys).startswith("error: --work takes a folder, not ")
 
 
 @pytest.mark.slow
