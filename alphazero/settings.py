@@ -10,6 +10,8 @@ from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from alphazero.errors import InvalidSetting, quote
 from alphazero.invocation import option
 from alphazero.storage.files import to_json
@@ -74,6 +76,7 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
         raise InvalidSetting(f"{where} holds settings that this version does not know: {', '.join(sorted(unknown))}")
     chosen: dict[str, Any] = {}
     for name, value in values.items():
+        value = _plain(value)
         if name in free and like is not None and isinstance(value, dict) and value.keys() - get_type_hints(types[name]):
             value = dict(value)
         elif is_dataclass(types[name]):
@@ -87,6 +90,15 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
             raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {quote(value)}")
         chosen[name] = value
     return config_class(**chosen)
+
+
+def _plain(value: Any) -> Any:
+    """The value with Python's own numbers in place of numpy's, at any depth."""
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_plain(item) for item in value])
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_a(kind: type, value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import pytest
 
 from alphazero.errors import InvalidSetting
@@ -47,6 +48,23 @@ def test_a_value_outside_its_limits_is_refused(settings, what, sentence):
 @pytest.mark.parametrize("settings", [Settings(), Settings(0, None, ()), Settings(1 << 16, 1e-8, (1,))])
 def test_both_limits_are_allowed_and_none_is_no_value(settings):
     check_ranges(settings, random_plies=(0, 1 << 16), rate=(1e-8, math.inf), counts=(1, math.inf))
+
+
+def test_numbers_of_numpy_are_taken_as_pythons():
+    like = RunConfig()
+    given = {
+        "generations": np.int64(3), "minutes": np.float32(0.5), "net": {"blocks": np.uint8(2)},
+        "gate": {"enabled": np.bool_(False), "games": np.int16(8)}, "learner": {"learning_rate": np.float64(0.001)},
+    }  # fmt: skip
+    config = config_from_dict(RunConfig, given, "here", like)
+    plain = {name: getattr(config, name) for name in ("generations", "minutes")}
+    plain |= {"blocks": config.net.blocks, "enabled": config.gate.enabled, "rate": config.learner.learning_rate}
+    assert plain == {"generations": 3, "minutes": 0.5, "blocks": 2, "enabled": False, "rate": 0.001}
+    assert {type(value) for value in plain.values()} == {int, float, bool}
+    own = config_from_dict(RunConfig, {"net": {"sizes": [np.int64(3)], "scale": np.float32(0.5)}}, "here", like).net
+    assert repr(own) == "{'sizes': [3], 'scale': 0.5}"
+    with pytest.raises(InvalidSetting, match="here, learner: learning_rate must be a float, not "):
+        config_from_dict(RunConfig, {"learner": {"learning_rate": np.bool_(True)}}, "here", like)
 
 
 def test_a_retired_setting_that_did_nothing_is_dropped_at_any_depth():

@@ -6,6 +6,7 @@ framework can run them. The search never pays for the checks that `Position` mak
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -233,6 +234,12 @@ class Position:
 
     def play(self, action: int) -> Position:
         """The position after `action`; raises IllegalAction naming the legal ones."""
+        try:
+            action = operator.index(action)
+        except TypeError:
+            raise IllegalAction(
+                f"an action is a whole number, not {quote(action)}: `position.parse` makes one of a text"
+            ) from None
         if self.terminal:
             raise IllegalAction("the game is over: no action can be played")
         if not 0 <= action < self.game.num_actions or not self.legal_mask[action]:

@@ -381,6 +381,14 @@ def test_a_text_that_is_no_game_is_refused(text: str):
         registry.load("connect4").position(text)
 
 
+@pytest.mark.parametrize("action", ["a1", None, 3.0, [3]])
+def test_what_is_no_action_is_refused(action: object):
+    with pytest.raises(
+        IllegalAction, match="an action is a whole number, not .*: `position.parse` makes one of a text"
+    ):
+        registry.load("tictactoe").start().play(action)
+
+
 @pytest.mark.parametrize("text", ["a9", "", "b"])
 def test_a_mistyped_move_is_refused_whatever_the_notation_raises(text: str):
     class Dictionary(Local):
