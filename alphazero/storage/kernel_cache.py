@@ -86,7 +86,8 @@ def _open_cache(function: Callable[..., Any]) -> Cache | None:
 
 
 class _Own:
-    """A place for compiled code that is taken only if it is this user's: who owns it can put code of theirs there."""
+    """A place for compiled code that is taken only if it is this user's alone: who else may write there can put code
+    of theirs into it."""
 
     def ensure_cache_path(self) -> None:
         """Makes the folder; raises OSError if it is not ours or cannot be written to."""
@@ -94,6 +95,9 @@ class _Own:
         folder = Path(self.get_cache_path())  # type: ignore[attr-defined]
         if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
             raise PermissionError(f"{folder} is not yours")
+        if hasattr(os, "getuid") and folder.lstat().st_mode & stat.S_IWOTH:  # many a user's own group may write
+            _say_not_used(folder)
+            raise PermissionError(f"everybody may write to {folder}")
 
 
 class _Named(_Own, UserProvidedCacheLocator):  # type: ignore[misc]
@@ -259,6 +263,11 @@ def _use_temporary_folder() -> None:
                 "compiled code is kept in %s, since neither the installation nor a cache folder of yours can be "
                 "written to; NUMBA_CACHE_DIR names another folder that is yours", folder,
             )  # fmt: skip
+
+
+@functools.cache
+def _say_not_used(folder: Path) -> None:
+    logger.warning("compiled code in %s is not used, since everybody may write there: chmod o-w ends that", folder)
 
 
 @functools.cache

@@ -108,8 +108,10 @@ def test_damaged_files_of_compiled_code_are_counted(tmp_path: Path):
     (folder / "not_ours.nbi").write_bytes(b"")
     found, _ = examine_cache(tmp_path)
     assert found == "(True, False, 3, 80, 2)"
-    folder.chmod(0o777)
-    assert examine_cache(tmp_path)[0] == "(True, True, 3, 80, 2)"
+    folder.chmod(0o775)
+    assert examine_cache(tmp_path) == ("(True, True, 3, 80, 2)", folder)
+    folder.chmod(0o777)  # then it is not used at all
+    assert examine_cache(tmp_path)[1] != folder
 
 
 def test_a_cache_that_cannot_be_used_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -23,6 +23,11 @@ FOREIGN = [
         T_CACHE + "test_no_code_is_taken_from_a_folder_of_somebody_else",
     ),
     Mutation(
+        "compiled code in a folder that everybody may write to is not taken", CACHE,
+        'if hasattr(os, "getuid") and folder.lstat().st_mode & stat.S_IWOTH:  #', "if False:  #",
+        T_CACHE + "test_no_code_is_taken_from_a_folder_that_everybody_may_write_to",
+    ),
+    Mutation(
         "the folder of compiled code among temporary files is ours", CACHE,
         "if private and found.st_uid == user and", "if private and",
         T_CACHE + "test_the_folder_among_temporary_files_must_be_ones_own",

@@ -133,6 +133,25 @@ def test_a_disk_that_takes_nothing_costs_the_cache_and_nothing_else(folder):
     assert shown.stdout == "compiled\n" and "compiled code cannot be kept" in shown.stderr
 
 
+def test_no_code_is_taken_from_a_folder_that_everybody_may_write_to(tmp_path, tmp_path_factory):
+    (tmp_path / "program.py").write_text(SOURCE)
+    kept, temporary = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("temporary")
+    environment = {"NUMBA_CACHE_DIR": str(kept), "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(temporary / "home")}
+    assert run(tmp_path, **environment).stdout == "compiled\n"
+    (below,) = (path for path in kept.rglob("*") if path.is_dir())
+    assert run(tmp_path, **environment).stdout == "found\n"
+    index = next(below.glob("*.nbi"))
+    index.write_bytes(b"what somebody else has put there")
+    below.chmod(0o777)
+    for known in ("compiled\n", "found\n"):  # elsewhere
+        shown = run(tmp_path, **environment)
+        assert shown.stdout == known and "damaged" not in shown.stderr
+        assert shown.stderr.count(f"compiled code in {below} is not used, since everybody may write there") == 1
+    assert index.read_bytes() == b"what somebody else has put there"
+    below.chmod(0o775)  # an own group is the rule in many systems
+    assert "compiled code on disk is damaged" in run(tmp_path, **environment).stderr
+
+
 @pytest.fixture
 def shared(tmp_path_factory) -> Iterator[Path]:
     """A folder with the program that everybody may read and root alone may change, and a folder to be in that NOBODY
@@ -173,11 +192,13 @@ def test_no_code_is_taken_from_the_current_folder(shared, named):
         assert list((shared / "here").iterdir()) == []
 
 
-def test_no_code_is_taken_from_a_folder_of_somebody_else(shared):
+@pytest.mark.parametrize("mode", [0o777, 0o775], ids=["everybody", "a group"])
+def test_no_code_is_taken_from_a_folder_of_somebody_else(shared, mode):
     others = shared / "others"
     assert run_as_nobody(shared, NUMBA_CACHE_DIR=str(shared / "here")).stdout == "compiled\n"
     shutil.copytree(shared / "here", others)
-    for path in (others, *others.rglob("*")):  # root's, and everybody may write there
-        path.chmod(0o777)
+    for path in (others, *others.rglob("*")):  # root's, and they may write there
+        os.chown(path, 0, NOBODY)
+        path.chmod(mode)
     shown = run_as_nobody(shared, NUMBA_CACHE_DIR=str(others))
     assert shown.stdout == "compiled\n" and shown.stderr.count("compiled code is kept in ") == 1
