@@ -28,9 +28,9 @@ class ExportConfig:
     """The net: a shipped one (best), a run folder (its best net), folder:GENERATION, or a checkpoint."""
     output: Annotated[Path, tyro.conf.Positional]
     """The file to write, as in net.onnx."""
-    game: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of a checkpoint)")] = (
-        None
-    )
+    game: Annotated[
+        str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of a checkpoint, else connect4)")
+    ] = None
     """The game: a name, a Python file or a module."""
 
     overwrite: bool = False

@@ -50,6 +50,14 @@ def test_the_file_answers_as_torch_does(tmp_path, capsys, game, net):
     assert np.ptp(values) > 0.5 and logits.shape == (300, loaded.num_actions)
 
 
+def test_the_help_tells_the_game_that_is_taken_without_one(capsys):
+    with pytest.raises(SystemExit):
+        run_export("--help")
+    assert "(default: that of a checkpoint, else connect4)" in " ".join(
+        capsys.readouterr().out.replace("│", "").split()
+    )
+
+
 def test_any_module_of_torch_can_be_written(tmp_path):
     class Perceptron(torch.nn.Module):
         def __init__(self, game):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from alphazero.errors import CheckpointError, RunFolderError, StorageError
 from alphazero.settings import settings_changed
+from alphazero.storage import run_folder
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import atomic_write, write_sealed_json
 from alphazero.storage.metrics_file import read_metrics
@@ -20,6 +22,13 @@ from tests.storage.resealing import unseal_manifests
 from tests.storage.small_run import checksums, play, resume
 
 # What a run folder holds
+
+
+def test_every_kind_of_file_is_documented():
+    kinds = re.findall(r"^    ([\w.*]+)", run_folder.__doc__ or "", re.MULTILINE)
+    assert "never_committed" in kinds
+    told = (Path(run_folder.__file__).parents[2] / "docs" / "reference" / "files.md").read_text()
+    assert all(f"`{kind.removesuffix('*')}" in told for kind in kinds)
 
 
 def test_the_two_newest_generations_can_be_resumed_and_all_nets_stay(undisturbed):

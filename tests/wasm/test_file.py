@@ -182,6 +182,14 @@ def test_no_name_ends_a_script():
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", outside)
 
 
+def test_every_entry_of_a_page_is_documented():
+    contents = re.search(r'<script type="application/json" id="file">(.*?)</script>', small_page(), re.DOTALL)
+    assert contents
+    told = (registry.FOLDER.parent / "docs" / "reference" / "files.md").read_text().partition("## A published page")[2]
+    names = " ".join(re.findall(r"^\| (.*?) \|", told, re.MULTILINE))
+    assert set(json.loads(contents[1])) == set(re.findall(r"`(\w+)`", names))
+
+
 def publish_page(*argv: str) -> int:
     return run_command(publish.main, list(argv))
 
