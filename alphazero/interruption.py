@@ -45,6 +45,8 @@ class _State:
     """An exception is raised in the main thread."""
     sentence: Callable[[], str] | None = None
     said = False
+    stderr = 2
+    """The descriptor that the sentence is written to by `_leave`."""
 
 
 _state = _State()
@@ -132,6 +134,16 @@ def saying(sentence: Callable[[], str]) -> Iterator[None]:
     yield
     if not asked():  # nor was an exception raised; else it is still to be said
         _state.sentence = before
+
+
+@contextlib.contextmanager
+def speaking_on(descriptor: int) -> Iterator[None]:
+    """Inside, another file stands in for stderr; an end of the process is told on `descriptor`, the true one."""
+    before, _state.stderr = _state.stderr, descriptor
+    try:
+        yield
+    finally:
+        _state.stderr = before
 
 
 @contextlib.contextmanager
@@ -229,7 +241,9 @@ def _leave(number: int) -> None:
     _saying.acquire(timeout=PATIENCE)  # else this thread could end the process before the other one has said why
     if text := _take_sentence():
         with contextlib.suppress(OSError):
-            os.write(2, f"{text}\n".encode(errors="replace"))  # the main thread may be in the middle of a print
+            os.write(
+                _state.stderr, f"{text}\n".encode(errors="replace")
+            )  # the main thread may be in the middle of a print
     os._exit(exit_code())
 
 

@@ -16,6 +16,7 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -27,10 +28,13 @@ from types import TracebackType
 from typing import Any
 
 from alphazero.errors import InputError, InvalidSetting, Terminated, quote, shorten
-from alphazero.interruption import held_back
+from alphazero.interruption import held_back, speaking_on
 from alphazero.invocation import option
 from alphazero.progress import count_cores
 from alphazero.settings import check_range
+from alphazero.storage.files import process_is_alive
+
+logger = logging.getLogger(__name__)
 
 LEAST_RAY = (2, 52)
 """Older versions know no tokens."""
@@ -39,6 +43,8 @@ STORE_BYTES = 256 << 20
 """Shared memory of a cluster of our own, for the weights that play."""
 SECONDS_TO_ANSWER = 20.0
 """A head that says nothing for so long is taken for gone."""
+SECONDS_OF_STRANGER = 60.0
+"""A process that knocks without a token may take so long: it imports Ray before."""
 SECONDS_TO_LEAVE = 10.0
 MOST_STARTS = 3
 MOST_WORKERS = 1 << 16
@@ -52,6 +58,10 @@ _ALWAYS = {
 }
 _OURS = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Makes a new cluster listen on the loopback interface, on Linux as well."""
+
+
+_REFUSED = re.compile(r"^ray\.exceptions\.(AuthenticationError|\w+: .*(Unauthenticated|InvalidAuthToken))", re.M)
+"""The last line of Ray's that a cluster with a token gives to a stranger."""
 
 
 class ClusterError(InputError):
@@ -112,10 +122,9 @@ class Cluster:
         settings: dict[str, Any] = {"address": address or LOCAL, "log_to_driver": False, "configure_logging": False}
         environment = _ALWAYS | {"RAY_AUTH_MODE": mode}
         if address is None:
-            self._folder = tempfile.mkdtemp(prefix="az-ray-")
             settings |= {
                 "num_cpus": self._threads, "include_dashboard": False, "object_store_memory": STORE_BYTES,
-                "_node_ip_address": "127.0.0.1", "_temp_dir": self._folder,
+                "_node_ip_address": "127.0.0.1",
             }  # fmt: skip
             environment |= _OURS | {"RAY_AUTH_TOKEN": _own_token()}
         said: list[str] = []
@@ -131,15 +140,17 @@ class Cluster:
                         "call ray.shutdown() first"
                     )
                 logging.getLogger("ray").setLevel(logging.CRITICAL)
+                if address is None:
+                    settings["_temp_dir"] = self._folder = _make_folder()
+                self.ray = ray  # from here on `close` leaves it, however far it came
                 _init(ray, settings)
+            self._quieted.enter_context(_kept_quiet())
         except (InputError, KeyboardInterrupt, Terminated):
-            self._remove_folder()
+            self.close()
             raise
         except (Exception, SystemExit) as error:
-            self._remove_folder()
+            self.close()
             raise ClusterError(_say_why(f"{error} {''.join(said)}", address)) from error
-        self.ray = ray
-        self._quieted.enter_context(_kept_quiet())
 
     def close(self) -> None:
         """Leaves the cluster; one of our own ends. A second call does nothing."""
@@ -225,6 +236,26 @@ def check_ray() -> None:
         )
 
 
+def _make_folder() -> str:
+    """A folder for the files of a cluster of our own, named after this process; removes those of dead processes.
+
+    One with this process's own number is left behind as well, since Ray has one connection at a time.
+    """
+    for path in Path(tempfile.gettempdir()).glob("az-ray-*-*"):
+        match = re.fullmatch(r"az-ray-(\d{1,9})-\w+", path.name, re.ASCII)
+        if match and _is_ours(path) and (int(match[1]) == os.getpid() or not process_is_alive(int(match[1]))):
+            shutil.rmtree(path, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"az-ray-{os.getpid()}-")
+
+
+def _is_ours(path: Path) -> bool:
+    """A folder, no link, that belongs to this user."""
+    with contextlib.suppress(OSError):
+        found = path.lstat()
+        return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
+    return False
+
+
 def _check_address(address: str, where: str) -> None:
     """Raises InvalidSetting, naming where the address is from."""
     if address.startswith("ray://"):
@@ -262,11 +293,16 @@ def _find_address() -> str | None:
         return None if named == LOCAL else named
     folder = os.environ.get("RAY_TMPDIR") or (sys.platform == "linux" and os.environ.get("TMPDIR")) or "/tmp"
     file = Path(folder) / "ray" / "ray_current_cluster"
-    with contextlib.suppress(OSError, ValueError):
-        address = file.read_text(encoding="ascii")[:200].strip()
+    with contextlib.suppress(OSError, ValueError), open(file, encoding="ascii") as opened:
+        owner, address = os.fstat(opened.fileno()).st_uid, opened.read(200).strip()
         host, _, port = address.rpartition(":")
         with socket.create_connection((host.strip("[]"), int(port)), timeout=2):  # else the file is an old one
-            return address
+            if not hasattr(os, "getuid") or owner in (0, os.getuid()):
+                return address
+        logger.warning(
+            "the Ray cluster at %s was begun by another user of this machine, so %s does not use it: name its address "
+            "if you trust that user", shorten(address), option("cluster", AUTO),
+        )  # fmt: skip
     return None
 
 
@@ -285,18 +321,24 @@ def _check_locked(address: str) -> None:
     The stranger is a process of its own, since Ray reads its mode and its token once.
     """
     stranger = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_")}
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--skip-version-check"]
     try:
-        code = subprocess.run(
-            command, env=stranger | {"RAY_AUTH_MODE": "disabled"}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, timeout=SECONDS_TO_ANSWER,
-        ).returncode  # fmt: skip
+        done = subprocess.run(
+            [*command, "--address", address], env=stranger | {"RAY_AUTH_MODE": "disabled"}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", timeout=SECONDS_OF_STRANGER,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise ClusterError(_say_why("it does not answer", address)) from None
-    if code == 0:
+    if done.returncode == 0:
         raise InvalidSetting(
             f"the Ray cluster at {shorten(address)} lets everybody in, so whoever reaches its ports could run code on "
             "its machines: stop it, and start Ray with RAY_AUTH_MODE=token on every machine"
+        )
+    if not _REFUSED.search(done.stderr):  # a stranger who failed for another reason says nothing about the cluster
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise ClusterError(
+            f"the Ray cluster at {shorten(address)} cannot be joined, since nothing shows that it refuses strangers "
+            f"({shorten(last, 200)}): check that it runs, and that Ray works in this environment"
         )
 
 
@@ -348,11 +390,12 @@ def _signals_kept() -> Iterator[None]:
 def _stderr_kept(said: list[str]) -> Iterator[None]:
     """Ray's own code writes to this process's stderr while it connects; the text goes into `said` instead."""
     sys.stderr.flush()
-    before = os.dup(2)
     with tempfile.TemporaryFile() as file:
+        before = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
-            yield
+            with speaking_on(before):
+                yield
         finally:
             os.dup2(before, 2)
             os.close(before)
@@ -390,13 +433,13 @@ def _say_why(text: str, address: str | None) -> str:
     """Ray's words in one sentence of ours."""
     text = " ".join(text.split())
     where = f"the Ray cluster at {shorten(address)}" if address else "a Ray cluster on this machine"
-    if re.search("authenticat|unauthorized|token", text, re.I):
+    if address is None:
+        return f"{where} cannot be started: {shorten(text, 300)}"
+    if re.search("AuthenticationError|InvalidAuthToken|Unauthenticated|Unauthorized|authentication token", text, re.I):
         return (
             f"{where} does not take our token: set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH, to the one that the cluster "
             "was started with"
         )
-    if address is None:
-        return f"{where} cannot be started: {shorten(text, 300)}"
     return (
         f"{where} cannot be reached ({shorten(text, 200)}): check that it runs, and that this machine has joined it by "
         f"`ray start --address={shorten(address)}`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -10,11 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from alphazero.cluster import connection
-from alphazero.cluster.connection import Cluster
+from alphazero.cluster.connection import Cluster, ClusterError
 from alphazero.errors import InputError, InvalidSetting
 from tests.cluster.conftest import ENVIRONMENT, needs_ray
 from tests.program import ROOT
@@ -93,7 +95,7 @@ def test_a_cluster_that_lets_a_stranger_in_is_refused_before_it_sees_our_token(m
 
     def run(command, env, **_):
         asked.append((command[-2:], env))
-        return subprocess.CompletedProcess(command, code)
+        return subprocess.CompletedProcess(command, code, None, "ray.exceptions.AuthenticationError: no token\n" * code)
 
     def refuse(ray, settings):
         raise RuntimeError("nobody is there")
@@ -104,9 +106,10 @@ def test_a_cluster_that_lets_a_stranger_in_is_refused_before_it_sees_our_token(m
     monkeypatch.setattr(connection, "_init", refuse)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(InputError, match=expected):
+        with pytest.raises(InputError, match=expected) as raised:
             Cluster(address).open()
     ((last, environment),) = asked
+    assert expected == "lets everybody in" or "nobody is there" in str(raised.value)
     assert last == ["--address", address] and environment["RAY_AUTH_MODE"] == "disabled"
     assert "secret" not in environment.values()
 
@@ -128,13 +131,12 @@ def test_a_real_cluster_lets_strangers_in_only_without_authentication(ray_cluste
     try:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            try:
-                connection._check_locked(f"127.0.0.1:{port}")  # a head that is not there yet lets nobody in
-            except InvalidSetting as error:
-                assert "lets everybody in" in str(error)
-                return
+            with contextlib.suppress(ClusterError):  # it is not there yet
+                connection._knock(f"127.0.0.1:{port}")
+                break
             time.sleep(0.5)
-        pytest.fail("the open cluster was not noticed")
+        with pytest.raises(InvalidSetting, match="lets everybody in"):
+            connection._check_locked(f"127.0.0.1:{port}")
     finally:
         head.terminate()
         head.wait(30)
@@ -173,6 +175,20 @@ def test_the_address_file_of_ray_start_is_read_and_an_old_one_means_no_cluster(
         assert connection._find_address() == file.read_text()
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     assert connection._find_address() == "head:6379"
+
+
+def test_the_address_file_of_another_user_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog):
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    (tmp_path / "ray").mkdir()
+    file, stranger = tmp_path / "ray" / "ray_current_cluster", SimpleNamespace(st_uid=os.getuid() + 1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        file.write_text(f"127.0.0.1:{server.getsockname()[1]}")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fstat", lambda descriptor: stranger)
+            found = connection._find_address()
+    assert found is None
+    assert "was begun by another user of this machine" in caplog.text
 
 
 def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,166 @@
+"""Opening a cluster with a stand-in for Ray: strangers, interrupts, folders that are left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from alphazero.cluster import connection
+from alphazero.cluster.connection import Cluster, ClusterError
+from tests.cluster.conftest import needs_ray
+from tests.program import ROOT
+
+REFUSED = "ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken: Authentication token is missing"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """What a stand-in for Ray is asked to do; its temporary files lie in `tmp_path`."""
+    found = list[str]()
+    ray = types.ModuleType("ray")
+    ray.__version__ = "2.60.0"  # type: ignore[attr-defined]
+    ray.is_initialized = lambda: found[-1:] == ["init"]  # type: ignore[attr-defined]
+    ray.shutdown = lambda: found.append("shutdown")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(connection, "check_ray", lambda: None)
+    monkeypatch.setattr(connection, "_check_mode", lambda: None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return found
+
+
+def begin(calls: list[str], after: Callable[[], object]) -> Callable[..., None]:
+    """A start of Ray's during which something happens."""
+
+    def init(ray: object, settings: object) -> None:
+        calls.append("init")
+        after()
+
+    return init
+
+
+# --- a stranger ---
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("", "it said nothing"),
+        ("  from ray.exceptions import AuthenticationError\nImportError: cannot import it\n", "cannot import it"),
+        ("ray.exceptions.RpcError: Timed out while waiting for GCS to become available.\n", "Timed out while waiting"),
+    ],
+)
+def test_a_stranger_that_fails_for_another_reason_proves_nothing(monkeypatch: pytest.MonkeyPatch, said, reason):
+    monkeypatch.setattr(connection.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, None, said))
+    with pytest.raises(ClusterError, match=f"nothing shows that it refuses strangers .*{reason}") as raised:
+        connection._check_locked("head:6379")
+    assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "said", [f"Traceback\n{REFUSED}\n", "ray.exceptions.RpcError: Unauthenticated: who is this\n(a line of the log)\n"]
+)
+def test_a_stranger_that_is_refused_shows_a_lock(monkeypatch: pytest.MonkeyPatch, said: str):
+    monkeypatch.setattr(connection.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, None, said))
+    connection._check_locked("head:6379")
+
+
+@needs_ray
+def test_a_stranger_runs_no_file_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "click.py").write_text("open('mark', 'w')\nraise SystemExit(1)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(connection, "SECONDS_OF_STRANGER", 3.0)  # nobody listens there, for which Ray waits longer
+    with pytest.raises(ClusterError):
+        connection._check_locked("127.0.0.1:1")
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "expected"),
+    [
+        ("cannot create /home/token/tmp: No space left on device", None, "cannot be started"),
+        ("cannot open /home/token/x: denied", "head:1", "cannot be reached"),
+        (REFUSED, "head:1", "does not take our token"),
+        ("Unauthenticated: who is this", "head:1", "does not take our token"),
+        ("Token authentication is enabled but no authentication token was found", "head:1", "does not take our token"),
+    ],
+)
+def test_only_rays_own_words_speak_of_a_token(text: str, address: str | None, expected: str):
+    assert expected in connection._say_why(text, address)
+
+
+# --- interrupts and mistakes ---
+
+
+def test_ray_is_left_if_it_is_interrupted_while_it_starts(calls: list[str], monkeypatch, tmp_path: Path):
+    monkeypatch.setattr(connection, "_init", begin(calls, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    for _ in range(2):  # the second one is not refused as connected already
+        with pytest.raises(KeyboardInterrupt):
+            Cluster("local").open()
+    assert calls == ["init", "shutdown"] * 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(calls: list[str], monkeypatch, tmp_path: Path):
+    monkeypatch.setattr(connection, "_init", begin(calls, lambda: None))
+    folder = tmp_path / "full"
+    folder.mkdir()
+
+    def refuse(**_):
+        raise OSError(28, "No space left on device", str(folder))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    with pytest.raises(ClusterError, match="on this machine cannot be started: .*No space left on device"):
+        Cluster("local").open()
+    monkeypatch.undo()
+    assert calls == []
+
+
+def test_a_mistake_makes_no_folder(calls: list[str], monkeypatch, tmp_path: Path):
+    calls.append("init")  # the user's own
+    with pytest.raises(connection.InvalidSetting, match="connected to a Ray cluster already"):
+        Cluster("local").open()
+    assert calls == ["init"] and list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_dead_processes_are_removed(calls: list[str], monkeypatch, tmp_path: Path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    kept = tmp_path / f"az-ray-{os.getppid()}-abcd", tmp_path / "az-ray-abcdefgh", tmp_path / f"az-ray-{ended.pid}-link"
+    for folder in (tmp_path / f"az-ray-{ended.pid}-abcd", tmp_path / f"az-ray-{os.getpid()}-abcd", *kept[:2]):
+        (folder / "session").mkdir(parents=True)
+    kept[2].symlink_to(kept[1])
+    monkeypatch.setattr(connection, "_init", begin(calls, lambda: None))
+    monkeypatch.setattr(connection, "_kept_quiet", connection.contextlib.nullcontext)
+    cluster = Cluster("local")
+    cluster.open()
+    (own,) = set(tmp_path.iterdir()) - set(kept)
+    assert re.fullmatch(rf"az-ray-{os.getpid()}-\w+", own.name)
+    cluster.close()
+    assert set(tmp_path.iterdir()) == set(kept) and (kept[1] / "session").exists()
+
+
+LEAVING = """
+import os, signal
+from alphazero import interruption
+from alphazero.cluster import connection
+with connection._stderr_kept([]):
+    os.write(2, b"words of Ray's")
+    interruption._leave(signal.SIGINT)
+"""
+
+
+def test_the_end_of_a_command_is_told_while_ray_starts():
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVING], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "\ninterrupted\n")
