@@ -78,18 +78,32 @@ def test_hosts_that_die_are_replaced_and_their_games_played_again(tmp_path: Path
 def test_a_silent_host_is_given_up_and_its_late_answer_is_not_heard(
     tmp_path: Path, alone: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, caplog
 ):
-    """As behind a network that is cut."""
-    cluster, late = FakeCluster([machine("a")]), threading.Event()
-    run_out_of_patience(monkeypatch)
+    """As behind a network that is cut, where it does not hear that it should end, and answers while others play."""
+    cluster = FakeCluster([machine("a")])
+    awake, answered, late = threading.Event(), threading.Event(), list[bytes]()
 
     def wait(actor: int, name: str, call: int) -> None:
-        if actor == 0 and name == "play":
-            late.wait(60)
+        if name == "play" and actor == 0:
+            monkeypatch.setattr(cluster.actors[0][1], "die", lambda: None)
+            awake.wait(60)
+        elif name == "play":
+            awake.set()
+            answered.wait(60)
 
-    cluster.behave = wait
+    class Late(Host):
+        def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+            kind, content = super().play(order, parcel)
+            late.append(content)
+            threading.Timer(0.5, answered.set).start()  # time enough for whoever would listen
+            return kind, content
+
+    run_out_of_patience(monkeypatch)
+    cluster.behave, cluster.bodies = wait, lambda usual, number: (Late if number == 0 else usual)()
     assert told(play(tmp_path / "t", cluster)) == alone
     assert len(cluster.actors) == 2 and "has said nothing" in caplog.text
-    late.set()
+    heard = {actor: [content for who, (_, content) in cluster.ray.heard if who == actor] for actor in (0, 1)}
+    assert late and late[0] not in heard[0]
+    assert len(heard[0]) == 3 < len(heard[1]), "an answer to hello, load and begin, and to nothing else"
 
 
 def test_a_slow_host_keeps_nobody_waiting(tmp_path: Path, alone: list[dict[str, Any]]):
