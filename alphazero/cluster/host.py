@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from alphazero.cluster.fingerprint import framework_fingerprint
-from alphazero.errors import InputError
+from alphazero.errors import InputError, shorten
 
 DONE, MISTAKE, BUG = "done", "mistake", "bug"
 
@@ -83,8 +83,13 @@ class Host:
     def _take(self, parcel: Parcel) -> None:
         import ray
 
+        try:
+            files = ray.get(parcel.references[0])
+        except ray.exceptions.RayError as error:  # the disk or the store is full, or the machine that has them is gone
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(f"it cannot fetch the network that plays ({shorten(reason, 200)})") from error
         with tempfile.TemporaryDirectory(prefix="az-weights-") as folder:
-            for name, content in ray.get(parcel.references[0]).items():
+            for name, content in files.items():
                 (Path(folder) / Path(name).name).write_bytes(content)
             self._guest.take(parcel.generation, Path(folder))
         self._generation = parcel.generation

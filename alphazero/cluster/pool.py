@@ -38,10 +38,6 @@ MOST_FAILURES = 3
 """Hosts that fail in a row, on one machine, before one has played."""
 
 
-class Refused(Exception):
-    """An answer does not fit; the host that gave it is not asked again."""
-
-
 @dataclass(eq=False)
 class Seat:
     """A host, seen from here."""
@@ -331,7 +327,8 @@ def _reason(error: Exception) -> str:
     kind = type(error).__name__
     for line in reversed(lines):
         if line.startswith(("ModuleNotFoundError", "ImportError")):
-            return f"alphazero is not installed there ({shorten(line, 200)})"
+            what = "alphazero is not installed" if "'alphazero'" in line else "a module cannot be imported"
+            return f"{what} there ({shorten(line, 200)})"
     if kind in ("ActorDiedError", "ActorUnavailableError", "RayActorError", "NodeDiedError"):
         told = next((line for line in lines if "exit" in line.lower() or "died" in line.lower()), "")
         return f"its process has died ({shorten(told, 160)})" if told else "its process has died"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections import Counter
@@ -16,14 +17,14 @@ import pytest
 
 from alphazero.cluster import pool as pool_module
 from alphazero.cluster.connection import ClusterError, Node
-from alphazero.cluster.host import DONE, Host, _answer
+from alphazero.cluster.host import DONE, MISTAKE, Host, Parcel, _answer
 from alphazero.cluster.pool import Pool
 from alphazero.game import registry
 from alphazero.game.record import GameRecord
 from alphazero.tournaments.guest import MatchGuest
 from alphazero.tournaments.spread import Spread
 from alphazero.tournaments.tournament import make_tournament, play_tournament
-from tests.cluster.fake import ActorDiedError, FakeCluster, machine, run_out_of_patience
+from tests.cluster.fake import ActorDiedError, FakeCluster, FakeRay, RayError, machine, run_out_of_patience
 
 GAME = registry.load("tictactoe")
 CONTESTANTS = ("random", "greedy", "minimax:2")
@@ -251,6 +252,17 @@ def test_a_machine_where_no_host_can_begin_is_given_up(tmp_path: Path, alone: li
     assert "3 workers in a row could not play" in caplog.text and "alphazero is not installed there" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("No module named 'alphazero'", "alphazero is not installed there (ModuleNotFoundError: No module named"),
+        ("No module named 'numba'", "a module cannot be imported there (ModuleNotFoundError: No module named 'numba')"),
+    ],
+)
+def test_the_module_that_a_machine_lacks_is_named(said: str, expected: str):
+    assert pool_module._reason(ActorDiedError(f"The actor died\nModuleNotFoundError: {said}\n")).startswith(expected)
+
+
 def test_a_good_machine_that_is_gone_is_waited_for(tmp_path: Path, alone: list[dict[str, Any]]):
     """As of spot machines, with one that was left out beside them."""
     cluster = FakeCluster([machine("a"), machine("b")])
@@ -293,6 +305,25 @@ class Broken(Host):
             raise OSError(28, "No space left on device", "/tmp/weights")
 
         return _answer(write)
+
+
+class ObjectStoreFullError(RayError):
+    """As in ray.exceptions."""
+
+
+class FullStore(FakeRay):
+    """Has no room for what a host asks for."""
+
+    def get(self, future: Any) -> Any:
+        raise ObjectStoreFullError("Failed to put object\nin the store")
+
+
+def test_weights_that_ray_cannot_fetch_are_no_bug(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "ray", FullStore())
+    host = Host()
+    host._generation = -1
+    kind, answer = host.play(None, Parcel(0, [None]))
+    assert kind == MISTAKE and answer.endswith("(ObjectStoreFullError: Failed to put object in the store)")
 
 
 def test_one_bad_machine_is_left_out_and_the_others_play_its_games(tmp_path: Path, alone, caplog):
