@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from alphazero.doctor.findings import Section, show_bytes
 from alphazero.errors import InputError, StorageError, listed, shorten
@@ -17,6 +18,7 @@ from alphazero.invocation import command_line
 from alphazero.storage.checkpoint import load_checkpoint
 from alphazero.storage.files import open_regular
 from alphazero.storage.folder_lock import holder_of
+from alphazero.storage.metrics_file import split_metrics
 from alphazero.storage.run_folder import (
     CONFIG,
     CONFIG_SEAL,
@@ -24,10 +26,12 @@ from alphazero.storage.run_folder import (
     check_run_folder,
     generations_of,
     read_config,
-    read_metrics,
     verify_manifest,
 )
+from alphazero.training.remote.chunk import unpack
+from alphazero.training.remote.inbox import arrivals_in, bytes_of_arrival, most_games
 from alphazero.training.run import example_config, read_saved
+from alphazero.training.run_state import read_state
 
 KINDS = {
     "nets": r"generation_\d+\.(safetensors|json)",
@@ -55,20 +59,25 @@ def examine_run(folder: Path) -> list[Section]:
         _settings(folder),
         _generations(folder, manifests, damage),
         _nets(folder),
+        *_arrivals(folder, manifests),
         _sizes(folder, holder),
     ]
     return [*sections, *_log(folder)]
 
 
 def _verify_manifests(folder: Path) -> tuple[list[Manifest], dict[int, str]]:
-    """The manifests whose files verify, and the damage of the others by generation."""
+    """The manifests whose files verify and whose states make sense, and the damage of the others by generation."""
     sound, damage = list[Manifest](), dict[int, str]()
     for generation in generations_of(folder, "manifest"):
+        advice = ""
         try:
-            sound.append(verify_manifest(folder, generation))
+            manifest = verify_manifest(folder, generation)
+            advice = f"; move manifest_{generation:04d}.json away"  # its files verify, so a resume would not skip it
+            read_state(manifest, folder)
+            sound.append(manifest)
         except StorageError as error:
             if generation in generations_of(folder, "manifest"):  # else the run has gone on and removed it
-                damage[generation] = str(error)
+                damage[generation] = f"{error}{advice}"
     return sound, damage
 
 
@@ -143,7 +152,7 @@ def _generations(folder: Path, manifests: Sequence[Manifest], damage: Mapping[in
         older = [manifest.generation for manifest in manifests if manifest.generation < generation]
         back = f"; the run can go back to generation {older[-1]}" if older else ""
         section.wrong.append(f"generation {generation} cannot be resumed: {sentence}{back}")
-    lines = read_metrics(folder)
+    lines = _lines_of_metrics(folder, section)
     numbers = [line["generation"] for line in lines]
     section.add("lines of metrics", _ranges(numbers))
     newest = manifests[-1].generation if manifests else max(numbers, default=0)
@@ -152,6 +161,21 @@ def _generations(folder: Path, manifests: Sequence[Manifest], damage: Mapping[in
             f"metrics.jsonl lacks the generations {_in_words(gaps)}: its pictures have gaps, and the run is not harmed"
         )
     return section
+
+
+def _lines_of_metrics(folder: Path, section: Section) -> list[dict[str, Any]]:
+    """The lines that can be used; the section gets advice about the others."""
+    try:
+        lines, damaged = split_metrics(folder)
+    except StorageError as error:
+        section.advice.append(f"{error}; the next --resume moves it aside, and the run is not harmed")
+        return []
+    if damaged:
+        section.advice.append(
+            f"metrics.jsonl has damaged lines ({len(damaged)}): the next --resume moves them aside, and the run is not "
+            "harmed"
+        )
+    return lines
 
 
 def _nets(folder: Path) -> Section:
@@ -168,7 +192,39 @@ def _nets(folder: Path) -> Section:
                 damaged.append(number)
                 section.wrong.append(f"the net of generation {number} cannot be used: {error}")
     section.add("whole", f"{len(numbers) - len(damaged)} of {len(numbers)}")
+    for card in sorted(folder.glob("generation_*.json")):
+        number = card.stem.removeprefix("generation_")
+        if number.isdecimal() and not os.path.lexists(card.with_suffix(".safetensors")) and card.exists():
+            section.wrong.append(
+                f"the net of generation {int(number)} is gone, and its card is there: bring back "
+                f"generation_{number}.safetensors, or remove the card"
+            )
     return section
+
+
+def _arrivals(folder: Path, manifests: Sequence[Manifest]) -> list[Section]:
+    """Reads the games of a cluster that wait for their generation, if there are any."""
+    taken = manifests[-1].state.get("arrived", ()) if manifests else ()
+    waiting = [path for number, path in arrivals_in(folder).items() if number not in taken]
+    if not waiting:
+        return []
+    section, games = Section("games that wait"), 0
+    try:
+        name = str(read_config(folder)["game"])
+        loaded = registry.load_named(name, str(folder))  # never a file: that would run its code
+        saved = read_saved(folder, name, example_config(loaded))
+    except (InputError, KeyError):
+        section.add("games", "not checked: the game is not one that comes with alphazero, or its settings are damaged")
+        return [section]
+    most = most_games(loaded.game, saved["settings"]["self_play"]["games_per_generation"])
+    for path in waiting:
+        try:
+            games += unpack(bytes_of_arrival(path, loaded.game, most), str(path), loaded.game, most).num_games
+        except StorageError as error:
+            if path.exists():  # else a generation has taken it
+                section.wrong.append(f"the games in {path.name} are lost: {error}; the run goes on without them")
+    section.add("games", f"{games:,} in {len(waiting):,} file{'s' * (len(waiting) > 1)}")
+    return [section]
 
 
 def _sizes(folder: Path, holder: str | None) -> Section:

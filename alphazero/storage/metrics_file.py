@@ -31,7 +31,7 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
 
     Raises StorageError if the whole file cannot be used.
     """
-    lines, damaged = _read(Path(folder))
+    lines, damaged = split_metrics(Path(folder))
     if damaged:
         logger.warning("%s has damaged lines (%d), which are left out", Path(folder) / METRICS, len(damaged))
     return lines
@@ -60,7 +60,7 @@ def repair_metrics(folder: Path) -> None:
     """Moves damaged lines aside, or the whole file if it cannot be used."""
     path = folder / METRICS
     try:
-        lines, damaged = _read(folder)
+        lines, damaged = split_metrics(folder)
     except StorageError as error:
         _go_on_without(path, error)
         return
@@ -99,8 +99,8 @@ def _content(folder: Path) -> bytes:
     return read_bytes(path, MAX_METRICS_BYTES) if os.path.lexists(path) else b""
 
 
-def _read(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """The lines that are as they should be, and the others; raises StorageError if there are too many."""
+def split_metrics(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """The lines that are as they should be, and the others; raises StorageError if the whole file cannot be used."""
     content = _content(folder)
     if (count := content.count(b"\n")) > MAX_METRICS_LINES:
         raise StorageError(f"{folder / METRICS} has {count:,} lines, allowed are {MAX_METRICS_LINES:,}")

@@ -17,8 +17,9 @@ from alphazero.commands import doctor
 from alphazero.commands.shared import run_command
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.folder_lock import holder_of
+from alphazero.storage.metrics_file import MAX_METRICS_BYTES
 from alphazero.storage.run_folder import RunFolder, read_config
-from tests.storage.resealing import reseal_config
+from tests.storage.resealing import reseal_config, reseal_manifest
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +114,18 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: flip(folder / "generation_0001.safetensors"), "the net of generation 1 cannot be used: ",
     ),
     "settings changed": (reseed, "config.json is damaged or was changed by hand"),
+    "state of nonsense": (
+        lambda folder: reseal_manifest(folder / "manifest_0003.json", lambda saved: saved.update(state={"best": 7})),
+        "generation 3 cannot be resumed: .*; move manifest_0003.json away; the run can go back to generation 2",
+    ),
+    "games of a cluster": (
+        lambda folder: (folder / "arrived_000000003.npz").write_bytes(b"half a file"),
+        "the games in arrived_000000003.npz are lost: .*; the run goes on without them",
+    ),
+    "an old net gone": (
+        lambda folder: (folder / "generation_0001.safetensors").unlink(),
+        "the net of generation 1 is gone, and its card is there",
+    ),
     "link": (replay_of_others, "replay_0003.npz in .* is a link or no plain file"),
     "pipe": (lambda folder: os.mkfifo(folder / "notes"), "notes in .* is a link or no plain file"),
 }  # fmt: skip
@@ -138,6 +151,34 @@ def test_small_things_get_advice_and_no_alarm(folder: Path, capsys):
     assert (folder / ".replay_0004.npz.999999999.tmp").exists()
 
 
+def too_large(folder: Path) -> None:
+    os.truncate(folder / "metrics.jsonl", MAX_METRICS_BYTES + 1)
+
+
+def a_folder(folder: Path) -> None:
+    (folder / "metrics.jsonl").unlink()
+    (folder / "metrics.jsonl").mkdir()
+
+
+def half_a_line(folder: Path) -> None:
+    with open(folder / "metrics.jsonl", "a") as file:
+        file.write('{"generation": \n')
+
+
+@pytest.mark.parametrize(
+    ("ruin", "sentence"),
+    [
+        (too_large, "metrics.jsonl is too large: .*; the next --resume moves it aside, and the run is not harmed"),
+        (a_folder, "metrics.jsonl.*; the next --resume moves it aside, and the run is not harmed"),
+        (half_a_line, "metrics.jsonl has damaged lines \\(1\\): the next --resume moves them aside"),
+    ],
+)
+def test_figures_that_cannot_be_read_get_advice(folder: Path, ruin, sentence: str, capsys):
+    ruin(folder)
+    code, shown = examine(folder, capsys)
+    assert code == 0 and re.match(f"advice: .*{sentence}", shown.partition(f"run {folder}")[0]), shown
+
+
 def line_of_the_future(folder: Path) -> None:
     with open(folder / "metrics.jsonl", "a") as file:
         file.write('{"generation": 3000000}\n')
@@ -146,8 +187,12 @@ def line_of_the_future(folder: Path) -> None:
 
 
 def manifest_of_the_future(folder: Path) -> None:
-    manifest = {"format": 1, "generation": 3_000_000, "files": {}, "state": {}}
-    write_sealed_json(folder / "manifest_3000000.json", manifest, "manifest_sha256")
+    manifest = json.loads((folder / "manifest_0003.json").read_text())
+    for name in [name for name in manifest["files"] if name.startswith(("learner_0003", "games_0003"))]:
+        later = name.replace("0003", "3000000")
+        shutil.copy(folder / name, folder / later)
+        manifest["files"][later] = manifest["files"].pop(name)
+    write_sealed_json(folder / "manifest_3000000.json", manifest | {"generation": 3_000_000}, "manifest_sha256")
 
 
 @pytest.mark.parametrize("add", [line_of_the_future, manifest_of_the_future])

@@ -43,6 +43,11 @@ def most_games(game: Game, games_per_generation: int) -> int:
     return max(GENERATIONS * games_per_generation, MODEST_BYTES // raw_bytes(game, game.max_plies, 1))
 
 
+def bytes_of_arrival(path: Path, game: Game, most_games: int) -> bytes:
+    """The content of a file of games, for `unpack`; raises StorageError if it has more than `most_games`."""
+    return read_bytes(path, raw_bytes(game, most_games * game.max_plies, most_games) + HEADER_BYTES)
+
+
 class Inbox:
     """The games that wait. One thread adds them, another takes them."""
 
@@ -64,9 +69,8 @@ class Inbox:
         """
         taken, past = set(taken), 0
         self._next = max(taken, default=-1) + 1
-        for number in sorted(_numbers(self._folder.path)):
+        for number, path in arrivals_in(self._folder.path).items():
             self._next = max(self._next, number + 1)
-            path = self._path(number)
             if number in taken:
                 if not self._remove(path):
                     self.taken.append(number)
@@ -82,14 +86,13 @@ class Inbox:
 
     def _read(self, path: Path) -> Chunk | None:
         """The games in a file; None if they are left out. Nothing is lost: what is damaged is moved aside."""
-        game, most = self._game, self._most_games
         try:
-            content = read_bytes(path, raw_bytes(game, most * game.max_plies, most) + HEADER_BYTES)
+            content = bytes_of_arrival(path, self._game, self._most_games)
         except StorageError as error:
             logger.warning("%s; its games are left out, and it stays where it is", error)
             return None
         try:
-            return unpack(content, str(path), game, most)
+            return unpack(content, str(path), self._game, self._most_games)
         except StorageError as error:
             logger.warning("%s; its games are left out, and it is now %s", error, move_aside(path, "damaged"))
             return None
@@ -152,6 +155,7 @@ class Inbox:
         return self._folder.path / f"arrived_{number:09d}.npz"
 
 
-def _numbers(folder: Path) -> list[int]:
-    found = (_NAME.fullmatch(path.name) for path in folder.glob("arrived_*.npz"))
-    return [int(match[1]) for match in found if match]
+def arrivals_in(folder: Path) -> dict[int, Path]:
+    """The files of games by their numbers, in ascending order."""
+    found = {path: _NAME.fullmatch(path.name) for path in folder.glob("arrived_*.npz")}
+    return dict(sorted((int(match[1]), path) for path, match in found.items() if match))
