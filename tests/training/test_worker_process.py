@@ -26,6 +26,7 @@ from alphazero.training.replay_buffer import ReplayConfig
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
 from alphazero.training.worker_process import ChildProcess, WorkerProcess, WorkerSettings
 
+ROOT = Path(__file__).parents[2]
 FILE = str(Path(__file__).parents[1] / "game" / "general_games.py")
 NET = asdict(NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8))
 CONFIG = SelfPlayConfig(games_per_generation=10, temperature_plies=4, random_plies=2)
@@ -78,6 +79,50 @@ def test_a_process_plays_what_a_thread_would(weights: Path):
     finally:
         process.close()
     assert not process.child.process.is_alive()
+
+
+SPAWNING = """
+import sys, threading
+from pathlib import Path
+from tests.training.test_worker_process import begin, work
+if __name__ == "__main__":
+    process = begin(work(), Path(sys.argv[1]))
+    print(len(process.state()["games"]))
+    process.close()
+"""
+
+
+def test_a_process_runs_no_file_of_the_current_folder_and_finds_the_users_modules(weights: Path, tmp_path: Path):
+    """Python puts that folder first on the path of a program that is begun by `-c`, as a process is."""
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("signal", "socket", "random", "selectors"):
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w')\nraise ImportError('shadowed')\n")
+    script = tmp_path / "elsewhere" / "program.py"
+    script.parent.mkdir()
+    script.write_text(SPAWNING)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONSAFEPATH", None)
+    done = subprocess.run(
+        [sys.executable, str(script), str(weights)], cwd=here, env=environment, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_game_beside_the_program_is_found_in_a_process(weights: Path, tmp_path: Path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "game.py").write_text(Path(FILE).read_text(encoding="utf-8"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as Python does when it begins in that folder
+    settings = replace(work(), load=functools.partial(registry.load, "mine.game:MoveAgainGame"))
+    process = begin(settings, weights)
+    try:
+        assert len(process.state()["games"]) == 4
+    finally:
+        process.close()
+    assert "PYTHONSAFEPATH" not in os.environ
 
 
 def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
