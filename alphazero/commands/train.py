@@ -24,7 +24,7 @@ from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges, config_from_dict
-from alphazero.storage.run_folder import choose_folder
+from alphazero.storage.run_folder import choose_folder, new_folder
 from alphazero.training import run as training
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
@@ -98,14 +98,15 @@ def main(argv: list[str]) -> None:
     presets = loaded.presets()
     if given.preset not in presets:
         raise UnknownName("preset", given.preset, presets)
-    folder = Path(given.run) if given.run else choose_folder(loaded.game.name, given.resume)
-    defaults = _defaults(given, loaded)
+    defaults, named = _defaults(given, loaded), Path(given.run) if given.run else None
     if given.resume:
-        saved = training.read_saved(folder, given.game, defaults.config)
-        config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like=defaults.config)
+        named = named or choose_folder(loaded.game.name, resume=True)
+        saved = training.read_saved(named, given.game, defaults.config)
+        config = config_from_dict(RunConfig, saved["settings"], str(named / "config.json"), like=defaults.config)
         defaults = replace(defaults, config=config, threads=saved["threads"], seed=saved["seed"])
     options = parse(Options, argv, default=defaults, command="train")
-    train(options, loaded, folder)
+    with new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named) as folder:
+        train(options, loaded, folder)
 
 
 def _first_look(argv: list[str]) -> argparse.Namespace:

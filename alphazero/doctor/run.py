@@ -193,11 +193,11 @@ def _nets(folder: Path) -> Section:
                 section.wrong.append(f"the net of generation {number} cannot be used: {error}")
     section.add("whole", f"{len(numbers) - len(damaged)} of {len(numbers)}")
     for card in sorted(folder.glob("generation_*.json")):
-        number = card.stem.removeprefix("generation_")
-        if number.isdecimal() and not os.path.lexists(card.with_suffix(".safetensors")) and card.exists():
+        weights = card.with_suffix(".safetensors")
+        if (digits := card.stem.removeprefix("generation_")).isdecimal() and not weights.exists() and card.exists():
             section.wrong.append(
-                f"the net of generation {int(number)} is gone, and its card is there: bring back "
-                f"generation_{number}.safetensors, or remove the card"
+                f"the net of generation {int(digits)} is gone, and its card is there: bring back {weights.name}, or "
+                "remove the card"
             )
     return section
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -17,7 +18,7 @@ from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
 from alphazero.settings import config_from_dict
 from alphazero.storage.checkpoint import read_net_card
-from alphazero.storage.run_folder import choose_folder, resolve_checkpoint
+from alphazero.storage.run_folder import choose_folder, new_folder, resolve_checkpoint
 from alphazero.training import run
 from alphazero.training.config import RunConfig
 from alphazero.training.run import TrainedRun
@@ -77,18 +78,20 @@ def train(
         raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
     found, devices = _find_cluster(cluster, cluster_workers, threads), choose_devices(device)
     game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
-    folder = choose_folder(loaded.game.name, resume) if folder is None else Path(folder)
+    named = None if folder is None else Path(folder)
     if resume:
-        saved = run.read_saved(folder, game_name, run.example_config(loaded))
-        config = config_from_dict(RunConfig, saved["settings"], str(folder), like=run.example_config(loaded))
+        named = named or choose_folder(loaded.game.name, resume=True)
+        saved = run.read_saved(named, game_name, run.example_config(loaded))
+        config = config_from_dict(RunConfig, saved["settings"], str(named), like=run.example_config(loaded))
         seed = saved["seed"] if seed is None else seed
         threads = saved["threads"] if threads is None else threads
     else:
         config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded)
     config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
-    with showing(progress):
+    new = new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named)
+    with showing(progress), new as chosen:
         return run.train(
-            loaded, config, folder, game_name=game_name, seed=0 if seed is None else seed, threads=threads,
+            loaded, config, chosen, game_name=game_name, seed=0 if seed is None else seed, threads=threads,
             devices=devices[:1] if cluster and device == "auto" else devices, deterministic=deterministic,
             resume=resume, value_targets=value_targets, cluster=found, stop=stop,
         )  # fmt: skip

@@ -24,13 +24,14 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import CheckpointError, RunFolderError, StorageError, quote, shorten_path
+from alphazero.errors import CheckpointError, InputError, RunFolderError, StorageError, quote, shorten_path
 from alphazero.invocation import option
 from alphazero.storage.arrays import MAX_BYTES
 from alphazero.storage.files import (
@@ -67,6 +68,10 @@ _NUMBERED = {
     "manifest": re.compile(r"manifest_(\d{4,9})\.json", re.ASCII),
 }
 _PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
+_OF_A_BEGINNING = re.compile(
+    r"config\.json|never_committed|lock|lock_holder|run\.log|wandb\.json|(?:generation|learner|games)_0000\..+|\..+\.tmp"
+)
+"""Files of a run that has not finished generation 0."""
 _FOLDER_AND_GENERATION = re.compile(r"(.+):(\d{1,9})", re.ASCII)
 
 logger = logging.getLogger(__name__)
@@ -89,6 +94,10 @@ class RunFolder:
         self.config: dict[str, Any] = {}
         self._sealed = False
         """The settings on the disk have a seal, which those of older runs have not."""
+        self._made = False
+        """The folder was not there before."""
+        self._names_before: set[str] | None = None
+        """The names in the folder of a new run when it was made; None for a run that goes on."""
         self._lock = FolderLock(path)
         self.log = RunLog(path, self._lock.is_held)
         for name in remove_stray_temporary_files(path):
@@ -98,13 +107,7 @@ class RunFolder:
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> RunFolder:
         """A new run; refuses a folder that already holds one, unless that ended before generation 0."""
         path = Path(path)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:  # the second for a NUL in the name
-            reason = getattr(error, "strerror", error)
-            raise RunFolderError(
-                f"cannot make the run folder {shorten_path(path)}: {reason}; choose another one"
-            ) from error
+        made, names = _make(path), set(_names(path))
         run = cls(path)
         try:
             begun = (path / CONFIG).exists() or _generations(path, "generation")
@@ -112,10 +115,11 @@ class RunFolder:
                 raise RunFolderError(
                     f"{path} already holds a run; add {option('resume', True)} to go on, or choose another folder"
                 )
+            run._made, run._names_before = made, None if begun else names
             atomic_write(path / NEVER_COMMITTED, b"")
             run.write_config(config)  # last: this is what makes the folder a run
-        except BaseException:
-            run.close()
+        except BaseException as error:
+            run.__exit__(type(error), error, None)
             raise
         return run
 
@@ -144,7 +148,23 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if isinstance(error, InputError):
+            self._withdraw()
         self.close()
+
+    def _withdraw(self) -> None:
+        """Removes what a new run has left, if it has not got to its generation 0: a mistake leaves no run behind."""
+        before = self._names_before
+        if before is None or _generations(self.path, "manifest") or not self._lock.is_held():
+            return
+        with contextlib.suppress(OSError):
+            for name in set(_names(self.path)) - before:
+                if name == "wandb":
+                    shutil.rmtree(self.path / name, ignore_errors=True)
+                elif _OF_A_BEGINNING.fullmatch(name):
+                    (self.path / name).unlink()
+            if self._made:
+                self.path.rmdir()  # unless somebody has put something there
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Writes the settings, sealed by their checksum, unless they are there already.
@@ -328,15 +348,47 @@ def seconds_of_generations(path: str | Path) -> dict[int, float]:
 
 
 def choose_folder(game_name: str, resume: bool) -> Path:
-    """A new folder for a run under runs/, or to resume the newest one there; raises RunFolderError if there is none."""
+    """A name for a new run under runs/, or to resume the newest run there; raises RunFolderError if there is none."""
     game_name = re.sub(r"[^\w.]+", "-", game_name).strip("-") or "game"  # as of openspiel:hex(board_size=5)
     found = [re.fullmatch(re.escape(game_name) + r"-(\d+)", path.name) for path in Path("runs").glob("*")]
-    newest = max((int(match[1]) for match in found if match), default=0)
+    names = [match for match in found if match and (not resume or _is_run_folder(Path("runs") / match[0]))]
+    newest = max((int(match[1]) for match in names), default=0)
     if resume and not newest:
         raise RunFolderError(
             f"there is no run of {game_name} under runs/ to go on with: name its folder by {option('run')}"
         )
     return Path("runs") / f"{game_name}-{newest + (not resume)}"
+
+
+@contextlib.contextmanager
+def new_folder(game_name: str) -> Iterator[Path]:
+    """A new folder for a run under runs/, which no other process gets; if it is empty at the end, it is removed."""
+    runs, is_first = Path("runs"), not os.path.lexists("runs")
+    folder = choose_folder(game_name, resume=False)
+    while not _make(folder):
+        folder = choose_folder(game_name, resume=False)
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        if is_first:
+            with contextlib.suppress(OSError):
+                runs.rmdir()
+
+
+def _make(folder: Path) -> bool:
+    """Makes a folder for a run unless it is there; says which."""
+    try:
+        folder.mkdir(parents=True)
+    except (OSError, ValueError) as error:  # the second for a NUL in the name
+        if isinstance(error, FileExistsError) and folder.is_dir():
+            return False
+        reason = getattr(error, "strerror", error)
+        raise RunFolderError(
+            f"cannot make the run folder {shorten_path(folder)}: {reason}; choose another one"
+        ) from error
+    return True
 
 
 def resolve_checkpoint(text: str) -> Path:

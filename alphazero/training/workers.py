@@ -82,6 +82,8 @@ class RunPlan:
                 f"{_cannot_be_imported(self.loaded)}, and each further device needs one: choose one device, or put the "
                 "game into a module"
             )
+        if len(self.devices) > 1 or self.cluster is not None:
+            self.check_parts()
 
     def _check_cluster(self) -> None:
         cluster = option("cluster")
@@ -100,6 +102,12 @@ class RunPlan:
     def parts_to_send(self) -> tuple[Any, Any]:
         """The `make_net` and the `value_targets` that are not the game's own, which a process finds by itself."""
         return self.replaced("make_net"), self.value_targets or self.replaced("value_targets")
+
+    def check_parts(self) -> None:
+        """Raises InvalidSetting unless a process can find the parts that are not the game's own."""
+        for part, name in zip(self.parts_to_send(), ("net", "value target"), strict=True):
+            if part is not None:
+                check_sendable(part, name)
 
     def replaced(self, part: str) -> Any:
         """The part of the game that took the place of its own, as by `replace(loaded, make_net=...)`; else None."""
@@ -157,9 +165,7 @@ class Workers:
             self.all += threads
         self.num_slots = slots
         if self._total > len(self.all):
-            for part, name in zip(self._plan.parts_to_send(), ("net", "value target"), strict=True):
-                if part is not None:
-                    check_sendable(part, name)
+            plan.check_parts()
         children = [self._start_process(i) for i in range(len(self.all), self._total)]
         self.learners = [LearnerProcess(child) for child in children[self._each - len(self.all) :: self._each]]
         """The first process of every further device."""

@@ -373,8 +373,11 @@ def test_a_new_folder_is_numbered_after_those_of_the_same_game_alone(tmp_path, m
     monkeypatch.chdir(tmp_path)
     for name in ("openspiel-hex-1", "openspiel-hex-board_size-5-3", "hex-7", "hex_swap-9", "hex-x"):
         (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "config.json").touch()
+    (tmp_path / "runs" / "hex-8").mkdir()  # taken by a process that has not begun yet
+    assert choose_folder("hex", True) == Path("runs/hex-7")
     assert choose_folder("openspiel:hex", True) == Path("runs/openspiel-hex-1")
     assert choose_folder("openspiel:hex", False) == Path("runs/openspiel-hex-2")
     assert choose_folder("openspiel:hex(board_size=5)", True) == Path("runs/openspiel-hex-board_size-5-3")
-    assert choose_folder("hex", False) == Path("runs/hex-8")
+    assert choose_folder("hex", False) == Path("runs/hex-9")
     assert choose_folder(":::", False) == Path("runs/game-1")

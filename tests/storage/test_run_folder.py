@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphazero.errors import CheckpointError, RunFolderError, StorageError
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, Stopped, StorageError
 from alphazero.settings import settings_changed
 from alphazero.storage import run_folder
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import atomic_write, write_sealed_json
 from alphazero.storage.metrics_file import read_metrics
-from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config, resolve_checkpoint
+from alphazero.storage.run_folder import RunFolder, latest_manifest, new_folder, read_config, resolve_checkpoint
 from tests.storage.resealing import unseal_manifests
 from tests.storage.small_run import checksums, play, resume
 
@@ -319,3 +319,63 @@ def test_changed_settings_are_listed():
         "search.num_simulations: 64 -> 32",
     ]
     assert settings_changed(saved, saved) == []
+
+
+# The beginning of a run
+
+
+def test_folders_that_are_chosen_together_differ_and_those_of_mistakes_are_gone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with new_folder("tictactoe") as first, new_folder("tictactoe") as second:
+        assert (first, second) == (Path("runs/tictactoe-1"), Path("runs/tictactoe-2"))
+        assert first.is_dir() and second.is_dir()
+        RunFolder.create(second, {}).close()
+    assert not first.exists() and (second / "config.json").exists()
+    with pytest.raises(InvalidSetting), new_folder("nim"):
+        raise InvalidSetting("a mistake")
+    shutil.rmtree("runs")
+    with pytest.raises(InvalidSetting), new_folder("nim"):
+        raise InvalidSetting("a mistake")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_folder_can_be_chosen_where_nobody_can_write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").write_text("no folder")
+    with (
+        pytest.raises(RunFolderError, match=r"cannot make the run folder runs/nim-1: .*; choose another one"),
+        new_folder("nim"),
+    ):
+        pass
+
+
+def begin(path: Path, error: type[Exception], generation: int | None = None) -> None:
+    """A new run that ends with an error, before its generation 0 if there is none."""
+    with pytest.raises(error), RunFolder.create(path, {}) as run:
+        run.log.add("it begins")
+        (path / "wandb").mkdir()
+        names = {name: atomic_write(path / name, b"x") for name in ("wandb.json", "learner_0000.json")}
+        if generation is not None:
+            run.commit(generation, names, {})
+        raise error("a mistake")
+
+
+def test_a_mistake_before_generation_0_leaves_no_run(tmp_path):
+    begin(tmp_path / "run", InvalidSetting)
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").touch()
+    begin(tmp_path / "mine", InvalidSetting)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(("error", "generation"), [(Stopped, None), (ValueError, None), (InvalidSetting, 0)])
+def test_all_else_leaves_it(tmp_path, error, generation):
+    begin(tmp_path / "run", error, generation)
+    assert (tmp_path / "run" / "config.json").exists() and (tmp_path / "run" / "run.log").exists()
+
+
+def test_a_run_that_had_begun_before_stays(tmp_path):
+    RunFolder.create(tmp_path / "run", {}).close()
+    begin(tmp_path / "run", InvalidSetting)
+    assert (tmp_path / "run" / "config.json").exists()

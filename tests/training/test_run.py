@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -123,6 +123,12 @@ def test_a_game_can_bring_its_own_value_target(tmp_path):
 def test_a_value_target_that_cannot_be_is_refused_in_a_sentence(tmp_path, target, devices, words):
     with pytest.raises(InvalidSetting, match=words):
         train(registry.load("tictactoe"), CONFIG, tmp_path, threads=2, devices=devices, value_targets=target)
+    assert not (tmp_path / "config.json").exists() or devices == ["cpu"]
+
+
+def test_a_function_that_cannot_be_sent_is_refused_before_there_is_a_run(tmp_path):
+    with pytest.raises(InvalidSetting, match="top level of a module"):
+        RunPlan(registry.load("tictactoe"), CONFIG, ["cpu", "cpu"], 2, 0, False, lambda games, settings: games.z)
 
 
 # --- a time limit ----------------------------------------------------------------------------------------------------
@@ -238,6 +244,21 @@ def test_wandb_does_not_begin_through_a_link(tmp_path, monkeypatch):
         with pytest.raises(InvalidSetting, match=f"{name} is a link: move it away"):
             Wandb("boards", run, {}, [])
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_wandb_that_cannot_begin_leaves_no_run(tmp_path, monkeypatch):
+    def refuse(**settings):
+        (settings["dir"] / "wandb").mkdir()
+        raise wandb.errors.Error("api_key not configured (no-tty)")
+
+    wandb = ModuleType("wandb")
+    wandb.errors = SimpleNamespace(Error=type("Error", (Exception,), {}))
+    wandb.Settings, wandb.init = SimpleNamespace, refuse
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: wandb)
+    with pytest.raises(InvalidSetting, match="log in by `wandb login`"):
+        train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards", threads=1)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_wandb_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):
