@@ -64,6 +64,12 @@ class Samples:
         return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
 
 
+def no_samples(game: Game) -> Samples:
+    """The samples of no games."""
+    states, policies = np.empty((0, game.state_words), np.uint64), np.empty((0, game.num_actions), np.float32)
+    return Samples(states, policies, np.empty(0, np.float32), np.empty(0, np.float32))
+
+
 def read_samples(path: Path, game: Game, most: int = MOST_SAMPLES) -> Samples:
     """The samples of the game in a file, at most so many; raises StorageError."""
     return Samples(**read_npz(path, sample_arrays(game), {"n": most}))

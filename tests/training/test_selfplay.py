@@ -278,9 +278,15 @@ def test_a_failing_worker_stops_the_others_and_is_heard():
     def broken(states, legal_masks):
         raise RuntimeError("planted")
 
-    workers[1].search.evaluate = broken
+    workers[1].search.evaluate, stop = broken, threading.Event()
     with pytest.raises(RuntimeError, match="planted"):
-        play_games(workers, 10**9, threading.Event(), lambda count: None)
+        play_games(workers, 10**9, stop, lambda count: None)
+    assert not stop.is_set(), "it is the caller's, who may go on"
+
+
+def test_the_callers_wish_to_stop_ends_all_workers():
+    workers, stop = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)], threading.Event()
+    play_games(workers, 10**9, stop, lambda count: None, stop.set)
 
 
 def test_state_and_restore_go_on_with_the_same_games():
@@ -356,6 +362,7 @@ def test_value_targets_know_the_plies_that_give_samples_and_no_random_ones(game)
     for games in recordings:
         assert (games.to_play == np.arange(games.known.shape[1]) % 2)[games.known].all()
         assert (games.z[~games.known] == 0).all()
+    assert all(len(games.z) for games in recordings), "it is not asked about no games at all"
     assert any(not games.known[:, :1].all() for games in recordings), "some games begin with random plies"
 
 

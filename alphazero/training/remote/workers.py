@@ -27,10 +27,10 @@ from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.player import CARD, CHECKPOINT, Order
-from alphazero.training.replay_buffer import Samples
+from alphazero.training.replay_buffer import Samples, no_samples
 from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts
 from alphazero.training.selfplay.worker import LEAST_GAMES
-from alphazero.training.worker_process import TrainingJob, WorkerSettings, check_sendable
+from alphazero.training.worker_process import TrainingJob, WorkerSettings
 from alphazero.training.workers import RunPlan
 
 logger = logging.getLogger(__name__)
@@ -210,7 +210,7 @@ class ClusterWorker:
                 play.arrived.clear()
                 inbox.leave_out(self._oldest())
             taken = inbox.take(num_games)
-            self.taken = taken or Chunk(self._nothing(), np.empty((0, 3), np.int64))
+            self.taken = taken or Chunk(no_samples(self._kernels.game), np.empty((0, 3), np.int64))
             return self.taken.samples
         finally:
             self.counted, self.began, self._playing_now = play.counts, time.monotonic(), False
@@ -220,13 +220,6 @@ class ClusterWorker:
         """The oldest generation whose weights may have played in a game."""
         versions = self._play.versions
         return versions[-1 - MOST_AGE] if len(versions) > MOST_AGE else 0
-
-    def _nothing(self) -> Samples:
-        game = self._kernels.game
-        empty = np.empty(0, np.float32)
-        return Samples(
-            np.empty((0, game.state_words), np.uint64), np.empty((0, game.num_actions), np.float32), empty, empty
-        )
 
     def finished_games(self) -> list[tuple[FinishedGame, int]]:
         """As in Worker."""
@@ -280,9 +273,6 @@ class ClusterWorkers:
         assert plan.cluster is not None and plan.loaded.load_again is not None
         self._plan, self._cluster = plan, plan.cluster
         parts = plan.parts_to_send()
-        for part, name in zip(parts, ("net", "value target"), strict=True):
-            if part is not None:
-                check_sendable(part, name)
         config = plan.config
         settings = WorkerSettings(
             load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(sizes),

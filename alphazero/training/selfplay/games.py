@@ -22,7 +22,7 @@ from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
 from alphazero.storage.arrays import Array
-from alphazero.training.replay_buffer import ROUNDING, Samples
+from alphazero.training.replay_buffer import ROUNDING, Samples, no_samples
 from alphazero.training.selfplay.config import SelfPlayConfig
 from alphazero.training.selfplay.exploration import draw_actions, explore, find_explored, open_games
 from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
@@ -126,8 +126,7 @@ class SelfPlay:
         After `seconds` it plays on only with the games that are nearest to their ends, until LEAST_GAMES are over.
         Without `search_anew` it goes on with the searches of the last call, whose weights play on.
         """
-        nobody = np.empty(0, np.int64)
-        finished = [self._samples(nobody, nobody, np.empty(0, np.float32))]
+        finished = [no_samples(self.kernels.game)]
         begin, before, enough = time.monotonic(), self.num_games, self.num_games + num_games
         hurried, self._finished, self._ended = False, [], []
         self._paused[:] = False
@@ -252,7 +251,9 @@ class SelfPlay:
 
         All of a ply at once: a loop over games in Python would keep the other threads waiting.
         """
-        rows, plies = np.arange(len(slots)), np.arange(last_plies.max(initial=-1) + 1)
+        if not len(slots):  # a value target need not know what to say about no games
+            return no_samples(self.kernels.game)
+        rows, plies = np.arange(len(slots)), np.arange(last_plies.max() + 1)
         done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
         done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
         explored = np.zeros_like(done)

@@ -79,6 +79,17 @@ class Worker(Protocol):
         """Ends the worker; a second call does nothing."""
 
 
+class _Over(threading.Event):
+    """Set by itself, or by the wish of whoever asked for the games, which it leaves alone."""
+
+    def __init__(self, stop: threading.Event):
+        super().__init__()
+        self._stop = stop
+
+    def is_set(self) -> bool:
+        return super().is_set() or self._stop.is_set()
+
+
 def play_games(
     workers: Sequence[Worker],
     num_games: int,
@@ -95,7 +106,8 @@ def play_games(
     shares = [num_games // len(workers) + (i < num_games % len(workers)) for i in range(len(workers))]
     with ThreadPoolExecutor(len(workers), initializer=use_threads, initargs=(1,)) as pool:
         pairs = zip(workers, shares, strict=True)
-        futures = [pool.submit(worker.play, share, stop, seconds) for worker, share in pairs]
+        over = _Over(stop)
+        futures = [pool.submit(worker.play, share, over, seconds) for worker, share in pairs]
         try:
             while waiting := wait(futures, timeout=0.5, return_when=FIRST_EXCEPTION).not_done:
                 for future in set(futures) - waiting:
@@ -103,5 +115,5 @@ def play_games(
                 on_progress()
             return Samples.join([future.result() for future in futures])
         except BaseException:
-            stop.set()  # one worker failed, or the user wants to leave: the others need not go on
+            over.set()  # one worker failed, or the user wants to leave: the others need not go on
             raise
