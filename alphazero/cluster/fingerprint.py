@@ -20,7 +20,7 @@ FRAMEWORK = Path(__file__).resolve().parents[1]
 @functools.cache
 def framework_fingerprint() -> str:
     """Version and hash of every source file of the framework."""
-    return f"{__version__}-{_hash(sorted(FRAMEWORK.rglob('*.py')), FRAMEWORK)[:16]}"
+    return f"{__version__}-{_hash(_files_below(FRAMEWORK), FRAMEWORK)[:16]}"
 
 
 def game_fingerprint(game: Game) -> str:
@@ -35,10 +35,17 @@ def game_fingerprint(game: Game) -> str:
     sources = []
     if file is not None:
         in_package = (file.parent / "__init__.py").exists()
-        sources = sorted(file.parent.rglob("*.py")) if in_package else [file]
+        sources = _files_below(file.parent) if in_package else [file]
     found = hashlib.sha256(repr(sizes).encode())
     found.update(_hash(sources, file.parent if file else Path()).encode())
     return found.hexdigest()[:16]
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """The source files; those of editors, whose names or folders begin with a dot, do not count."""
+    found = [path.relative_to(folder) for path in folder.rglob("*.py")]
+    kept = [path for path in found if not any(part.startswith(".") for part in path.parts)]
+    return sorted(path for path in (folder / path for path in kept) if path.is_file())
 
 
 def _file_of(cls: type) -> Path | None:

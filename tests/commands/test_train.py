@@ -75,6 +75,7 @@ def fails(capsys, *argv: str) -> str:
         (["connect4"], ["connect4"]),
         (["--run", "nowhere", "--resume"], ["nowhere", "--resume"]),
         (["--resume"], ["runs/", "--run"]),
+        (["--resume=runs/x"], ["--resume takes no value", "--run runs/x --resume"]),
         (["--resume", "--preset", "quick"], ["--preset", "--resume", "its own settings"]),
     ],
     ids=lambda x: " ".join(x)[:40],

@@ -29,7 +29,8 @@ from alphazero.training.remote.workers import (
     slots_of_host,
 )
 from alphazero.training.run_state import RunState
-from alphazero.training.selfplay import SelfPlay
+from alphazero.training.selfplay import FinishedGame, SelfPlay
+from alphazero.training.selfplay.shown_games import actions_of
 from alphazero.training.worker_process import WorkerSettings, make_net
 from alphazero.training.workers import RunPlan
 from tests.training.test_coach import TINY
@@ -192,6 +193,11 @@ def arrays_of(chunk: Chunk, **changed: np.ndarray) -> bytes:
         return pack_npz({name: archive[name] for name in archive.files} | changed)
 
 
+def shown_after(plies: int) -> dict[str, np.ndarray]:
+    """A game to show that has so many random plies before it."""
+    return {"shown": np.array([[1, 2, plies]]), "shown_states": np.zeros((2, 2), np.uint64)}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -202,12 +208,20 @@ def arrays_of(chunk: Chunk, **changed: np.ndarray) -> bytes:
         (lambda c: {"values": c.samples.values * 0 + 3}, "its values lie between"),
         (lambda c: {"states": c.samples.states[:, :1]}, "is uint64"),
         (lambda c: {"shown": np.array([[1, 2, 0]])}, "do not have the states"),
+        (lambda c: shown_after(9), "begin with 9 random plies or more"),
+        (lambda c: shown_after(1 << 60), "begin with 9 random plies or more"),
         (lambda c: {"more": np.zeros(3)}, "holds the arrays"),
     ],
 )
 def test_a_chunk_that_cannot_be_is_refused(chunks: list[Chunk], change, message: str):
     with pytest.raises(StorageError, match=message):
         chunk_of(arrays_of(chunks[1], **change(chunks[1])))
+
+
+def test_a_game_to_show_that_ends_before_its_random_plies_do_is_left_out():
+    finished = FinishedGame(0, np.zeros((1, 2), np.uint64))
+    ends = [actions_of(GAME.game, replace(finished, number=number), SEED, 9) for number in range(50)]
+    assert ends == [None] * 50, "nine random plies of tic-tac-toe go past the end of most games"
 
 
 def test_a_chunk_of_too_many_games_is_refused(chunks: list[Chunk]):

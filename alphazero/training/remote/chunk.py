@@ -83,6 +83,8 @@ def unpack(content: bytes, where: str, game: Game, most_games: int) -> Chunk:
         raise StorageError(f"{where}: a game is there twice")
     if len(states) != shown[:, 1].sum() or (shown[:, 1] > game.max_plies + 1).any() or (shown[:, 1] < 1).any():
         raise StorageError(f"{where}: its games to show do not have the states that it holds")
+    if (shown[:, 2] >= game.max_plies).any():
+        raise StorageError(f"{where}: its games to show begin with {game.max_plies} random plies or more")
     ends = np.cumsum(shown[:, 1])
     finished = [
         (FinishedGame(int(number), states[end - length : end]), int(plies))

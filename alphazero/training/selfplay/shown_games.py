@@ -50,6 +50,8 @@ def actions_of(game: Game, finished: FinishedGame, seed: int, opening_plies: int
         key = _make_key(seed, finished.number, 0, OPENING)
         marks = [_uniform(key, ply + 1) for ply in range(opening_plies)]
     for mark in marks:  # as `rollouts` draws them
+        if position.terminal:
+            return None
         legal = position.legal_actions
         position = position.play(legal[int(mark * len(legal))])
     if not np.array_equal(position.state, finished.states[0]):
