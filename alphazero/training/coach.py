@@ -37,6 +37,8 @@ GATE_SHARE = 0.05
 MATCHES_SHARE = 0.2
 """The matches at the end take so much time again, in units of --minutes; where games are slow, they are fewer."""
 LEAST_GATE_GAMES = 4
+MEASURED = "simulations_per_s", "cache_hits", "bytes_per_position"
+"""Figures of how games are played; without any, those of the generation before stand."""
 PLIES_TO_JUDGE = 2
 """Plies after which it is clear how long a match takes."""
 
@@ -76,6 +78,8 @@ class Coach:
         """Scores a player, `(player) -> {name: figure}`, or None if the game has no benchmark."""
         self._trackers = trackers
         self._said_share = False
+        self._rate_of_match = 0.0
+        """Simulations a second that a match of this generation may expect."""
 
     def prepare(self) -> None:
         """Compiles the search, makes the nets and starts the workers; reads the run from its folder, or begins it.
@@ -201,7 +205,7 @@ class Coach:
         if not self._said_share and share is not None:
             logger.info("self-play uses %.0f%% of the network's capacity", 100 * share)
             self._said_share = True
-        return samples, {
+        figures = {
             "games": played.games,
             "positions": len(samples),
             "plies_per_game": round(played.positions / max(1, played.games), 2),
@@ -212,6 +216,12 @@ class Coach:
             "self_play_seconds": round(seconds, 3),
             **workers.figures(),
         }
+        self._rate_of_match = figures["simulations_per_s"] * workers.share_of_match
+        if not played.simulations and self.metrics.lines:  # the games had waited, and nobody has played since
+            last = self.metrics.lines[-1]
+            figures |= {name: last[name] for name in MEASURED if name in last}
+            self._rate_of_match = last.get("simulations_per_s", 0) / max(1, last.get("cluster_workers") or 1)
+        return samples, figures
 
     def _learn(self, generation: int, num_new: int) -> dict[str, Any]:
         begin, state = time.monotonic(), self.state
@@ -289,9 +299,8 @@ class Coach:
 
     def _gate_games(self, play_figures: dict[str, Any]) -> int:
         """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""
-        gate, rate = self.config.gate, play_figures["simulations_per_s"]
-        rate *= self.state.workers.share_of_match
-        seconds = play_figures["plies_per_game"] * gate.simulations / max(rate, 1e-9)
+        gate = self.config.gate
+        seconds = play_figures["plies_per_game"] * gate.simulations / max(self._rate_of_match, 1e-9)
         games = self._share_of_minutes(GATE_SHARE) / max(seconds, 1e-9)
         return gate.games if games >= gate.games else min(gate.games, max(LEAST_GATE_GAMES, 2 * int(games / 2)))
 

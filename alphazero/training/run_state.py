@@ -427,7 +427,7 @@ class RunState:
         To a cluster, and from one, only the numbers of games pass on; new games have numbers of `past` or more.
         """
         path = self.folder.path
-        in_progress = len(games["games_0"])
+        in_progress = sum(len(numbers) for name, numbers in games.items() if name.startswith("games_"))
         if isinstance(self.workers, ClusterWorkers) or not in_progress:
             past = max(past, *(int(games[name]) for name in games if name.startswith("next_game_")))
             if in_progress:

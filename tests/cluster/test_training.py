@@ -14,12 +14,16 @@ import pytest
 
 from alphazero.cluster import pool as pool_module
 from alphazero.cluster.host import Host, Parcel
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
-from alphazero.training.remote.chunk import unpack
+from alphazero.training.remote.chunk import Chunk, unpack
+from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.workers import _Play
+from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
+from alphazero.training.run_state import UNCONTESTED
 from tests.cluster.fake import FakeCluster, machine, run_out_of_patience
 from tests.cluster.test_d1_faults import CONFIG, GAME, games_of
 from tests.cluster.test_pool import OtherFramework, OtherGame
@@ -198,3 +202,41 @@ def test_a_host_of_another_version_is_refused_and_the_run_goes_on_with_the_other
     assert_in_every_generation(folder, cluster, 1, 2)
     assert [node.identity for node, _ in cluster.actors] == ["a", "b", "c"]
     assert {row["cluster_workers"] for row in TrainedRun(GAME, folder).metrics} == {2}
+
+
+def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """After a resume the next generation may be there already, and nothing says how fast the hosts are."""
+    folder, gates, late = tmp_path / "run", list[int](), threading.Event()
+    monkeypatch.setattr(Coach, "_gate", lambda self, generation, games: gates.append(games) or dict(UNCONTESTED))
+    config = replace(QUICK, gate=GateConfig(games=1_000_000, simulations=64), minutes=1.0)
+    play(folder, FakeCluster([machine("a")]), 1, config)
+    games, samples = played(folder, 1), read_samples(folder / "replay_0001.npz", GAME.game)
+    with RunFolder.open(folder) as run:
+        inbox = Inbox(run, GAME.game, 10_000)
+        inbox.restore(())
+        inbox.add([Chunk(samples, games + np.array([10_000, 0, 0]))])
+    cluster = FakeCluster([machine("a")])
+    cluster.behave = lambda actor, name, call: late.wait(60) and None
+    config = replace(config, generations=2)
+    run = train(GAME, config, folder, threads=1, seed=3, cluster=cluster, resume=True, on_start=lambda coach: None)
+    late.set()
+    first, second = run.metrics
+    assert second["games"] >= 48 and second["cluster_workers"] == 0
+    assert second["plies_per_game"] == round(second["positions"] / second["games"], 2) > 4
+    for name in ("simulations_per_s", "cache_hits", "bytes_per_position"):
+        assert second[name] == first[name] > 0
+    assert 4 <= gates[1] < 1_000_000
+    share = first["plies_per_game"] * 64 / (first["simulations_per_s"] / first["cluster_workers"])
+    assert gates[0] == pytest.approx(0.05 * 60 / share, rel=0.2, abs=2)
+    assert gates[1] == pytest.approx(gates[0], rel=0.5)
+
+
+def test_all_games_that_are_given_up_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    folder, config = tmp_path / "run", replace(QUICK, generations=1)
+    train(GAME, config, folder, threads=2, seed=3)
+    caplog.set_level("INFO")
+    config = replace(config, generations=2)
+    train(GAME, config, folder, threads=2, seed=3, resume=True, cluster=FakeCluster([machine("a")]))
+    assert "16 games in progress on this machine are given up" in caplog.text

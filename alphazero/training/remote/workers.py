@@ -332,9 +332,10 @@ class ClusterWorkers:
 
     def figures(self) -> dict[str, Any]:
         """Figures of the games that the last call of `play` has taken."""
-        ages = self.worker.ages()
+        ages, taken = self.worker.ages(), self.worker.taken
         return {
-            "games": self.worker.taken.num_games,
+            "games": taken.num_games,
+            "plies_per_game": round(len(taken.samples) / max(1, taken.num_games), 2),
             "cluster_workers": self.pool.num_ready,
             "workers_replaced": self.pool.num_replaced,
             "games_waiting": self.inbox.num_games,
