@@ -104,8 +104,8 @@ def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> S
     section.add("goes on with", ", ".join(kept))
     if holder is None:
         with contextlib.suppress(InputError):
-            game = read_config(folder).get("game")
-            section.add("command", command_line("train", "--game", shorten(game), "--run", folder, "--resume"))
+            game, flags = read_config(folder).get("game"), ["--deterministic"] * bool(newest.state.get("deterministic"))
+            section.add("command", command_line("train", "--game", shorten(game), "--run", folder, "--resume", *flags))
     return section
 
 

@@ -68,6 +68,8 @@ class SavedState(Struct):
     """The number of samples of each generation in the window."""
     arrived: Counts = ()
     """The arrivals from a cluster that the generation has taken."""
+    deterministic: bool | None = None
+    """Older runs do not tell."""
 
 
 def read_state(manifest: Manifest, folder: Path) -> SavedState:
@@ -127,6 +129,18 @@ def check_place(plan: RunPlan, path: Path, state: SavedState) -> None:
         )
 
 
+def _compare_determinism(plan: RunPlan, path: Path, state: SavedState) -> None:
+    """Warns where a run goes on with or without `deterministic` unlike before."""
+    flag = option("deterministic", True)
+    if state.deterministic and not plan.deterministic:
+        logger.warning(
+            "%s goes on without %s, so it will not equal an uninterrupted run: stop it and add %s if it should",
+            path, flag, flag,
+        )  # fmt: skip
+    elif plan.deterministic and state.deterministic is False:
+        logger.warning("%s was begun without %s: %s holds from here on alone", path, flag, flag)
+
+
 def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState:
     """The run in the folder, ready to play: a new one with its generation 0, or as its newest generation left it.
 
@@ -137,6 +151,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
     if manifest:  # before anything is compiled
         saved = read_state(manifest, folder.path)
         check_place(plan, folder.path, saved)
+        _compare_determinism(plan, folder.path, saved)
         learner = folder.path / f"learner_{manifest.generation:04d}.safetensors"
         check_announced(learner, plan.config.net_settings, plan.loaded)
     logger.info("getting ready")
@@ -288,6 +303,7 @@ class RunState:
             "devices": self.plan.device_kinds,
             "inference": self.inference,
             "slots": self.workers.num_slots,
+            "deterministic": self.plan.deterministic,
             "replay": [number for number, _ in self.replay.generations],
             "samples": [len(samples) for _, samples in self.replay.generations],
         }

@@ -73,6 +73,13 @@ def test_a_sound_run_is_described(folder: Path, capsys):
     assert contents(folder) == before
 
 
+def test_the_command_is_that_of_a_deterministic_run(folder: Path, capsys):
+    assert "--deterministic" not in examine(folder, capsys)[1]
+    reseal_manifest(folder / "manifest_0003.json", lambda manifest: manifest["state"].update(deterministic=True))
+    code, shown = examine(folder, capsys)
+    assert code == 0 and "--resume --deterministic" in shown
+
+
 def test_a_run_in_progress_is_left_alone(folder: Path, capsys):
     with RunFolder.open(folder) as run:
         before = contents(folder)

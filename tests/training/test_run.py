@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import sys
 import threading
 import time
@@ -18,12 +19,13 @@ import alphazero as az
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.storage.files import write_json
+from alphazero.storage.run_folder import latest_manifest
 from alphazero.training.coach import Coach
 from alphazero.training.metrics import TensorBoard, Wandb
 from alphazero.training.run import train
 from alphazero.training.selfplay import Recordings, SelfPlayConfig
 from alphazero.training.workers import RunPlan
-from tests.storage.resealing import reseal_config
+from tests.storage.resealing import reseal_config, reseal_manifest
 from tests.training.test_coach import TINY, checksums
 
 SLOW = str(Path(__file__).with_name("slow_game.py"))
@@ -84,6 +86,24 @@ def test_the_settings_of_a_strangers_run_start_no_code_in_python(tmp_path, monke
     assert "a run folder never starts code, so python:" in caplog.text and len(caplog.messages) == 1
     assert not az.train("tictactoe", config, folder=tmp_path / "mine", threads=1).stopped
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_run_knows_whether_it_is_deterministic(tmp_path, caplog, before):
+    loaded, one, folder = registry.load("tictactoe"), replace(CONFIG, generations=1), tmp_path / "run"
+    train(loaded, one, folder, threads=1, deterministic=before)
+    shutil.copytree(folder, tmp_path / "same")
+    shutil.copytree(folder, tmp_path / "old")
+    for manifest in (tmp_path / "old").glob("manifest_*.json"):
+        reseal_manifest(manifest, lambda saved: saved["state"].pop("deterministic"))
+    caplog.clear()
+    train(loaded, CONFIG, tmp_path / "same", threads=1, deterministic=before, resume=True)
+    train(loaded, CONFIG, tmp_path / "old", threads=1, deterministic=not before, resume=True)
+    assert "deterministic" not in caplog.text
+    train(loaded, CONFIG, folder, threads=1, deterministic=not before, resume=True)
+    expected = "goes on without deterministic=True" if before else "deterministic=True holds from here on alone"
+    assert expected in caplog.text
+    assert latest_manifest(folder).state["deterministic"] is not before
 
 
 # --- another value target --------------------------------------------------------------------------------------------
