@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from alphazero.errors import InvalidSetting, StorageError
+from alphazero.invocation import option
 from alphazero.storage.files import read_json, write_json
 from alphazero.storage.formats import WandbRun
 from alphazero.storage.schema import check
@@ -128,7 +129,8 @@ def _failing_quietly() -> Iterator[None]:
 def check_wandb() -> None:
     """Raises InvalidSetting if wandb is not installed."""
     if importlib.util.find_spec("wandb") is None:
-        raise InvalidSetting("--wandb needs the package wandb: install it by `pip install wandb`, or leave --wandb out")
+        flag = option("wandb")
+        raise InvalidSetting(f"{flag} needs the package wandb: install it by `pip install wandb`, or leave {flag} out")
 
 
 class Wandb:

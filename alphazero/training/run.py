@@ -154,7 +154,10 @@ def _say_left_out(opponents: Sequence[str]) -> None:
 
 def _say_changes(changed: Sequence[str]) -> None:
     if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
-        raise RunFolderError(f"the net of a run cannot be changed on --resume ({'; '.join(changed)})")
+        raise RunFolderError(
+            f"beside {option('resume', True)} a run keeps its net, which cannot be changed ({'; '.join(changed)}): "
+            "leave that out, or begin a new run"
+        )
     for line in changed:
         logger.info("changed on resume: %s", line)
 

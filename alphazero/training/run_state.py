@@ -351,7 +351,6 @@ class RunState:
     def restore(self, manifest: Manifest, state: SavedState) -> None:
         """Goes on from the manifest's generation; raises InputError where that cannot be."""
         path, game = self.folder.path, self.plan.loaded.game
-        self.folder.truncate_metrics(manifest.generation)
         self.generation = self.saved_generation = manifest.generation
         self.best_generation, self.seconds = state.best, state.seconds
         self.learner.trainer.load(path / f"learner_{self.generation:04d}.safetensors")
@@ -367,6 +366,7 @@ class RunState:
             self.replay.add(number, read_samples(path / name, game, min(count, most)))
             self._replay_files[name] = manifest.files[name]
         self._played_files = {name: sha for name, sha in manifest.files.items() if name.startswith("played_")}
+        self.folder.truncate_metrics(manifest.generation)  # now nothing is refused any more
         logger.info("going on after generation %d of %d", self.generation, self.plan.config.generations)
 
     def _sizes_that_play(self, saved: SavedState | None) -> Any:

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 import torch
 
+import alphazero as az
 from alphazero.commands.shared import parse, run_command
 from alphazero.commands.train import Options, _defaults, _first_look, describe_beginning, main
-from alphazero.errors import InputError, StorageError
+from alphazero.errors import InputError, RunFolderError, StorageError
 from alphazero.game import registry
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import write_sealed_json
@@ -111,6 +112,8 @@ def test_a_run_of_another_game_is_not_resumed(capsys, finished):
 def test_the_net_of_a_run_cannot_change(capsys, finished):
     argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--net.channels", "16"]
     assert "settings.net.channels: 8 -> 16" in fails(capsys, *argv)
+    with pytest.raises(RunFolderError, match="^beside resume=True a run keeps its net"):
+        az.train("tictactoe", folder=finished, resume=True, net={"channels": 16}, progress=False)
 
 
 def start_from(net: str, *more: str) -> list[str]:

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -137,10 +138,15 @@ def test_the_window_lets_old_replay_files_go(tmp_path):
         assert folder.newest_valid().state["replay"] == [3, 4]
 
 
-def test_another_number_of_slots_is_refused_on_resume(undisturbed):
+def test_another_number_of_slots_is_refused_on_resume_before_anything_is_changed(undisturbed, tmp_path):
+    path = shutil.copytree(undisturbed, tmp_path / "run")
     config = replace(TINY, self_play=replace(TINY.self_play, num_slots=2))
-    with RunFolder.open(undisturbed) as folder, pytest.raises(RunFolderError, match="num_slots"):
-        make_coach(folder, config).run()
+    with RunFolder.open(path) as folder:
+        folder.append_metrics({"generation": 5})  # of a generation whose manifest was not written any more
+        before = (path / "metrics.jsonl").read_bytes()
+        with pytest.raises(RunFolderError, match="num_slots"):
+            make_coach(folder, config).run()
+    assert (path / "metrics.jsonl").read_bytes() == before
 
 
 def run_in_two_parts(path: Path, stop_after: int, monkeypatch, config: RunConfig = TINY) -> None:

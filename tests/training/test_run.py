@@ -283,6 +283,8 @@ def test_a_wandb_that_cannot_begin_leaves_no_run(tmp_path, monkeypatch):
 
 def test_without_wandb_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InvalidSetting, match="pip install wandb"):
+    with pytest.raises(
+        InvalidSetting, match="^wandb needs the package wandb: .*`pip install wandb`, or leave wandb out"
+    ):
         train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards")
     assert not (tmp_path / "run").exists()
