@@ -196,7 +196,7 @@ PLAYING = [
     ),
     Mutation(
         "no more games of a cluster are read than the settings allow", "alphazero/training/remote/inbox.py",
-        "raw_bytes(game, most * game.max_plies, most) + HEADER_BYTES)", "1 << 40)",
+        "raw_bytes(game, most_games * game.max_plies, most_games) + HEADER_BYTES)", "1 << 40)",
         "tests/training/test_inbox.py::test_no_more_is_read_than_the_settings_allow",
     ),
     Mutation(
