@@ -60,7 +60,7 @@ def _packages() -> Section:
         version = version_of(name)
         section.add(name, version or f"not installed: it is for {purpose} (extra {extra})")
     version = version_of("openvino")
-    section.add("openvino", version or "not installed: torch runs all networks")
+    section.add("openvino", version or "not installed: torch or our own kernels run all networks")
     if version is None:
         section.advice.append(
             "install OpenVINO (pip install openvino), if there is a package for this system: networks then answer up "

@@ -34,12 +34,12 @@ class WinogradConvolutions(TorchFunctionMode):
         self, function: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        named = kwargs or {}
-        if function is torch.conv2d and _is_known(*args, **named):
-            x, weight, bias = (*args, named.get("bias"))[:3]
-            result = _Convolution.apply(x, weight)
-            return result if bias is None else result + bias[:, None, None]
-        return function(*args, **named)
+        found = _arguments(*args, **(kwargs or {})) if function is torch.conv2d else None
+        if found is None:
+            return function(*args, **(kwargs or {}))
+        x, weight, bias = found
+        result = _Convolution.apply(x, weight)
+        return result if bias is None else result + bias[:, None, None]
 
 
 def compile_convolutions() -> None:
@@ -49,22 +49,27 @@ def compile_convolutions() -> None:
     gradient_of_filters(board, board)
 
 
-def _is_known(*args: Any, **named: Any) -> bool:
-    """These are arguments of a convolution of the kind that is computed here."""
-    given = (
-        dict(zip(["input", "weight", "bias", "stride", "padding", "dilation", "groups"], args, strict=False)) | named
-    )
-    x, weight, padding = given["input"], given["weight"], given.get("padding", 0)
-    return (
-        x.dtype == weight.dtype == torch.float32
-        and x.device.type == "cpu"
+def _arguments(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **named: Any
+) -> tuple[Tensor, Tensor, Tensor | None] | None:
+    """Input, filters and biases, if it is a convolution of the kind that is computed here.
+
+    The arguments have torch's names, by which they may be given.
+    """
+    given = dict(zip(["stride", "padding", "dilation", "groups"], others, strict=False)) | named
+    padding = given.get("padding", 0)
+    if (
+        input.dtype == weight.dtype == torch.float32
+        and input.device.type == "cpu"
         and not torch.is_autocast_enabled("cpu")
+        and input.ndim == 4
         and weight.shape[2:] == (3, 3)
-        and x.ndim == 4
         and not any(channels % PANEL for channels in weight.shape[:2])
         and (pair(given.get("stride", 1)), pair(given.get("dilation", 1)), given.get("groups", 1)) == PLAIN
         and (padding == "same" or (not isinstance(padding, str) and pair(padding) == [1, 1]))
-    )
+    ):
+        return input, weight, bias
+    return None
 
 
 class _Convolution(torch.autograd.Function):

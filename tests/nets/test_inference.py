@@ -25,7 +25,7 @@ from alphazero.nets.inference.winograd import WinogradInference
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net
 from games.connect4.game import Connect4
-from tests.nets.batches import random_batch
+from tests.nets.batches import exact_answers, played_positions, random_batch
 
 try:
     inference_openvino._openvino()
@@ -63,30 +63,9 @@ def best() -> TorchNet:
     return load_best()
 
 
-def played_positions(count: int) -> az.Batch:
-    """Different positions of random games, as a network is asked about them."""
-    kernels, rng, found = az.Kernels(Connect4()), np.random.default_rng(5), dict[bytes, az.Position]()
-    while len(found) < count:
-        position = kernels.game.start()
-        while not position.terminal and len(found) < count:
-            found[position.state.tobytes()] = position
-            position = position.play(int(rng.choice(np.flatnonzero(position.legal_mask))))
-    states = np.stack([position.state for position in found.values()])
-    masks, _, _ = kernels.describe_all(states)
-    return az.Batch(kernels.observations(states), masks, masks.astype(np.float32), np.zeros(count, np.float32))
-
-
 @pytest.fixture
 def asks_for_openvino(monkeypatch):
     monkeypatch.setenv(INFERENCE_VARIABLE, "openvino")
-
-
-def exact_answers(net: TorchNet, batch: az.Batch) -> tuple[np.ndarray, np.ndarray]:
-    """Priors and values in float32, by torch."""
-    with torch.no_grad():
-        logits, values = net.frozen_float()(torch.from_numpy(batch.observations))
-    priors = torch.softmax(logits.masked_fill(~torch.from_numpy(batch.legal_masks), -1e9), dim=1)
-    return priors.numpy(), values.numpy()
 
 
 def test_what_plays_is_close_to_float32(shared):
