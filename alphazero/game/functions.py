@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
             _digest_value(digest, item, seen)
     elif isinstance(value, enum.EnumMeta):
         digest.update(repr(list(value.__members__.items())).encode())
+    elif isinstance(value, ir.Type):
+        digest.update(str(value).encode())
     elif isinstance(value, types.ModuleType | type) or callable(value):
         digest.update(getattr(value, "__name__", repr(type(value))).encode())
     else:

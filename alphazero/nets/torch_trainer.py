@@ -27,7 +27,7 @@ from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.norm_relu import compile_kernels
 from alphazero.nets.torch_net import MASKED, TorchNet, to_arrays
 from alphazero.nets.weight_gradients import FastWeightGradients, compile_side_by_side
-from alphazero.nets.winograd_convolutions import WinogradConvolutions, compile_convolutions
+from alphazero.nets.winograd_convolutions import WinogradConvolutions, are_fast, compile_convolutions
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 from alphazero.storage.formats import LearnerCard
 from alphazero.storage.schema import check
@@ -80,7 +80,7 @@ class TorchTrainer(Trainer):
         if self.dtype == torch.bfloat16 and not self._on_gpu:
             compile_kernels()
             compile_side_by_side()
-        elif not self._on_gpu:
+        elif not self._on_gpu and are_fast():
             compile_convolutions()
 
     def _make_optimizers(self) -> None:
@@ -186,7 +186,9 @@ class TorchTrainer(Trainer):
         """Inside, convolutions are ours where these are faster than torch's."""
         if self._on_gpu:
             return contextlib.nullcontext()
-        return FastWeightGradients() if self.dtype == torch.bfloat16 else WinogradConvolutions()
+        if self.dtype == torch.bfloat16:
+            return FastWeightGradients()
+        return WinogradConvolutions() if are_fast() else contextlib.nullcontext()
 
     def _step(self, learning_rate: float, finite: Tensor) -> None:
         """Moves the weights by their gradients; where those are not `finite bool[]`, by decay and momentum alone."""

@@ -19,12 +19,17 @@ from torch.overrides import TorchFunctionMode
 
 from alphazero.game.kernels import of_fixed_types
 from alphazero.nets.inference.tiles import matrices, tile_length
-from alphazero.nets.inference.vector_code import PANEL, ROWS
+from alphazero.nets.inference.vector_code import PANEL, ROWS, has_fma
 from alphazero.nets.inference.winograd import filters_at_points
 from alphazero.nets.inference.winograd_kernels import LEARNED, TILE, add_gradients, convolve_boards
 from alphazero.nets.weight_gradients import PLAIN, pair
 
 _convolve, _add_gradients = of_fixed_types(convolve_boards), of_fixed_types(add_gradients)
+
+
+def are_fast() -> bool:
+    """The kernels are compiled, for a processor that they suit."""
+    return hasattr(convolve_boards, "compile") and has_fma()
 
 
 class WinogradConvolutions(TorchFunctionMode):
@@ -60,6 +65,8 @@ def _arguments(
     padding = given.get("padding", 0)
     if (
         input.dtype == weight.dtype == torch.float32
+        and input.shape[1:2] == weight.shape[1:2]
+        and (bias is None or bias.shape == weight.shape[:1])
         and input.device.type == "cpu"
         and not torch.is_autocast_enabled("cpu")
         and input.ndim == 4
@@ -92,15 +99,17 @@ class _Convolution(torch.autograd.Function):
 
 
 def convolved(x: Tensor, weight: Tensor) -> Tensor:
-    """`[n, O, H, W]`, channels last, of `x float32[n, I, H, W]` and `weight float32[O, I, 3, 3]`."""
+    """`[n, O, H, W]` of `x float32[n, I, H, W]` and `weight float32[O, I, 3, 3]`, in the memory layout of torch's."""
     count, inputs, height, width = x.shape
     outputs = len(weight)
     board = height, width, tile_length(height), tile_length(width)
     filters = filters_at_points(weight.permute(2, 3, 1, 0).reshape(9, inputs, outputs).numpy(), *board[2:])
-    results = torch.empty(count, height * width, outputs)
-    workspace = _workspace(inputs, outputs, *board)
-    _convolve(_cells(x), filters.reshape(-1), board, workspace, results.numpy())
-    return results.view(count, height, width, outputs).permute(0, 3, 1, 2)
+    # no view, since autograd lets nothing change one in place
+    results = torch.empty(count, outputs, height, width, memory_format=torch.channels_last)
+    cells = results.permute(0, 2, 3, 1).view(count, height * width, outputs).numpy()
+    _convolve(_cells(x), filters.reshape(-1), board, _workspace(inputs, outputs, *board), cells)
+    last = any(tensor.is_contiguous(memory_format=torch.channels_last) for tensor in (x, weight))
+    return results if last else results.contiguous()
 
 
 def gradient_of_filters(x: Tensor, gradient: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 from alphazero.errors import NetError
 from alphazero.game import Game
 from alphazero.nets.inference import layer_program
-from alphazero.nets.inference.layer_program import LayerProgram, Rows, layers_of
+from alphazero.nets.inference.layer_program import LayerProgram, Rows, check_layers, layers_of
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.layers import CELLS, CHANNELS, Layer, Program
@@ -20,6 +20,7 @@ def program_of(net: NeuralNet, game: Game) -> Program:
     module = net.frozen_float().cpu()
     try:
         program = layers_of(module, game.observation_shape)
+        check_layers(module, game.observation_shape)
     except NetError as error:
         raise NetError(f"a web page cannot run this network: {error}") from error
     return _Writer().program(program)

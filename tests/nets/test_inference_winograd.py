@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,13 +11,17 @@ import torch
 from torch import nn
 
 import alphazero as az
+from alphazero.errors import NetError
 from alphazero.game import registry
 from alphazero.game.functions import fingerprint
+from alphazero.nets import torch_net
 from alphazero.nets.inference import layer_kernels, vector_code, winograd_kernels
 from alphazero.nets.inference.library import CannotConvert
+from alphazero.nets.inference.openvino import OpenVinoInference
 from alphazero.nets.inference.tiles import POINTS, matrices, tile_length
 from alphazero.nets.inference.winograd import WinogradInference, filters_at_points
 from alphazero.nets.torch_net import TorchNet
+from alphazero.wasm.network import program_of
 from games.connect4.game import Connect4
 from tests.nets.batches import exact_answers, played_positions, random_batch
 
@@ -211,7 +216,7 @@ def test_a_module_with_other_operations_is_refused():
 def test_without_compiled_code_the_kernels_are_not_used(monkeypatch):
     net = az.load_net("club", "connect4")
     monkeypatch.setattr("alphazero.nets.inference.winograd.run_network", lambda *arguments: None)
-    with pytest.raises(CannotConvert, match="numba is switched off"):
+    with pytest.raises(CannotConvert, match="slow without numba"):
         net.use_inference("winograd")
 
 
@@ -221,6 +226,147 @@ def test_what_is_kept_on_disk_knows_the_vector_code(monkeypatch):
     monkeypatch.setattr(vector_code, "LANES", 4)
     assert fingerprint(layer_kernels.convolve) != before
     monkeypatch.undo()
+    monkeypatch.setattr(vector_code, "_fma", lambda builder, a, b, c: builder.fadd(builder.fmul(a, b), c))
+    assert fingerprint(layer_kernels.convolve) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(vector_code, "_vector", vector_code.ir.VectorType(vector_code.ir.FloatType(), 2))
+    assert fingerprint(layer_kernels.convolve) != before
+    monkeypatch.undo()
     assert fingerprint(layer_kernels.convolve) == before
     monkeypatch.setattr(winograd_kernels, "into_3", vector_code._transform(matrices(3).into * 2))
     assert fingerprint(layer_kernels.convolve) != before
+
+
+class Headed(nn.Module):
+    """A body, and one linear layer for each answer."""
+
+    def __init__(self, game, body, inputs):
+        super().__init__()
+        self.body = body
+        self.policy, self.value = nn.Linear(inputs, game.num_actions), nn.Linear(inputs, 1)
+
+    def forward(self, observations):
+        x = self.body(observations).flatten(1)
+        return self.policy(x), torch.tanh(self.value(x)).squeeze(1)
+
+
+def test_new_weights_may_need_more_memory():
+    """Taps whose weights are all zero are left out."""
+    module = OneConvolution(Board(2, 6, 7), 16)
+    for layer in (module.policy, module.value):
+        nn.init.zeros_(layer.weight)
+    inference = WinogradInference(module, torch.zeros(2, 2, 6, 7))
+    observations = np.random.default_rng(0).normal(size=(7, 2, 6, 7)).astype(np.float32)
+    inference(observations)
+    for layer in (module.policy, module.value):
+        nn.init.normal_(layer.weight)
+    inference.set_weights(module)
+    with torch.no_grad():
+        expected, _ = module(torch.from_numpy(observations))
+    np.testing.assert_allclose(inference(observations)[0], expected.numpy(), rtol=1e-4, atol=1e-4)
+    assert inference._idle[0].offsets.size >= 4 * 42
+
+
+class Placed(nn.Module):
+    """Adds a number to each cell, which is the same for all until it learns."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.places = nn.Parameter(torch.zeros(1, *shape))
+
+    def forward(self, x):
+        return torch.relu(x + self.places)
+
+
+class LastDimension(nn.Module):
+    """A linear layer over the cells of each plane."""
+
+    def __init__(self, cells, outputs, bias):
+        super().__init__()
+        self.layer = nn.Linear(cells, outputs, bias=bias)
+
+    def forward(self, x):
+        return self.layer(x.flatten(2))
+
+
+class Doubled(nn.Module):
+    """An operation that no layer does."""
+
+    def forward(self, x):
+        return torch.cat([x, x], 1)
+
+
+class Around(nn.Module):
+    """Computes by numpy, which no recorder of torch's operations sees."""
+
+    def forward(self, x):
+        return torch.relu(x) + torch.from_numpy(x.float().numpy().mean((2, 3), keepdims=True)).to(x.dtype)
+
+
+class OneNumber(nn.Module):
+    """Padding as a list of one number, which torch takes."""
+
+    def __init__(self, planes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, planes, 3, 3))
+
+    def forward(self, x):
+        return nn.functional.conv2d(x, self.weight, padding=[1])
+
+
+PLANES, HEIGHT, WIDTH = Connect4().observation_shape
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "reason"),
+    [
+        (Placed((PLANES, HEIGHT, WIDTH)), INPUTS, "a constant that differs from cell to cell"),
+        (LastDimension(HEIGHT * WIDTH, PLANES, True), PLANES * PLANES, "takes a position apart"),
+        (LastDimension(HEIGHT * WIDTH, PLANES, False), PLANES * PLANES, "takes a position apart"),
+        (Doubled(), 2 * INPUTS, "it has the operation cat.default"),
+        (Around(), INPUTS, "it computes something outside of torch"),
+    ],
+)
+def test_modules_that_would_be_answered_for_wrongly_stay_with_torch(monkeypatch, body, inputs, reason):
+    monkeypatch.setattr(torch_net, "LIBRARIES", (WinogradInference,))
+    net = TorchNet(Connect4(), Headed(Connect4(), body, inputs))
+    assert net.use_inference("auto") == "torch"
+    with pytest.raises(CannotConvert, match=reason):
+        net.use_inference("winograd")
+    with pytest.raises(NetError, match=f"a web page cannot run this network: .*{reason}"):
+        program_of(net, Connect4())
+
+
+def test_padding_may_be_a_list_of_one_number():
+    net = TorchNet(Connect4(), Headed(Connect4(), OneNumber(PLANES), 4 * HEIGHT * WIDTH))
+    batch = random_batch(Connect4(), 9)
+    assert net.use_inference("winograd") == "winograd"
+    found, expected = net.evaluate(batch.observations, batch.legal_masks), exact_answers(net, batch)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+@pytest.mark.parametrize("library", [OpenVinoInference, WinogradInference])
+def test_a_layer_may_have_two_names(library):
+    net = az.load_net("club", "connect4")
+    net.module.again = net.module.policy
+    observations = random_batch(Connect4(), 9).observations
+    inference = library(net.frozen_float(), net._example, False)
+    for _ in range(2):
+        with torch.no_grad():
+            expected, _ = net.frozen_float()(torch.from_numpy(observations))
+            np.testing.assert_allclose(inference(observations)[0], expected.numpy(), atol=1e-3, rtol=1e-4)
+            net.module.policy.weight.mul_(0.5)
+        inference.set_weights(net.frozen_float())
+
+
+def test_a_processor_without_fma_leaves_networks_and_learning_to_torch(monkeypatch):
+    monkeypatch.setattr(vector_code.binding, "get_host_cpu_features", lambda: {"fma": False})
+    net = az.load_net("club", "connect4")
+    with pytest.raises(CannotConvert, match="without FMA"):
+        net.use_inference("winograd")
+    trainer = net.trainer()
+    trainer.dtype = torch.float32
+    assert isinstance(trainer._convolutions(), contextlib.nullcontext)
+    monkeypatch.setattr(vector_code.binding, "get_host_cpu_features", lambda: {})
+    assert vector_code.has_fma(), "processors that are no x86 do not say it"

@@ -121,9 +121,33 @@ def test_an_image_without_a_batch_is_torchs(monkeypatch):
 
 
 def test_boards_of_any_memory_layout():
+    """The result has the layout that torch gives it, on which a `view` depends."""
     x, weight = some_boards(5, 16, 6, 7), some_boards(16, 16, 3, 3, seed=1)
-    assert torch.equal(convolved(x, weight), convolved(x.contiguous(), weight.contiguous()))
+    for boards, filters in ((x, weight), (x.contiguous(), weight), (x, weight.contiguous())):
+        assert torch.equal(convolved(boards, filters), convolved(x.contiguous(), weight.contiguous()))
+        assert convolved(boards, filters).stride() == torch.conv2d(boards, filters, padding=1).stride()
+    plain = convolved(x.contiguous(), weight.contiguous())
+    assert plain.stride() == torch.conv2d(x.contiguous(), weight.contiguous(), padding=1).stride()
     assert torch.equal(gradient_of_filters(x, x), gradient_of_filters(x.contiguous(), x.contiguous()))
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_results_may_be_changed_in_place(layout):
+    layer = nn.Conv2d(16, 16, 3, padding=1, bias=False)
+    module = nn.Sequential(layer, nn.ReLU(inplace=True))
+    x = some_boards(5, 16, 6, 7).contiguous(memory_format=layout)
+    with WinogradConvolutions():
+        found = torch.autograd.grad(module(x).square().sum(), layer.weight)[0]
+    expected = torch.autograd.grad(module(x).square().sum(), layer.weight)[0]
+    assert relative_error(found, expected.double()) < 1e-4
+
+
+def test_arguments_that_torch_refuses_get_its_sentence():
+    with WinogradConvolutions():
+        with pytest.raises(RuntimeError, match="expected input"):
+            torch.conv2d(some_boards(2, 32, 4, 4), torch.zeros(16, 16, 3, 3), padding=1)
+        with pytest.raises(RuntimeError, match="bias"):
+            torch.conv2d(some_boards(2, 16, 4, 4), torch.zeros(16, 16, 3, 3), torch.zeros(1), padding=1)
 
 
 def test_threads_compute_side_by_side():

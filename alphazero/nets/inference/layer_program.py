@@ -23,12 +23,14 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from alphazero.errors import NetError
+from alphazero.errors import NetError, is_out_of_memory
 from alphazero.nets.any_module import forward
 
 OPERATIONS = ("convolution", "addmm", "mm", "relu", "tanh", "mul", "add")
 RESHAPES = ("view", "_unsafe_view", "squeeze", "unsqueeze", "clone", "alias", "detach")
 NO_ACTIVATION, RELU, TANH = range(3)
+MOST_ERROR = 1e-3
+"""Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
 
 
 class UnknownOperation(NetError):
@@ -79,6 +81,18 @@ class LayerProgram:
     policy: Rows
     value: Rows
 
+    def answer(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`logits float64[A]` and `values float64[1]` of `observation float32[P, H, W]`: the plain way, as defined."""
+        tensors = [observation.reshape(len(observation), -1).T.astype(np.float64)]
+        for layer in self.layers:
+            source = np.vstack([tensors[layer.source.number], np.zeros(layer.source.channels)])  # -1 is the last row
+            sums = np.einsum("oti,tij->oj", source[layer.cells], layer.weights, optimize=True) + layer.bias
+            if layer.residual is not None:
+                sums += tensors[layer.residual.number]
+            activation = {NO_ACTIVATION: np.positive, TANH: np.tanh}.get(layer.activation, lambda x: np.maximum(x, 0))
+            tensors.append(activation(sums))
+        return tensors[self.policy.number].T.ravel(), tensors[self.value.number].T.ravel()
+
 
 class _Recorder(TorchDispatchMode):
     """Writes down each operation on what depends on the observation, while torch computes it.
@@ -102,7 +116,7 @@ class _Recorder(TorchDispatchMode):
         with_values = tree_map_only(Tensor, lambda tensor: self.value_of(tensor, tensor), (args, named))
         answer = func(*args, **named)
         if any(isinstance(part, _Value) for part in tree_leaves(with_values)):
-            shape = tuple(answer.shape[1:]) if isinstance(answer, Tensor) else ()
+            shape = tuple(answer.shape) if isinstance(answer, Tensor) else ()
             self.operations.append(_Operation(str(func).removeprefix("aten."), with_values[0], with_values[1], shape))
             self._numbers[id(answer)] = len(self.operations)
             self._kept.append(answer)
@@ -127,7 +141,7 @@ class _Operation(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     shape: tuple[int, ...]
-    """That of the result, without the batch."""
+    """That of the result, with the batch of one position."""
 
 
 @torch.inference_mode(False)  # in which torch has whole operations for several of ours
@@ -142,7 +156,28 @@ def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
         outputs = [recorder.value_of(output) for output in forward(module, observation)]
     if None in outputs:
         raise UnknownOperation("its policy or its value is the same in every position")
-    return _Writer(recorder.operations, outputs).program(shape)
+    try:
+        return _Writer(recorder.operations, outputs).program(shape)
+    except NetError:
+        raise
+    except Exception as error:  # arguments of a form that the layers do not have
+        if is_out_of_memory(error):
+            raise
+        raise UnknownOperation(f"an operation of it has another form: {' '.join(str(error).split())[:200]}") from error
+
+
+@torch.inference_mode(False)
+@torch.no_grad()
+def check_layers(module: nn.Module, shape: tuple[int, int, int]) -> None:
+    """Raises UnknownOperation unless the layers answer as the module does, which may compute outside of torch."""
+    observations = torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
+    program = layers_of(module, shape)
+    for observation, *expected in zip(observations, *forward(module, observations), strict=True):
+        for found, wanted in zip(program.answer(observation.numpy()), expected, strict=True):
+            numbers = wanted.reshape(-1).numpy()
+            scale = max(1.0, float(np.abs(numbers).max()))
+            if found.shape != numbers.shape or not np.allclose(found, numbers, atol=MOST_ERROR * scale, equal_nan=True):
+                raise UnknownOperation("it computes something outside of torch, or at random")
 
 
 class _Writer:
@@ -171,7 +206,10 @@ class _Writer:
 
     def _call(self, operation: _Operation) -> Rows:
         """The rows of the operation's result."""
-        name, args, kwargs, shape = operation
+        name, args, kwargs, whole = operation
+        if whole[:1] != (1,):
+            raise _unknown(f"{name} that takes a position apart")
+        shape = whole[1:]
         word = name.partition(".")[0]
         if word in RESHAPES and isinstance(args[0], _Value):
             return replace(self.values[args[0].number], shape=shape)
@@ -196,8 +234,11 @@ class _Writer:
             raise _unknown("a convolution with groups, or of another number of dimensions")
         if transposed and (any(step != 1 for step in (*stride, *dilation)) or any(extra)):
             raise _unknown("a transposed convolution with a stride or dilation")
+        if isinstance(bias, Rows):
+            raise _unknown("a convolution with a bias that depends on the position")
         height, width = _sides(x)
         tall, wide = weight.shape[2:]
+        stride, padding, dilation = (list(sizes) * (2 // len(sizes)) for sizes in (stride, padding, dilation))
         if transposed:
             weight = weight.transpose(0, 1).flip(2, 3)
             padding = [tall - 1 - padding[0], wide - 1 - padding[1]]
@@ -216,7 +257,7 @@ class _Writer:
         return self._layer(x, lists, weight.permute(2, 3, 1, 0).flatten(0, 1), bias, shape, image)
 
     def _addmm(self, args, shape, x, weight, bias=None):  # type: ignore[no-untyped-def]
-        if len(x.shape) != 1 or not isinstance(weight, Tensor):
+        if x.shape != (x.channels * x.cells,) or not isinstance(weight, Tensor) or isinstance(bias, Rows):
             raise _unknown("a product of matrices for every cell, or of two that depend on the position")
         by_cell = weight.reshape(x.channels, x.cells, -1).transpose(0, 1)
         return self._layer(x, [list(range(x.cells))], by_cell, bias, shape)
@@ -314,10 +355,14 @@ def _cell(row: int, column: int, height: int, width: int) -> int:
 
 def _by_channel(numbers: Any, x: Rows) -> Tensor:
     """A constant's number for each channel of x."""
-    whole = torch.as_tensor(numbers, dtype=torch.float32).broadcast_to(1, *x.shape).reshape(x.channels, x.cells)
-    if (whole != whole[:, :1]).any():
+    if math.prod(x.shape) != x.channels * x.cells:
+        raise _unknown("a constant for a tensor of another shape")
+    whole = torch.as_tensor(numbers, dtype=torch.float32).broadcast_to(1, *x.shape)
+    # by its shape, since numbers that are the same now may be learned
+    of_cells = whole.stride()[2:] if len(x.shape) > 1 else whole.stride()[1:] if x.cells > 1 else ()
+    if any(of_cells):
         raise _unknown("a constant that differs from cell to cell")
-    return whole[:, 0]
+    return whole.reshape(x.channels, x.cells)[:, 0]
 
 
 def _unknown(name: str) -> UnknownOperation:

@@ -169,6 +169,8 @@ class OpenVinoInference:
     def _take_weights(self, module: nn.Module) -> Any:
         """The network with the weights of the module."""
         for name, tensor in module.state_dict().items():
+            if name not in self._arrays:  # another name of weights that have one
+                continue
             self._arrays[name].reshape(-1)[:] = tensor.numpy().reshape(-1)  # biases have more dimensions there
         return self._model.clone()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -25,39 +25,46 @@ PANEL = 16
 _long, _number, _vector = ir.IntType(64), ir.FloatType(), ir.VectorType(ir.FloatType(), LANES)
 
 
-class _Code:
-    """Writes instructions that read and write arrays of a kernel."""
+# functions, and no class: what is compiled is kept under a name that says which functions wrote it
 
-    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any):
-        self.context, self.builder = context, builder
-        self._kinds, self._arguments = signature.args, arguments
-        kind = ir.FunctionType(_vector, [_vector] * 3)
-        self._fma = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32")
 
-    def array(self, index: int) -> Any:
-        """The first number of the array that is the argument of this index."""
-        made = self.context.make_array(self._kinds[index])(self.context, self.builder, self._arguments[index])
-        return made.data
+def has_fma() -> bool:
+    """The processor multiplies and adds at once; where it does not, that is a slow function of the C library."""
+    try:
+        return bool(binding.get_host_cpu_features().get("fma", True))  # processors that are no x86 do not say it
+    except RuntimeError:
+        return True
 
-    def load(self, array: Any, place: Any, kind: Any = _vector) -> Any:
-        value = self.builder.load(self._pointer(array, place, kind))
-        value.align = 8 if kind is _long else 4
-        return value
 
-    def store(self, value: Any, array: Any, place: Any) -> None:
-        self.builder.store(value, self._pointer(array, place, _vector)).align = 4
+def _array(context: Any, builder: Any, signature: Any, arguments: Any, index: int) -> Any:
+    """The first number of the array that is the argument of this index."""
+    return context.make_array(signature.args[index])(context, builder, arguments[index]).data
 
-    def _pointer(self, array: Any, place: Any, kind: Any) -> Any:
-        return self.builder.bitcast(self.builder.gep(array, [place]), kind.as_pointer())
 
-    def fma(self, a: Any, b: Any, c: Any) -> Any:
-        """a b + c."""
-        return self.builder.call(self._fma, [a, b, c])
+def _load(builder: Any, array: Any, place: Any, kind: Any = _vector) -> Any:
+    value = builder.load(_pointer(builder, array, place, kind))
+    value.align = 8 if kind is _long else 4
+    return value
 
-    def in_all_lanes(self, number: Any) -> Any:
-        nothing = ir.Constant(_vector, ir.Undefined)
-        single = self.builder.insert_element(nothing, number, ir.IntType(32)(0))
-        return self.builder.shuffle_vector(single, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
+
+def _store(builder: Any, value: Any, array: Any, place: Any) -> None:
+    builder.store(value, _pointer(builder, array, place, _vector)).align = 4
+
+
+def _pointer(builder: Any, array: Any, place: Any, kind: Any) -> Any:
+    return builder.bitcast(builder.gep(array, [place]), kind.as_pointer())
+
+
+def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a b + c."""
+    kind = ir.FunctionType(_vector, [_vector] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32"), [a, b, c])
+
+
+def _in_all_lanes(builder: Any, number: Any) -> Any:
+    nothing = ir.Constant(_vector, ir.Undefined)
+    single = builder.insert_element(nothing, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(single, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
 
 
 @intrinsic
@@ -72,8 +79,7 @@ def multiply(typing_context, rows, offsets, taps, inputs, weights, first, out, p
 
 
 def _generate_multiply(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    code = _Code(context, builder, signature, arguments)
-    rows, offsets, weights, out = (code.array(index) for index in (0, 1, 4, 6))
+    rows, offsets, weights, out = (_array(context, builder, signature, arguments, index) for index in (0, 1, 4, 6))
     taps, inputs, first, place, stride = (arguments[index] for index in (2, 3, 5, 7, 8))
     vectors = range(PANEL // LANES)
     sums = [[cgutils.alloca_once(builder, _vector) for _ in vectors] for _ in range(ROWS)]
@@ -83,18 +89,18 @@ def _generate_multiply(context: Any, builder: Any, signature: Any, arguments: An
     with cgutils.for_range(builder, taps) as tap:
         of_tap = builder.add(first, builder.mul(builder.mul(tap.index, inputs), _long(PANEL)))
         at_offset = builder.mul(tap.index, _long(ROWS))
-        starts = [code.load(offsets, builder.add(at_offset, _long(r)), _long) for r in range(ROWS)]
+        starts = [_load(builder, offsets, builder.add(at_offset, _long(r)), _long) for r in range(ROWS)]
         with cgutils.for_range(builder, inputs) as channel:
             at = builder.add(of_tap, builder.mul(channel.index, _long(PANEL)))
-            factors = [code.load(weights, builder.add(at, _long(LANES * j))) for j in vectors]
+            factors = [_load(builder, weights, builder.add(at, _long(LANES * j))) for j in vectors]
             for start, row in zip(starts, sums, strict=True):
-                same = code.in_all_lanes(code.load(rows, builder.add(start, channel.index), _number))
+                same = _in_all_lanes(builder, _load(builder, rows, builder.add(start, channel.index), _number))
                 for factor, total in zip(factors, row, strict=True):
-                    builder.store(code.fma(same, factor, builder.load(total)), total)
+                    builder.store(_fma(builder, same, factor, builder.load(total)), total)
     for r, row in enumerate(sums):
         at_row = builder.add(place, builder.mul(_long(r), stride))
         for j, total in enumerate(row):
-            code.store(builder.load(total), out, builder.add(at_row, _long(LANES * j)))
+            _store(builder, builder.load(total), out, builder.add(at_row, _long(LANES * j)))
     return context.get_dummy_value()
 
 
@@ -110,26 +116,25 @@ def accumulate(typing_context, rows, first, row_stride, others, start, stride, c
 
 
 def _generate_accumulate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    code = _Code(context, builder, signature, arguments)
-    rows, others, out = (code.array(index) for index in (0, 3, 7))
+    rows, others, out = (_array(context, builder, signature, arguments, index) for index in (0, 3, 7))
     first, row_stride, start, stride, count, place, out_stride = (arguments[index] for index in (1, 2, 4, 5, 6, 8, 9))
     vectors, sums = range(PANEL // LANES), []
     for r in range(ROWS):
         at_row = builder.add(place, builder.mul(_long(r), out_stride))
         sums.append([(cgutils.alloca_once(builder, _vector), builder.add(at_row, _long(LANES * j))) for j in vectors])
         for total, at in sums[r]:
-            builder.store(code.load(out, at), total)
+            builder.store(_load(builder, out, at), total)
     with cgutils.for_range(builder, count) as step:
         at_factors = builder.add(start, builder.mul(step.index, stride))
-        factors = [code.load(others, builder.add(at_factors, _long(LANES * j))) for j in vectors]
+        factors = [_load(builder, others, builder.add(at_factors, _long(LANES * j))) for j in vectors]
         at_numbers = builder.add(first, builder.mul(step.index, row_stride))
         for r in range(ROWS):
-            same = code.in_all_lanes(code.load(rows, builder.add(at_numbers, _long(r)), _number))
+            same = _in_all_lanes(builder, _load(builder, rows, builder.add(at_numbers, _long(r)), _number))
             for factor, (total, _) in zip(factors, sums[r], strict=True):
-                builder.store(code.fma(same, factor, builder.load(total)), total)
+                builder.store(_fma(builder, same, factor, builder.load(total)), total)
     for row in sums:
         for total, at in row:
-            code.store(builder.load(total), out, at)
+            _store(builder, builder.load(total), out, at)
     return context.get_dummy_value()
 
 
@@ -150,22 +155,21 @@ def _transform(matrix: np.ndarray) -> Any:
 
 def _generate_transform(matrix: np.ndarray) -> Callable[..., Any]:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        code = _Code(context, builder, signature, arguments)
-        rows, offsets, out = (code.array(index) for index in range(3))
+        rows, offsets, out = (_array(context, builder, signature, arguments, index) for index in range(3))
         place, stride, length = arguments[3:]
-        starts = [code.load(offsets, _long(k), _long) for k in range(matrix.shape[1])]
+        starts = [_load(builder, offsets, _long(k), _long) for k in range(matrix.shape[1])]
         with cgutils.for_range(builder, builder.udiv(length, _long(LANES))) as step:
             at = builder.mul(step.index, _long(LANES))
-            parts = [code.load(rows, builder.add(start, at)) for start in starts]
+            parts = [_load(builder, rows, builder.add(start, at)) for start in starts]
             for i, weights in enumerate(matrix):
                 at_row = builder.add(builder.add(place, at), builder.mul(_long(i), stride))
-                code.store(_sum(code, weights, parts), out, at_row)
+                _store(builder, _sum(builder, weights, parts), out, at_row)
         return context.get_dummy_value()
 
     return generate
 
 
-def _sum(code: _Code, weights: np.ndarray, parts: list[Any]) -> Any:
+def _sum(builder: Any, weights: np.ndarray, parts: list[Any]) -> Any:
     """The parts times their weights, from the first to the last."""
     total = None
     for weight, part in zip(weights.tolist(), parts, strict=True):
@@ -173,11 +177,11 @@ def _sum(code: _Code, weights: np.ndarray, parts: list[Any]) -> Any:
         if weight == 0.0:
             continue
         if total is None:
-            total = part if weight == 1.0 else code.builder.fmul(part, factor)
+            total = part if weight == 1.0 else builder.fmul(part, factor)
         elif abs(weight) == 1.0:
-            total = (code.builder.fadd if weight > 0 else code.builder.fsub)(total, part)
+            total = (builder.fadd if weight > 0 else builder.fsub)(total, part)
         else:
-            total = code.fma(part, factor, total)
+            total = _fma(builder, part, factor, total)
     return total
 
 

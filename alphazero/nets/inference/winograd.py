@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
@@ -17,10 +18,10 @@ from alphazero.errors import NetError
 from alphazero.game.kernels import of_fixed_types
 from alphazero.nets.devices import has_amx
 from alphazero.nets.inference.layer_kernels import POSITIONS, Step, Workspace, run_network
-from alphazero.nets.inference.layer_program import Layer, LayerProgram, Rows, layers_of
+from alphazero.nets.inference.layer_program import Layer, LayerProgram, Rows, check_layers, layers_of
 from alphazero.nets.inference.library import CannotConvert
 from alphazero.nets.inference.tiles import matrices, tile_length
-from alphazero.nets.inference.vector_code import PANEL, ROWS
+from alphazero.nets.inference.vector_code import PANEL, ROWS, has_fma
 from alphazero.nets.inference.winograd_kernels import TILE, transform_filters
 
 _run = of_fixed_types(run_network)
@@ -41,14 +42,15 @@ class WinogradInference:
 
         Numbers are float32 also with `bf16`.
         """
-        if not hasattr(run_network, "compile"):
-            raise CannotConvert("numba is switched off, and without it this project's own kernels are slow")
+        if not hasattr(run_network, "compile") or not has_fma():
+            raise CannotConvert("this project's own kernels are slow without numba, and on a processor without FMA")
         _, *shape = example.shape
         self._shape = (shape[0], shape[1], shape[2])
         self._next: nn.Module | None = None
         begin = time.perf_counter()
         self._network = self._pack(module)
         self._packing = time.perf_counter() - begin
+        self._check(module)
         self._lock = threading.Lock()
         self._idle: list[Workspace] = []
         """Memory that no thread uses now."""
@@ -61,6 +63,7 @@ class WinogradInference:
         return self._packing
 
     def set_weights(self, module: nn.Module) -> None:
+        self._idle = []  # taps without weights are left out, so other weights can need more memory
         self._next = module
 
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,8 +87,14 @@ class WinogradInference:
         return logits, values
 
     def _pack(self, module: nn.Module) -> _Network:
+        return _Packer(self._asked(module, layers_of)).network()
+
+    def _check(self, module: nn.Module) -> None:
+        self._asked(module, check_layers)
+
+    def _asked(self, module: nn.Module, function: Callable[[nn.Module, tuple[int, int, int]], Any]) -> Any:
         try:
-            return _Packer(layers_of(module, self._shape)).network()
+            return function(module, self._shape)
         except NetError as error:
             raise CannotConvert(
                 f"this project's own kernels cannot answer for {type(module).__name__}: {error}"
