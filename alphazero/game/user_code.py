@@ -92,12 +92,19 @@ def _import_from_package(path: Path, error: type[InputError]) -> ModuleType:
     _add_to_path(root)
     if other := _another_package(root / names[0]):
         raise error(f"{quote(names[0])} is {other}; give the folder {root / names[0]} another name")
-    sys.modules.pop(name, None)  # it may have changed since
+    if not _is_shipped(path):
+        sys.modules.pop(name, None)  # it may have changed since
     importlib.invalidate_caches()
     module = importlib.import_module(name)
     if Path(str(module.__file__)).resolve() != path:
         raise error(f"{quote(name)} is {module.__file__}; give the folder of {path} another name")
     return module
+
+
+def _is_shipped(path: Path) -> bool:
+    """The file is of a shipped game, whose classes others hold already."""
+    places = getattr(sys.modules.get("games"), "__path__", ())
+    return any(path.resolve().is_relative_to(Path(place).resolve()) for place in places)
 
 
 def _another_package(folder: Path) -> str:

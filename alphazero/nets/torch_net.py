@@ -33,7 +33,9 @@ CHUNK = 64
 GRAIN = 4
 """Calls are filled up to a multiple of this, so that the library's kernels meet few different shapes."""
 TURNS = 12
-"""Batches that each library answers before the faster one is chosen."""
+"""Batches that each library answers before the fastest one is chosen; three, once PATIENCE is over."""
+PATIENCE = 0.4
+"""Seconds."""
 CALLS = 3000
 """Batches that a network answers before its weights change, about: those of a generation of Connect Four's `quick`."""
 LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference)
@@ -172,7 +174,10 @@ class TorchNet(NeuralNet):
         first, times = dict[Inference | None, float](), dict[Inference | None, float]()
         before = self.use_threads(1)
         try:
-            for _ in range(TURNS):
+            begun = time.perf_counter()
+            for turn in range(TURNS):
+                if turn >= 3 and time.perf_counter() - begun > PATIENCE:
+                    break
                 for other in (None, *others):
                     ask: Any = self._ask_torch if other is None else other
                     begin = time.perf_counter()

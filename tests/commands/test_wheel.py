@@ -95,6 +95,7 @@ def test_a_game_is_begun_and_checked_and_commands_are_named_as_they_were_typed(i
     assert "python" not in shown.replace("plain Python", "")
 
 
+@pytest.mark.slow
 def test_a_net_is_trained(installed, tmp_path):
     tiny = (
         "--generations 1 --net.blocks 1 --net.channels 8 --search.num-simulations 4 --gate.games 4 --evaluation.games 2"

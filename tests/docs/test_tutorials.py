@@ -22,7 +22,11 @@ def test_there_are_three():
     assert [path.stem for path in TUTORIALS] == ["first_net", "research", "your_own_game"]
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if path.stem == "research" else ()) for path in TUTORIALS],
+    ids=lambda path: path.stem,
+)
 def test_a_tutorial_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = nbformat.read(path, as_version=4)

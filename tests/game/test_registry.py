@@ -323,6 +323,7 @@ def test_a_shipped_game_by_the_path_of_its_file_has_its_nets(name: str):
     cls = type(loaded.game)
     found = registry.load(f"{sys.modules[cls.__module__].__file__}:{cls.__name__}")
     assert found.name == name and found.nets == loaded.nets != {}
+    assert type(found.game) is cls, "its oracle and others hold the class"
 
 
 def test_a_game_with_settings_is_sent_with_them():

@@ -52,7 +52,15 @@ def has_benchmark(path: Path) -> bool:
     return registry.load(path.parent.name).make_benchmark is not None
 
 
-@pytest.mark.parametrize("path", [path for path in NETS if not has_benchmark(path)], ids=name_of)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=() if path.parent.name in ("hex", "dots_and_boxes") else pytest.mark.slow)
+        for path in NETS
+        if not has_benchmark(path)
+    ],
+    ids=name_of,
+)
 def test_a_net_plays_as_well_as_its_card_says(path):
     """20 games against the same opponent: fewer than the lower end of its interval, by four games, would be a fault."""
     card = json.loads(path.with_suffix(".json").read_text())

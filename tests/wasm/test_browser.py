@@ -83,7 +83,10 @@ def quick(page: Any) -> None:
     page.locator(".seat").nth(1).locator("input[type=range]").fill("0")
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize(
+    "game",
+    [pytest.param(game, marks=() if game in ("connect4", "dots_and_boxes") else pytest.mark.slow) for game in GAMES],
+)
 @pytest.mark.parametrize("move", [click_first, press_first], ids=["mouse", "keyboard"])
 def test_a_game_is_played_to_its_end(open_page: Any, game: str, move: Any):
     page = open_page(game)

@@ -38,7 +38,10 @@ def compare_positions(page: str, game: str, count: int) -> None:
 
 
 @needs_node
-@pytest.mark.parametrize("game", ["tictactoe", "hex", "dots_and_boxes"])
+@pytest.mark.parametrize(
+    "game",
+    ["tictactoe", pytest.param("hex", marks=pytest.mark.slow), pytest.param("dots_and_boxes", marks=pytest.mark.slow)],
+)
 def test_positions_are_the_servers(game: str):
     """The owners of boxes and the winning chain of Hex included."""
     compare_positions(small_page(game), game, 40)

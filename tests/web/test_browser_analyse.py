@@ -70,6 +70,13 @@ def test_a_button_that_has_done_its_work_leaves_the_focus_on_the_board(browser, 
         page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
         page.wait_for_timeout(100)  # a browser takes the focus from what is disabled when it draws next
         assert page.evaluate(on_the_board)
+
+
+@pytest.mark.slow
+def test_the_last_step_deeper_leaves_the_focus_on_the_board(browser, address):
+    on_the_board = "() => document.activeElement.matches('.stage .cell')"
+    with page_at(browser, address("tictactoe", "&moves=b2")) as page:
+        wait_simulations(page, 0)
         deeper = page.locator(".desk").get_by_role("button", name="Deeper")
         deeper.focus()
         while deeper.is_enabled():
