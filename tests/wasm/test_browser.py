@@ -99,7 +99,10 @@ def test_a_game_is_played_to_its_end(open_page: Any, game: str, move: Any):
         wait_status(page, "Your turn")
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize(
+    "game",
+    [pytest.param(game, marks=() if game in ("connect4", "dots_and_boxes") else pytest.mark.slow) for game in GAMES],
+)
 def test_a_game_is_played_to_its_end_on_a_phone(open_page: Any, game: str):
     page = open_page(game, size=PHONE)
     wait_status(page, "Your turn")
