@@ -11,6 +11,7 @@ import tempfile
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,8 +70,16 @@ def test_a_stranger_that_fails_for_another_reason_proves_nothing(monkeypatch: py
     "said", [f"Traceback\n{REFUSED}\n", "ray.exceptions.RpcError: Unauthenticated: who is this\n(a line of the log)\n"]
 )
 def test_a_stranger_that_is_refused_shows_a_lock(monkeypatch: pytest.MonkeyPatch, said: str):
-    monkeypatch.setattr(connection.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, None, said))
+    asked = []
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        asked.append((command[-1], "RAY_AUTH_TOKEN" in options["env"]))
+        return subprocess.CompletedProcess(command, 1, None, said)
+
+    monkeypatch.setattr(connection.subprocess, "run", run)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     connection._check_locked("head:6379")
+    assert asked == [("head:6379", False)], "once, without our token"
 
 
 @needs_ray

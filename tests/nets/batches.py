@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 import alphazero as az
+from alphazero.nets.inference.library import Inference
 from alphazero.nets.neural_net import Batch
 from alphazero.nets.torch_net import TorchNet
 from games.connect4.game import Connect4
@@ -41,3 +42,13 @@ def exact_answers(net: TorchNet, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         logits, values = net.frozen_float()(torch.from_numpy(batch.observations))
     priors = torch.softmax(logits.masked_fill(~torch.from_numpy(batch.legal_masks), -1e9), dim=1)
     return priors.numpy(), values.numpy()
+
+
+def assert_answers_of(module: torch.nn.Module, inference: Inference, observations: np.ndarray) -> np.ndarray:
+    """The library answers as the module does in float32; returns its logits."""
+    logits, values = inference(observations)
+    with torch.no_grad():
+        expected, expected_values = module(torch.from_numpy(observations))
+    np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(values, expected_values.numpy(), atol=1e-4)
+    return logits

@@ -25,7 +25,7 @@ from alphazero.nets.inference.winograd import WinogradInference
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net
 from games.connect4.game import Connect4
-from tests.nets.batches import exact_answers, played_positions, random_batch
+from tests.nets.batches import assert_answers_of, exact_answers, played_positions, random_batch
 
 try:
     inference_openvino._openvino()
@@ -212,11 +212,7 @@ def test_networks_are_converted_once(monkeypatch, name, sizes):
     observations = random_batch(loaded.game, 20).observations
     for module in modules:
         inference.set_weights(module)
-        logits, values = inference(observations)
-        with torch.no_grad():
-            expected, expected_values = module(torch.from_numpy(observations))
-        np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
-        np.testing.assert_allclose(values, expected_values.numpy(), atol=1e-4)
+        assert_answers_of(module, inference, observations)
     assert converted == []
 
 

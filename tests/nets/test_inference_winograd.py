@@ -1,4 +1,4 @@
-"""This project's own kernels answer as torch does, the same in every batch, for every network they take."""
+"""Our own kernels answer as torch does, the same in every batch, for every network they take."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from alphazero.nets.inference.winograd import WinogradInference, filters_at_poin
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.network import program_of
 from games.connect4.game import Connect4
-from tests.nets.batches import exact_answers, played_positions, random_batch
+from tests.nets.batches import assert_answers_of, exact_answers, played_positions, random_batch
 
 INPUTS = int(np.prod(Connect4().observation_shape))
 
@@ -133,12 +133,7 @@ def test_networks_of_every_game(name, sizes):
     answers = []
     for module in modules:
         inference.set_weights(module)
-        logits, values = inference(observations)
-        with torch.no_grad():
-            expected, expected_values = module(torch.from_numpy(observations))
-        np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
-        np.testing.assert_allclose(values, expected_values.numpy(), atol=1e-4)
-        answers.append(logits)
+        answers.append(assert_answers_of(module, inference, observations))
     assert np.abs(answers[0] - answers[1]).max() > 0.01
 
 
@@ -208,7 +203,7 @@ def test_a_module_with_other_operations_is_refused():
 
     net = TorchNet(Connect4(), Softer())
     with pytest.raises(
-        CannotConvert, match=r"own kernels cannot answer for Softer: it has the operation gelu\.default"
+        CannotConvert, match=r"our own kernels cannot answer for Softer: it has the operation gelu\.default"
     ):
         net.use_inference("winograd")
 

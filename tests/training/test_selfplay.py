@@ -286,7 +286,9 @@ def test_a_failing_worker_stops_the_others_and_is_heard():
 
 def test_the_callers_wish_to_stop_ends_all_workers():
     workers, stop = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)], threading.Event()
-    play_games(workers, 10**9, stop, lambda count: None, stop.set)
+    begun = []
+    play_games(workers, 10**9, stop, lambda count: None, lambda: (begun.append(1), stop.set()))
+    assert begun and stop.is_set(), "else a billion games would be played"
 
 
 def test_state_and_restore_go_on_with_the_same_games():

@@ -2,7 +2,7 @@
 
 A tensor has a row of channels for each cell and position: those of cell c begin at `start + (c n + i) width` for
 position i of n. So all that a layer multiplies are matrices with a row for each cell and position. 3x3 convolutions are
-Winograd's (`nets.winograd`), all others sums over taps (`nets.layer_program`).
+Winograd's (`tiles.py`), all others sums over taps (`layer_program.py`).
 """
 
 from __future__ import annotations

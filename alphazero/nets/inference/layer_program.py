@@ -89,8 +89,11 @@ class LayerProgram:
             sums = np.einsum("oti,tij->oj", source[layer.cells], layer.weights, optimize=True) + layer.bias
             if layer.residual is not None:
                 sums += tensors[layer.residual.number]
-            activation = {NO_ACTIVATION: np.positive, TANH: np.tanh}.get(layer.activation, lambda x: np.maximum(x, 0))
-            tensors.append(activation(sums))
+            if layer.activation == RELU:
+                sums = np.maximum(sums, 0)
+            elif layer.activation == TANH:
+                sums = np.tanh(sums)
+            tensors.append(sums)
         return tensors[self.policy.number].T.ravel(), tensors[self.value.number].T.ravel()
 
 
@@ -136,6 +139,8 @@ class _Value:
 
 
 class _Operation(NamedTuple):
+    """One operation of torch, with values in the place of tensors that depend on the observation."""
+
     name: str
     """As `relu.default`."""
     args: tuple[Any, ...]

@@ -1,7 +1,7 @@
 """`WinogradInference`: a torch module's answers, computed by our own kernels on the processor.
 
 Libraries multiply in 3x3 convolutions of float32 as the definition says. Winograd's method does it with a third of the
-multiplications, so it is two to three times as fast where the processor has no instructions for shorter numbers.
+multiplications: about twice as fast where the processor has no instructions for bf16 (docs/log.md).
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class WinogradInference:
         Numbers are float32 also with `bf16`.
         """
         if not hasattr(run_network, "compile") or not has_fma():
-            raise CannotConvert("this project's own kernels are slow without numba, and on a processor without FMA")
+            raise CannotConvert("our own kernels are slow without numba, and on a processor without FMA")
         _, *shape = example.shape
         self._shape = (shape[0], shape[1], shape[2])
         self._next: nn.Module | None = None
         begin = time.perf_counter()
         self._network = self._pack(module)
         self._packing = time.perf_counter() - begin
-        self._check(module)
+        self._ask(check_layers, module)
         self._lock = threading.Lock()
         self._idle: list[Workspace] = []
         """Memory that no thread uses now."""
@@ -87,18 +87,14 @@ class WinogradInference:
         return logits, values
 
     def _pack(self, module: nn.Module) -> _Network:
-        return _Packer(self._asked(module, layers_of)).network()
+        return _Packer(self._ask(layers_of, module)).network()
 
-    def _check(self, module: nn.Module) -> None:
-        self._asked(module, check_layers)
-
-    def _asked(self, module: nn.Module, function: Callable[[nn.Module, tuple[int, int, int]], Any]) -> Any:
+    def _ask(self, function: Callable[[nn.Module, tuple[int, int, int]], Any], module: nn.Module) -> Any:
+        """The function's answer about the module; raises CannotConvert."""
         try:
             return function(module, self._shape)
         except NetError as error:
-            raise CannotConvert(
-                f"this project's own kernels cannot answer for {type(module).__name__}: {error}"
-            ) from error
+            raise CannotConvert(f"our own kernels cannot answer for {type(module).__name__}: {error}") from error
 
 
 class _Network(NamedTuple):
