@@ -1,7 +1,7 @@
-"""Batch norm, addition and relu of bf16 values together, and their gradients: two passes over the values each.
+"""Batch norm, addition and relu of bf16 or float32 values together, and their gradients: two passes over them each.
 
-Arrays are `uint16[rows, C]`: a row for each square of each board, a column for each channel. A bf16 is the upper half
-of a float32. The formulas are those of Ioffe and Szegedy 2015.
+Arrays have a row for each square of each board, and a column for each channel: `uint16[rows, C]` of bf16, which is the
+upper half of a float32, or `float32[rows, C]`. The formulas are those of Ioffe and Szegedy 2015.
 
 A strip is several rows, one after the other in memory, so that inner loops are long enough for the processor's
 vectors. The numbers of the channels are repeated along it.
@@ -9,8 +9,12 @@ vectors. The numbers of the channels are repeated along it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from alphazero.game.functions import bound
 from alphazero.game.kernels import kernel
 
 STRIP = 512
@@ -124,10 +128,10 @@ def differentiate(x, y, gradient, affine, epsilon, moments, scratch, totals, to_
         part, output, received = xs[at : at + width], ys[at : at + width], gradients[at : at + width]
         result, other = to_xs[at : at + width], to_others[at : at + width]
         for i in range(part.size):
-            bits = received[i] if to_float(output[i]) > 0 else np.uint16(0)
-            result[i] = to_bits((to_float(bits) - to_float(part[i]) * slopes[i] - offsets[i]) * factors[i])
+            passed = to_float(received[i]) if to_float(output[i]) > 0 else np.float32(0.0)
+            result[i] = to_bits((passed - to_float(part[i]) * slopes[i] - offsets[i]) * factors[i])
             if with_added:
-                other[i] = bits
+                other[i] = to_bits(passed)
 
 
 @kernel
@@ -145,3 +149,17 @@ def add_up(sums, others, totals):
         for c in range(channels):
             totals[0, c] += sums[at + c]
             totals[1, c] += others[at + c]
+
+
+@kernel
+def _as_it_is(number):
+    return number
+
+
+def _of_float32(function: Callable[..., Any]) -> Any:
+    """The same kernel for values that are float32."""
+    source = getattr(function, "py_func", function)
+    return kernel(bound(source, {"to_float": _as_it_is, "to_bits": _as_it_is}))
+
+
+normalize_float32, differentiate_float32 = _of_float32(normalize), _of_float32(differentiate)

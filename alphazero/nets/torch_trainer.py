@@ -77,11 +77,12 @@ class TorchTrainer(Trainer):
         threads = min(threads, MOST_THREADS)
         self.replicas = [_share(self.module) for _ in range(1 if self._on_gpu else threads)]
         self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
-        if self.dtype == torch.bfloat16 and not self._on_gpu:
-            compile_kernels()
-            compile_side_by_side()
-        elif not self._on_gpu and are_fast():
-            compile_convolutions()
+        if not self._on_gpu:
+            compile_kernels(self.dtype)
+            if self.dtype == torch.bfloat16:
+                compile_side_by_side()
+            elif are_fast():
+                compile_convolutions()
 
     def _make_optimizers(self) -> None:
         """Makes the state of Muon, for matrices and filters, and of AdamW, for all other parameters."""

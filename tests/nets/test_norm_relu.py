@@ -1,4 +1,4 @@
-"""Batch norm, addition and relu in one: against torch's three in float32, by hand, and with numbers that are none."""
+"""Batch norm, addition and relu in one: against torch's three in float64, by hand, and with numbers that are none."""
 
 from __future__ import annotations
 
@@ -36,32 +36,39 @@ def _norm(channels: int) -> nn.BatchNorm2d:
     return norm.train()
 
 
+# values of about 40 are rounded, divided by their deviation of 3, and their mean is taken away
+@pytest.mark.parametrize(
+    ("dtype", "rounding", "of_zero"),
+    [(torch.bfloat16, 0.01, 1e-3), (torch.float32, 1e-5, 1e-5)],
+    ids=["bf16", "float32"],
+)
 @pytest.mark.parametrize("with_added", [False, True])
 @pytest.mark.parametrize("shape", [(200, 16, 6, 7), (3, 5, 1, 1), (300, 1, 3, 3), (2, 33, 8, 8), (3, 600, 2, 2)])
-def test_it_is_what_torch_computes_in_float32(shape, with_added):
+def test_it_is_what_torch_computes_in_float64(shape, with_added, dtype, rounding, of_zero):
     norm = _norm(shape[1])
-    other = copy.deepcopy(norm)
+    other = copy.deepcopy(norm).double()
     # far from zero, so that a difference of squares would lose its digits
-    x = (3 * torch.randn(shape) + 40 * torch.randn(1, shape[1], 1, 1)).bfloat16()
-    added, gradient = torch.randn(shape).bfloat16(), torch.randn(shape).bfloat16()
+    x = (3 * torch.randn(shape) + 40 * torch.randn(1, shape[1], 1, 1)).to(dtype)
+    added, gradient = torch.randn(shape).to(dtype), torch.randn(shape).to(dtype)
     inputs = [a.detach().clone().requires_grad_() for a in ([x, added] if with_added else [x])]
-    wide = [a.detach().float().requires_grad_() for a in inputs]
+    wide = [a.detach().double().requires_grad_() for a in inputs]
 
     y = norm_relu(norm, *inputs)
     expected = torch.relu(other(wide[0]) + (wide[1] if with_added else 0.0))
-    torch.testing.assert_close(y.float(), expected, rtol=0.01, atol=1e-3)
-    torch.testing.assert_close(norm.running_mean, other.running_mean, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(norm.running_var, other.running_var, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(y.double(), expected, rtol=rounding, atol=of_zero)
+    torch.testing.assert_close(norm.running_mean.double(), other.running_mean, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(norm.running_var.double(), other.running_var, rtol=1e-4, atol=1e-5)
     assert norm.num_batches_tracked == other.num_batches_tracked == 1
 
     found = torch.autograd.grad(y, [*inputs, norm.weight, norm.bias], gradient)
     # where the output is so near to zero that it is rounded to it, the one has a gradient and the other none
-    wanted = torch.autograd.grad(expected, [*wide, other.weight, other.bias], gradient.float())
+    wanted = torch.autograd.grad(expected, [*wide, other.weight, other.bias], gradient.double())
     for a, b in zip(found, wanted, strict=True):
-        assert (a.float() - b).norm() <= 0.01 * b.norm() + 1e-4
+        assert (a.double() - b).norm() <= rounding * b.norm() + min(of_zero, 1e-4)
 
 
-def test_it_is_what_a_hand_computes():
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_it_is_what_a_hand_computes(dtype):
     """Values 1 and 3: mean 2, variance 1. With scale 2 and shift 1 they become -1 and 3, and after relu 0 and 3.
 
     The gradient (5, 7) passes only the second, so the sum over both is 7, and over gradient x normalised value 7.
@@ -70,7 +77,7 @@ def test_it_is_what_a_hand_computes():
     with torch.no_grad():
         norm.weight.fill_(2.0)
         norm.bias.fill_(1.0)
-    x = torch.tensor([1.0, 3.0]).bfloat16().view(2, 1, 1, 1).requires_grad_()
+    x = torch.tensor([1.0, 3.0]).to(dtype).view(2, 1, 1, 1).requires_grad_()
     y = norm_relu(norm, x)
     assert y.flatten().tolist() == [0.0, 3.0]
     to_x, to_scale, to_shift = torch.autograd.grad(
@@ -82,16 +89,18 @@ def test_it_is_what_a_hand_computes():
     assert norm.running_mean.item() == pytest.approx(0.2) and norm.running_var.item() == pytest.approx(0.9 + 0.1 * 2)
 
 
-def test_numbers_that_are_none_are_not_hidden():
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_numbers_that_are_none_are_not_hidden(dtype):
     norm = _norm(4)
-    x = torch.randn(8, 4, 3, 3).bfloat16()
+    x = torch.randn(8, 4, 3, 3).to(dtype)
     x[2, 1, 0, 0] = float("nan")
     y = norm_relu(norm, x)
     assert y[:, 1].isnan().all() and not y[:, [0, 2, 3]].isnan().any()
 
 
-def test_other_layouts_of_memory_give_the_same():
-    x, added = torch.randn(2, 8, 16, 6, 7).bfloat16()
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_other_layouts_of_memory_give_the_same(dtype):
+    x, added = torch.randn(2, 8, 16, 6, 7).to(dtype)
     results = []
     for layout in (torch.contiguous_format, torch.channels_last):
         inputs = [a.contiguous(memory_format=layout).requires_grad_() for a in (x, added)]
@@ -101,13 +110,13 @@ def test_other_layouts_of_memory_give_the_same():
         assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize("case", ["players", "float32"])
-def test_players_and_float32_have_torchs_own(case):
+@pytest.mark.parametrize(
+    ("training", "dtype"), [(False, torch.bfloat16), (False, torch.float32), (True, torch.float64)]
+)
+def test_players_and_other_precisions_have_torchs_own(training, dtype):
     norm = _norm(4)
-    norm.train(case != "players")
-    x, added = torch.randn(2, 8, 4, 3, 3)
-    if case == "players":
-        x = x.bfloat16()
+    norm = norm.train(training).to(torch.float64 if dtype == torch.float64 else torch.float32)
+    x, added = torch.randn(2, 8, 4, 3, 3).to(dtype)
     expected = torch.relu(copy.deepcopy(norm)(x) + added)
     assert torch.equal(norm_relu(norm, x, added), expected)
 
