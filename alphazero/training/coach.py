@@ -37,6 +37,8 @@ GATE_SHARE = 0.05
 MATCHES_SHARE = 0.2
 """The matches at the end take so much time again, in units of --minutes; where games are slow, they are fewer."""
 LEAST_GATE_GAMES = 4
+LAST_GATE_GAMES = 400
+"""Games in the gate of a run's last generation, at least: they tell 20 Elo points, which the others do not see."""
 MEASURED = "simulations_per_s", "cache_hits", "bytes_per_position"
 """Figures of how games are played; without any, those of the generation before stand."""
 PLIES_TO_JUDGE = 2
@@ -156,7 +158,8 @@ class Coach:
         learn_figures = self._learn(generation, len(samples))
         return_free_memory()
         self._enter(f"generation {generation}: gate")
-        gate_figures = self._gate(generation, self._gate_games(play_figures))
+        last = self._is_last(generation, time.monotonic() - begin)
+        gate_figures = self._gate(generation, self._gate_games(play_figures, last), last)
         self._enter(f"generation {generation}: saving")
         state.save_candidate(generation, gate_figures)
         benchmark = self.benchmark(self._player("candidate", state.net, 0)) if self.benchmark else {}
@@ -255,18 +258,20 @@ class Coach:
             "learning_seconds": round(time.monotonic() - begin, 3),
         }
 
-    def _gate(self, generation: int, num_games: int) -> dict[str, Any]:
+    def _gate(self, generation: int, num_games: int, last: bool) -> dict[str, Any]:
+        """The match of the candidate against the best net; the `last` one of a run asks for more than half alone."""
         gate = self.config.gate
         if not gate.enabled:
             return dict(UNCONTESTED)
         begin = time.monotonic()
+        threshold = min(gate.threshold, (num_games + 1) / (2 * num_games)) if last else gate.threshold
         with Progress(f"generation {generation}: gate") as progress:
 
             def show(result: MatchResult) -> None:
                 self._leave_if_asked()
                 progress.show(
                     result.num_games / num_games,
-                    f"score {result.score:.2f} after {result.num_games} games (promoted from {gate.threshold:.2f})",
+                    f"score {result.score:.2f} after {result.num_games} games (promoted from {threshold:.2f})",
                 )
 
             result = play_match(
@@ -276,11 +281,11 @@ class Coach:
                 num_games,
                 self.plan.seed + generation,
                 on_progress=show,
-                decided=gate_decided(gate.threshold, num_games),
+                decided=gate_decided(threshold, num_games),
             )
         return {
             "gate_score": round(result.score, 4),
-            "promoted": result.score >= gate.threshold,
+            "promoted": result.score >= threshold,
             "gate_games": result.num_games,
             "gate_distinct_games": result.distinct_games,
             "gate_seconds": round(time.monotonic() - begin, 3),
@@ -297,12 +302,18 @@ class Coach:
         """Seconds; infinitely many if the run has no time limit."""
         return share * 60 * self.config.minutes or math.inf
 
-    def _gate_games(self, play_figures: dict[str, Any]) -> int:
+    def _is_last(self, generation: int, seconds: float) -> bool:
+        """The run ends after this generation, as far as can be said after so many `seconds` of it."""
+        most = 60 * self.config.minutes
+        return generation >= self.config.generations or 0 < (1 - GATE_SHARE) * most <= self.state.seconds + seconds
+
+    def _gate_games(self, play_figures: dict[str, Any], last: bool) -> int:
         """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""
         gate = self.config.gate
+        wanted = max(gate.games, LAST_GATE_GAMES) if last else gate.games
         seconds = play_figures["plies_per_game"] * gate.simulations / max(self._rate_of_match, 1e-9)
         games = self._share_of_minutes(GATE_SHARE) / max(seconds, 1e-9)
-        return gate.games if games >= gate.games else min(gate.games, max(LEAST_GATE_GAMES, 2 * int(games / 2)))
+        return wanted if games >= wanted else min(wanted, max(LEAST_GATE_GAMES, 2 * int(games / 2)))
 
     # --- the end -----------------------------------------------------------------------------------------------------
 

@@ -22,9 +22,11 @@ class GateConfig:
     enabled: bool = True
     """Play this match. Without it, every candidate takes over self-play."""
     threshold: float = 0.55
-    """Lowest score that promotes the candidate; a draw counts half (Silver et al. 2017)."""
+    """Lowest score that promotes the candidate; a draw counts half (Silver et al. 2017). In the last generation more
+    than half promotes it."""
     games: int = 100
-    """Maximum number of games; the match ends as soon as its verdict is certain."""
+    """Maximum number of games; the match ends as soon as its verdict is certain. The last generation has 400 or more,
+    so that the run ends with the stronger net."""
     simulations: int = 32
     """Simulations per ply."""
 

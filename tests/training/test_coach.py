@@ -176,7 +176,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monke
 
 def gate_that_passes(generation: int):
     """In place of `Coach._gate`."""
-    return lambda self, number, games: {"gate_score": 0.5, "promoted": number == generation, "gate_games": 6}
+    return lambda self, number, games, last: {"gate_score": 0.5, "promoted": number == generation, "gate_games": 6}
 
 
 @pytest.fixture(scope="module")
@@ -237,8 +237,9 @@ def test_a_larger_network_begins_with_what_the_other_knows(undisturbed, growing,
     assert learned["blocks.1.second.1.weight"].any()  # the new block learns
 
 
-def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path):
-    run_all(tmp_path / "run", replace(growing, generations=1, gate=replace(TINY.gate, threshold=1.0)))
+def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path, monkeypatch):
+    monkeypatch.setattr(Coach, "_gate", gate_that_passes(0))
+    run_all(tmp_path / "run", replace(growing, generations=1))
     with RunFolder.open(tmp_path / "run") as folder, pytest.raises(InvalidSetting, match="the gate, which is off"):
         make_coach(folder, replace(growing, gate=GateConfig(enabled=False)))
 
@@ -285,6 +286,35 @@ def reference_run(tmp_path_factory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "against random" in done.stdout and "python pit.py" in done.stdout
     return path
+
+
+@pytest.mark.parametrize(
+    ("scores", "promoted"),
+    [
+        ([0.6, 0.54, 0.51], [True, False, True]),  # a candidate needs 55%, and the last one more than half
+        ([0.54, 0.55, 0.5], [False, True, False]),  # of equals the one that plays stays
+    ],
+)
+def test_a_run_ends_with_the_stronger_net(scores, promoted, tmp_path, monkeypatch):
+    asked = []
+
+    def planted(kernels, first, second, num_games, seed, on_progress, decided):
+        asked.append(num_games)
+        return SimpleNamespace(score=scores[len(asked) - 1], num_games=num_games, distinct_games=num_games)
+
+    monkeypatch.setattr(coach_module, "play_match", planted)
+    coach = run_all(tmp_path / "run", replace(TINY, generations=3))
+    assert [line["promoted"] for line in coach.metrics.lines] == promoted
+    assert asked == [6, 6, 400]  # six games cannot tell so little apart
+
+
+def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(tmp_path):
+    """At 400 simulations/s a game of 5 plies and 4 simulations takes 0.05 s, and a twentieth of 2 minutes is 6 s."""
+    config = replace(TINY, minutes=2.0, gate=GateConfig(games=6, simulations=4))
+    with RunFolder.create(tmp_path / "run", {"settings": asdict(config)}) as folder:
+        coach = Coach(RunPlan(registry.load("tictactoe"), config, ["cpu"], 2, 0, False), folder)
+    coach._rate_of_match = 400.0
+    assert [coach._gate_games({"plies_per_game": 5.0}, last) for last in (False, True)] == [6, 120]
 
 
 @pytest.mark.parametrize("gate", [GateConfig(enabled=False), GateConfig(threshold=0.0)], ids=["off", "open"])
