@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import math
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,8 @@ from alphazero.invocation import option, taking_flags
 from alphazero.search.mcts import SearchConfig
 from alphazero.settings import check_ranges, config_from_dict
 from alphazero.training.config import RunConfig
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass
@@ -90,3 +95,17 @@ def test_settings_are_named_as_the_user_gives_them():
         with pytest.raises(InvalidSetting, match="^--random-plies must lie between 0 and 9, not 10"):
             check_ranges(Settings(random_plies=10), random_plies=(0, 9))
     assert named()[0] == "self_play.num_slots"
+
+
+def test_help_texts_end_their_lines_with_their_sentences():
+    """The command line shows the lines of a help text as they are: an end within a sentence would tear it apart."""
+    torn = []
+    modules = (ROOT / "alphazero").rglob("*.py")
+    for part in itertools.chain.from_iterable(ast.walk(ast.parse(module.read_text())) for module in modules):
+        if not isinstance(part, ast.ClassDef) or not part.name.endswith(("Config", "Options")):
+            continue
+        for field, text in itertools.pairwise(part.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                lines = str(text.value.value).split("\n")
+                torn += [line for line in lines[:-1] if line.strip() and not line.endswith((".", ";", ":"))]
+    assert torn == []

@@ -63,12 +63,12 @@ class PitConfig:
     json: Annotated[Path | None, _option("FILE", "none")] = None
     """Also write the result into this file, as JSON."""
     sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
-    """Sequential probability ratio test, as in --sprt 0,20.
-    The match ends once it is clear whether A is at least ELO1 points stronger or at most ELO0 points."""
+    """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
+    This is a sequential probability ratio test, as in --sprt 0,20."""
 
     openings: Annotated[str, _option("KIND", "random")] = "random"
-    """Openings: random (a few random plies), balanced (random plies to an even position, in games with
-    a solver or a shipped net), or none (every game begins at the start)."""
+    """Openings: random (a few random plies), balanced (random plies to an even position) or none (the start).
+    Balanced ones need a game with a solver or a shipped net."""
     save_games: Annotated[Path | None, _option("FILE", "none")] = None
     """Write all games into this file, one line of JSON each, with the moves in the game's notation."""
     overwrite: bool = False
@@ -91,11 +91,11 @@ class PitConfig:
     """Tournament: the folder for its games. Run the same command again to go on with a stopped tournament."""
     ladder: Annotated[Path | None, _option("RUN", "none")] = None
     """Rate all generations of this run, on one core.
-    They play random, greedy, mcts:100, mcts:400 and the contestants given."""
+    They play each other; some also play random, greedy, mcts:100, mcts:400 and the contestants given."""
 
     cluster: Annotated[str, _option("ADDRESS", "none")] = ""
-    """Tournament: play the games on a Ray cluster: auto (the one of this machine, or a new one on its cores), local
-    (always a new one) or HOST:PORT of the cluster's head. On processors of one kind the games are the same."""
+    """Tournament: play the games on a Ray cluster. On processors of one kind the games are the same.
+    auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of the head."""
     cluster_workers: Annotated[int | None, _option("INT", "all cores")] = None
     """Tournament: workers on the cluster at most."""
 

@@ -40,15 +40,15 @@ class ServeConfig:
     """
 
     contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT ...")] = ()
-    """Further contestants: a net, a run folder, or any other that `alphazero pit` takes. The first one is the opponent
-    that the page begins with."""
+    """Further contestants: a net, a run folder, or any other that `alphazero pit` takes.
+    The page begins with the first one as the opponent."""
     game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module. The page also has all games that come with alphazero."""
     port: int = PORT
     """The port on this machine; 0 takes a free one."""
     host: str = "127.0.0.1"
-    """The address to listen on. By default this machine alone can open the page; 0.0.0.0 lets others open it, who need
-    the token in the printed address."""
+    """The address to listen on. By default this machine alone can open the page.
+    0.0.0.0 lets others open it, who need the token in the printed address."""
     browser: bool = True
     """Open the browser, if there is one."""
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")

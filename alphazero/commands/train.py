@@ -41,7 +41,7 @@ class Options:
     game: str = "connect4"
     """The game: a name, a Python file or a module."""
     preset: str = "quick"
-    """Settings to start from: quick (minutes on a laptop), standard or strong."""
+    """Settings to start from: quick (minutes on a laptop), standard (a night) or strong (for a GPU, not measured)."""
     run: str = ""
     """The run folder. Empty: a new one under runs/, or with --resume the newest one there."""
     resume: bool = False
@@ -55,12 +55,12 @@ class Options:
     seed: int = 0
     """Random seed. With --deterministic, the same seed and threads give the same run."""
     deterministic: bool = False
-    """Make the run repeatable, bit for bit, also across --resume. Excludes --minutes, --cluster and several devices."""
+    """Make the run repeatable, bit for bit, also across --resume. Takes one device, no --cluster and --minutes 0."""
     wandb: str = ""
     """Project of Weights & Biases that also receives the figures; WANDB_MODE=offline needs no account."""
     cluster: str = ""
-    """A Ray cluster that plays the games: auto (the one of this machine, or a new one on its cores), local (always a
-    new one) or HOST:PORT of the cluster's head. Empty: threads on this machine."""
+    """A Ray cluster that plays the games. Empty: threads on this machine.
+    auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of the head."""
     cluster_workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: all cores)")] = (
         None
     )

@@ -38,28 +38,28 @@ class SearchConfig:
     fpu_reduction: float = 0.2
     """First-play urgency: how far below its parent's value an unvisited action starts (Wu 2019)."""
     prior_temperature: float = 1.0
-    """Temperature T of the priors: each is raised to 1/T, as in Lc0. Above 1 the search is wider, since networks are
-    overconfident. Sequential halving takes the root's priors as they are."""
+    """Temperature T of the priors: each is raised to 1/T, as in Lc0. Above 1 the search is wider.
+    Sequential halving takes the root's priors as they are."""
     noise_fraction: float = 0.25
-    """Share of Dirichlet noise in the root's priors; 0 turns it off (Silver et al. 2018). Sequential halving has Gumbel
-    noise instead: on above 0, off at 0."""
+    """Share of Dirichlet noise in the root's priors (Silver et al. 2018); 0 is no noise.
+    With sequential halving any value above 0 turns Gumbel noise on, and 0 turns it off."""
     noise_total: float = 10.0
     """Concentration of the Dirichlet noise, shared among the legal actions (Wu 2019)."""
     gumbel_actions: int = 0
     """Actions that sequential halving considers at the root (Danihelka et al. 2022); 0 = PUCT with noise."""
     gumbel_visit_offset: float = 50.0
-    """c_visit of Danihelka et al. 2022."""
+    """c_visit of Danihelka et al. 2022: added to the most visits before values are weighed against priors."""
     gumbel_value_scale: float = 1.0
-    """c_scale of Danihelka et al. 2022."""
+    """c_scale of Danihelka et al. 2022: weight of values against log priors."""
     reuse_subtree: bool = False
-    """Keep the subtree below the action played, and add the new simulations to it; analyses of a game do so. Not with
-    sequential halving, which counts visits from zero. Self-play does not: its cache keeps the network's answers, and a
-    fresh search asks for fewer new ones."""
+    """Keep the subtree below the action played, and add the new simulations to it, as analyses of a game do.
+    It has no effect with sequential halving.
+    In self-play a fresh search asks the network less, since its cache keeps the answers."""
     prove: bool = True
     """Back up exact results of finished games (MCTS-Solver, Winands et al. 2008)."""
     leaves_per_step: int = 1
-    """Leaves of one tree that are evaluated at once: each walk sees the visits of those under way. Above 1 few trees
-    are faster, as in analyses; many trees are fast anyway."""
+    """Leaves of one tree for each call of the network; each walk sees the visits of those under way.
+    More than 1 speeds up a search of few positions, as in analyses. Self-play searches many and needs 1."""
 
     def __post_init__(self) -> None:
         check_ranges(

@@ -22,11 +22,11 @@ class GateConfig:
     enabled: bool = True
     """Play this match. Without it, every candidate takes over self-play."""
     threshold: float = 0.55
-    """Lowest score that promotes the candidate; a draw counts half (Silver et al. 2017). In the last generation more
-    than half promotes it."""
+    """Lowest score that promotes the candidate; a draw counts half (Silver et al. 2017).
+    In the last generation more than half promotes it."""
     games: int = 100
-    """Maximum number of games; the match ends as soon as its verdict is certain. The last generation has 400 or more,
-    so that the run ends with the stronger net."""
+    """Maximum number of games; the match ends as soon as its verdict is certain.
+    In the last generation it is 400 or more, so that the run ends with the stronger net."""
     simulations: int = 32
     """Simulations per ply."""
 
@@ -65,12 +65,12 @@ class RunConfig:
     """Time limit: the run ends with the generation in which these minutes are over; 0 = no limit.
     Slow games get smaller generations, so that the run ends in time. The matches at the end come on top."""
     initial_net: str = ""
-    """Net to begin with: a checkpoint, a run folder, folder:12 or a shipped net; empty = an untrained net.
-    If --net... asks for other sizes, a new net of those sizes learns from its games until it passes the gate. It
-    begins with that net's weights if it has all of its parts, none of them smaller."""
+    """Net to begin with: a shipped net, a run folder, folder:12 or a checkpoint. Empty: an untrained net.
+    If --net sizes differ, this net plays until a new network of those sizes passes the gate.
+    The new network begins with this net's weights if none of its sizes is smaller."""
     keep: int = 100
-    """Nets that stay on disk: the newest ones, and as many milestones at most, evenly spaced from generation 0 on.
-    The best net and all that --resume needs stay besides; 0 = every net of the run."""
+    """Newest nets to keep on disk, plus at most as many older ones, evenly spaced; 0 keeps every net.
+    The best net, and all that --resume needs, always stay."""
     cache_size: int = 1 << 20
     """Network evaluations that each thread caches, at about 60 bytes each in a small game; at most 256 MB."""
     net: Any = field(default_factory=NetConfig)

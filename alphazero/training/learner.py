@@ -44,7 +44,8 @@ class LearnerConfig:
     ema_decay: float = 0.99
     """Decay per update of the moving average of the weights; the average plays."""
     sample_reuse: float = 4.0
-    """Samples drawn for each new sample. Where equal positions are merged, fewer samples share the draws."""
+    """Samples drawn from the window for each new sample.
+    Equal positions are merged into one sample, which is then drawn more often."""
 
     def __post_init__(self) -> None:
         check_ranges(

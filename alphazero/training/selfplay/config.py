@@ -16,7 +16,7 @@ class SelfPlayConfig:
     num_slots: int = 256
     """Games played at once by each thread; more keep the network busier and use more memory."""
     temperature: float = 1.0
-    """First actions are drawn in proportion to visits^(1/temperature). Sequential halving ignores this."""
+    """First actions are drawn in proportion to visits^(1/temperature). No effect with sequential halving."""
     temperature_plies: int = 12
     """Plies played at `temperature`; later ones at `final_temperature`."""
     final_temperature: float = 0.25
@@ -27,7 +27,7 @@ class SelfPlayConfig:
     """Each game draws its own share of random plies, between 0 and this, to show the network what mistakes cost.
     Value targets do not look past such a ply (Watkins 1989)."""
     epsilon_after: int = 0
-    """Games that are played before `epsilon` sets in: the search's values must be good by then."""
+    """Games before `epsilon` begins, so that the search's values are good by then."""
     td_lambda: float = 0.9
     """Lambda of the value target, the lambda-return (Sutton 1988) of the search's values and the game's result.
     With 1 it is the result alone, with 0 the search's value of the position alone."""
