@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -138,14 +138,6 @@ class LoadedGame:
     def name(self) -> str:
         """The game's name."""
         return self.game.name
-
-    def start(self) -> Position:
-        """The start position."""
-        return self.game.start()
-
-    def position(self, moves: str | Sequence[int | str]) -> Position:
-        """The position after some moves, a text or a sequence of actions; as `Game.position`."""
-        return self.game.position(moves)
 
 
 def named_parts(spec: GameSpec) -> dict[str, Part]:

@@ -365,11 +365,11 @@ def test_a_game_without_a_name_is_refused():
     ],
 )
 def test_a_position_is_written_as_text_or_as_actions(name: str, text: str, actions: tuple[int, ...]):
-    loaded = registry.load(name)
-    position = loaded.position(text)
-    assert position.actions == actions == loaded.game.position(list(actions)).actions
-    words = [before.format(action) for before, action in zip(line(loaded.game, actions), actions, strict=False)]
-    assert loaded.position(words).actions == actions
+    game = registry.load(name).game
+    position = game.position(text)
+    assert position.actions == actions == game.position(list(actions)).actions
+    words = [before.format(action) for before, action in zip(line(game, actions), actions, strict=False)]
+    assert game.position(words).actions == actions
 
 
 def line(game: Game, actions: tuple[int, ...]) -> list[Position]:
@@ -379,7 +379,7 @@ def line(game: Game, actions: tuple[int, ...]) -> list[Position]:
 @pytest.mark.parametrize("text", ["48", "44444444", "x", "4-5"])
 def test_a_text_that_is_no_game_is_refused(text: str):
     with pytest.raises(IllegalAction, match="is not a legal action here"):
-        registry.load("connect4").position(text)
+        registry.load("connect4").game.position(text)
 
 
 @pytest.mark.parametrize("action", ["a1", None, 3.0, [3]])
@@ -387,7 +387,7 @@ def test_what_is_no_action_is_refused(action: object):
     with pytest.raises(
         IllegalAction, match="an action is a whole number, not .*: `position.parse` makes one of a text"
     ):
-        registry.load("tictactoe").start().play(action)
+        registry.load("tictactoe").game.start().play(action)
 
 
 @pytest.mark.parametrize("text", ["a9", "", "b"])
