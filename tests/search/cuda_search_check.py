@@ -169,10 +169,12 @@ def self_play_differences(name: str) -> list[str]:
         on_cuda = SelfPlay(kernels, config, search_config, evaluate, 3, SEED)
         assert isinstance(on_cuda.search, CudaSearch)
         evaluate.search = on_cuda.search
-        there, here = on_cuda.play(4), SelfPlay(kernels, config, search_config, on_processor, 3, SEED).play(4)
-        for field, samples in here.arrays().items():
-            if there.arrays()[field].tobytes() != samples.tobytes():
-                wrong.append(f"{name}: self-play's {field} differ")
+        here = SelfPlay(kernels, config, search_config, on_processor, 3, SEED)
+        for search_anew in (True, False):
+            found, expected = (each.play(4, search_anew=search_anew).arrays() for each in (on_cuda, here))
+            for field, samples in expected.items():
+                if found[field].tobytes() != samples.tobytes():
+                    wrong.append(f"{name}: self-play's {field} differ")
     return wrong
 
 

@@ -409,3 +409,31 @@ def test_a_worker_whose_time_is_up_finishes_a_few_games_and_goes_on_with_the_oth
     rest = hurried.play(10)
     assert hurried.num_games >= 13
     assert {*games(first), *games(rest)} <= set(whole)
+
+
+class NeverWaitedFor(threading.Event):
+    """Fails the test of a worker that asks for ever whether to stop, and plays nothing."""
+
+    asked = 0
+
+    def is_set(self):
+        self.asked += 1
+        assert self.asked < 10_000, "it plays no more"
+        return False
+
+
+def test_games_go_on_with_their_searches_where_all_trees_search_together():
+    """As on a GPU: all searches end together, and trees rest that the newest call of `start` does not name."""
+    worker = make_worker(TicTacToe(), 4, seed=3)
+    search, start, finished = worker.search, worker.search.start, worker.search.finished
+
+    def start_alone(trees, *arguments):
+        search.tree.remaining[:] = 0
+        search.running = trees
+        start(trees, *arguments)
+
+    search.start = start_alone
+    search.finished = lambda: search.running[: len(search.running) * (len(finished()) == 4)]
+    for search_anew in (True, False, False):
+        assert len(worker.play(3, NeverWaitedFor(), search_anew=search_anew))
+    assert worker.num_games >= 9

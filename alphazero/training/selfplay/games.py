@@ -131,7 +131,9 @@ class SelfPlay:
         hurried, self._finished, self._ended = False, [], []
         self._paused[:] = False
         # the weights may be new, so nothing of the trees before is kept
-        self._start(np.arange(self.num_slots) if search_anew else np.flatnonzero(~self._searching))
+        idle = np.arange(self.num_slots) if search_anew else np.flatnonzero(~self._searching)
+        if len(idle):  # on a GPU, trees that a start does not name rest
+            self._start(idle)
         while self.num_games < enough and not (stop is not None and stop.is_set()):
             if not hurried and time.monotonic() - begin > seconds:
                 hurried, enough = True, min(enough, max(before + LEAST_GAMES, self.num_games))
