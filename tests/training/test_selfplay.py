@@ -422,6 +422,12 @@ class NeverWaitedFor(threading.Event):
         return False
 
 
+def test_a_worker_with_one_slot_whose_time_is_up_returns():
+    worker = make_worker(TicTacToe(), 1)
+    assert len(worker.play(3, NeverWaitedFor(), seconds=0)) and worker.num_games == 1
+    assert len(worker.play(3, NeverWaitedFor())) and worker.num_games == 4
+
+
 def test_games_go_on_with_their_searches_where_all_trees_search_together():
     """As on a GPU: all searches end together, and trees rest that the newest call of `start` does not name."""
     worker = make_worker(TicTacToe(), 4, seed=3)

@@ -123,7 +123,8 @@ class SelfPlay:
     ) -> Samples:
         """Plays until `num_games` more games are over and returns their samples; `stop` ends it early.
 
-        After `seconds` it plays on only with the games that are nearest to their ends, until LEAST_GAMES are over.
+        After `seconds` it plays on only with the games that are nearest to their ends, until LEAST_GAMES are over,
+        or one in each slot if there are fewer slots.
         Without `search_anew` it goes on with the searches of the last call, whose weights play on.
         """
         finished = [no_samples(self.kernels.game)]
@@ -136,7 +137,8 @@ class SelfPlay:
             self._start(idle)
         while self.num_games < enough and not (stop is not None and stop.is_set()):
             if not hurried and time.monotonic() - begin > seconds:
-                hurried, enough = True, min(enough, max(before + LEAST_GAMES, self.num_games))
+                least = before + min(LEAST_GAMES, self.num_slots)  # a slot rests when its game is over
+                hurried, enough = True, min(enough, max(least, self.num_games))
                 self._pause_all_but(enough - self.num_games)
                 continue
             self.search.step()

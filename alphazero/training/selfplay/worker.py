@@ -15,7 +15,7 @@ from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay.shown_games import FinishedGame
 
 LEAST_GAMES = 2
-"""Games that a worker finishes in each generation, however long they take."""
+"""Games that a worker finishes in each generation, however long they take; fewer if it has fewer slots."""
 
 
 @dataclass(frozen=True)
