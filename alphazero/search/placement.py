@@ -9,6 +9,7 @@ import functools
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from alphazero.errors import DeviceMemoryError
 from alphazero.game.kernels import Kernels
@@ -60,12 +61,22 @@ def make_evaluators(
     return [Evaluator(kernels, net, cache_size, sees_wins=True) for _ in range(threads)]
 
 
-@functools.cache
+_tried: WeakKeyDictionary[NeuralNet, WeakKeyDictionary[Kernels, bool]] = WeakKeyDictionary()
+"""The nets that were on a GPU, and the games whose search could or could not be set up with them."""
+
+
 def runs_on_cuda(kernels: Kernels, net: NeuralNet) -> bool:
     """The network is on a GPU and a search of the game can be set up there; logs once why not, if it cannot."""
     evaluate = net.cuda_evaluator() if kernels.game.compiled else None
     if evaluate is None:
         return False
+    tried = _tried.setdefault(net, WeakKeyDictionary())
+    if kernels not in tried:
+        tried[kernels] = _can_search(kernels, evaluate)
+    return tried[kernels]
+
+
+def _can_search(kernels: Kernels, evaluate: CudaEvaluator) -> bool:
     try:
         make_search(kernels, SearchConfig(num_simulations=1), evaluate, 1)
     except Exception as error:  # numba raises many kinds

@@ -1,15 +1,24 @@
 """The search on a GPU: the same visits as on the processor, for every game; in numba's simulator, and on one."""
 
+import gc
 import importlib.util
 import os
 import subprocess
 import sys
+import threading
+import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.players.net_players import make_net_player
+from alphazero.search import placement
+from alphazero.search.mcts import SearchConfig
 
 CHECK = Path(__file__).parent / "cuda_search_check.py"
 ROOT = CHECK.parents[2]
@@ -89,3 +98,39 @@ def test_a_gpu_finds_what_the_processor_finds(name: str, monkeypatch: pytest.Mon
         CudaMemory, "captured", lambda self, launch: launch
     )  # the planted answers are computed by numpy
     assert cuda_search_check.differences(name, simulator=False) == []
+
+
+class NetOnAnyDevice:
+    """A network with the evaluator of its device."""
+
+    def __init__(self, device: str):
+        self.device = device
+
+    def cuda_evaluator(self):
+        return SimpleNamespace() if self.device == "cuda" else None
+
+
+def test_a_net_that_has_left_the_gpu_is_searched_on_the_processor(monkeypatch: pytest.MonkeyPatch):
+    made = []
+    monkeypatch.setattr(placement, "make_search", lambda *arguments: made.append(arguments))
+    kernels, net = Kernels(registry.load("tictactoe").game), NetOnAnyDevice("cuda")
+    for device in ("cuda", "cpu", "cuda"):
+        net.device = device
+        assert placement.runs_on_cuda(kernels, net) == (device == "cuda")
+        assert len(placement.make_evaluators(kernels, net, 3, 16)) == {"cuda": 2, "cpu": 3}[device]
+    assert len(made) == 1, "a search is tried once"
+
+
+def test_a_net_that_has_played_is_freed_with_its_players():
+    loaded = registry.load("tictactoe")
+    kernels, net = Kernels(loaded.game), loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})
+    freed, others = weakref.ref(net), threading.enumerate()
+    for config in (None, SearchConfig(num_simulations=2)):
+        player = make_net_player("net", kernels, net, config, seed=0, threads=2)
+        player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        del player
+    del net
+    gc.collect()
+    for thread in set(threading.enumerate()) - set(others):  # the players' threads end when nobody holds their pool
+        thread.join(10)
+    assert freed() is None
