@@ -78,9 +78,7 @@ def choose_devices(names: str) -> tuple[str, ...]:
 
     `cpu,cpu` is two processes on the processor.
     """
-    import torch
-
-    gpus = tuple(f"cuda:{i}" for i in range(torch.cuda.device_count()))
+    gpus = tuple(f"cuda:{i}" for i in range(_gpus()[1]))
     if names == "auto":
         return gpus if len(gpus) > 1 else ("cuda",) if gpus else ("cpu",)
     chosen, known = tuple(str(names).split(",")), ("cpu", "cuda", *gpus)
@@ -98,12 +96,24 @@ def no_gpu(name: str) -> InvalidSetting:
     return InvalidSetting(f"{option('device', name)}: torch finds no CUDA device here; leave it out to use the CPU")
 
 
+_at_first: dict[str, tuple[str, int]] = {}
+"""CUDA_VISIBLE_DEVICES and the number of GPUs before `take_gpu` hid the others, by the value that it set."""
+
+
+def _gpus() -> tuple[str, int]:
+    """CUDA_VISIBLE_DEVICES and the number of GPUs as the process began with them."""
+    import torch
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return _at_first.get(visible) or (visible, torch.cuda.device_count())
+
+
 def name_devices(devices: Sequence[str]) -> list[str]:
     """The devices with the numbers of this machine, as `see_only` takes them.
 
     They differ from torch's where CUDA_VISIBLE_DEVICES hides GPUs from this process.
     """
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    visible, _ = _gpus()
     if not visible:
         return list(devices)
     names = visible.split(",")
@@ -121,6 +131,25 @@ def see_only(device: str) -> str:
     if number:
         os.environ["CUDA_VISIBLE_DEVICES"] = number
     return kind
+
+
+def take_gpu(device: str) -> None:
+    """As `see_only`, in a program that may train again: later runs can name all GPUs that it began with.
+
+    Raises InvalidSetting if the process computes on another GPU already, as it cannot leave that.
+    """
+    import torch
+
+    number, before = device.partition(":")[2], _gpus()
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
+    if number and torch.cuda.is_initialized() and number != first:
+        raise InvalidSetting(
+            f"this program computes on GPU {first} already, and cannot train on GPU {number} as well: begin another "
+            "program for that"
+        )
+    see_only(device)
+    if number:
+        _at_first[number] = before
 
 
 def bf16_pays(device: torch.device) -> bool:

@@ -22,7 +22,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
 from alphazero.memory import keep_free_memory, limit_arenas
-from alphazero.nets.devices import name_devices, see_only
+from alphazero.nets.devices import name_devices, take_gpu
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code
 from alphazero.progress import count_cores
@@ -202,7 +202,7 @@ def train(
     limit_arenas(threads + 1)
     keep_free_memory()
     torch.manual_seed(seed)
-    see_only(devices[0])
+    take_gpu(devices[0])
     # opponents that nobody can play against are refused before there is a run
     opponents = open_opponents(
         config.evaluation.opponents, option("evaluation.opponents"), loaded,

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from alphazero.errors import InvalidSetting, UnknownName
-from alphazero.nets.devices import choose_device, choose_devices, name_devices, see_only
+from alphazero.nets import devices
+from alphazero.nets.devices import choose_device, choose_devices, name_devices, see_only, take_gpu
 
 
 @pytest.fixture(params=[0, 1, 3])
@@ -72,3 +73,31 @@ def test_a_process_sees_the_gpu_that_it_was_given_alone(monkeypatch: pytest.Monk
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
     assert see_only("cpu") == "cpu" and os.environ["CUDA_VISIBLE_DEVICES"] == "4,5"
     assert see_only("cuda:5") == "cuda" and os.environ["CUDA_VISIBLE_DEVICES"] == "5"
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch finds the GPUs 4 and 5, as far as CUDA_VISIBLE_DEVICES shows them."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(os.environ["CUDA_VISIBLE_DEVICES"].split(",")))
+    monkeypatch.setattr(devices, "_at_first", {})
+
+
+@pytest.mark.parametrize(("device", "gpu"), [("auto", "4"), ("cuda:0", "4"), ("cuda:1", "5"), ("cuda:1,cuda:0", "5")])
+def test_a_program_that_trains_again_finds_the_gpus_that_it_began_with(device: str, gpu: str, two_gpus):
+    chosen = choose_devices(device)
+    for _ in range(3):
+        assert choose_devices(device) == chosen
+        assert name_devices(chosen)[0] == f"cuda:{gpu}"
+        take_gpu(name_devices(chosen)[0])
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == gpu
+    assert choose_devices("auto") == ("cuda:0", "cuda:1")
+
+
+def test_a_program_that_computes_on_a_gpu_gets_no_other_one(two_gpus, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    for _ in range(2):
+        with pytest.raises(InvalidSetting, match=r"computes on GPU 4 .* GPU 5"):
+            take_gpu("cuda:5")
+        for device in ("cuda:4", "cuda", "cpu"):
+            take_gpu(device)
