@@ -239,6 +239,10 @@ class LearnerProcess:
     def __init__(self, child: ChildProcess):
         self.child = child
 
+    def make(self) -> None:
+        """Makes the network that learns there; all must have theirs before they meet."""
+        self.child.ask("make")
+
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `Trainer.join`, of the network that learns there."""
         self.child.ask("join", meeting, rank, size)
@@ -268,7 +272,7 @@ def _serve(connection: Connection, shared: Any, settings: WorkerSettings) -> Non
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is left to play for
         while True:
             command, arguments = connection.recv()
-            learning, failed = command in ("join", "learn"), False
+            learning, failed = command in ("make", "join", "learn"), False
             try:
                 if not learning and worker is None:
                     worker = ServedWorker(settings, shared)
@@ -301,11 +305,14 @@ class RemoteLearner:
         self._settings = settings
         self._examples: dict[Path, Examples] = {}
 
-    def join(self, meeting: Path, rank: int, size: int) -> None:
-        """As `Trainer.join`."""
+    def make(self) -> None:
+        """Makes the network and its learner."""
         settings = self._settings
         _, self._kernels, net = make_net(settings, settings.net)
         self._learner = Learner(net, settings.learner, settings.seed, settings.threads)
+
+    def join(self, meeting: Path, rank: int, size: int) -> None:
+        """As `Trainer.join`."""
         self._learner.trainer.join(meeting, rank, size)
 
     def learn(self, job: TrainingJob) -> None:

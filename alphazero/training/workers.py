@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -244,11 +245,8 @@ class Workers:
         for part in parts:
             part.add_done_callback(self._end_if_failed)
         try:
-            found = learn_here()
-        except RuntimeError:  # what torch raises if another has left, who knows better why; or the fault is ours
-            over, _ = wait(parts, timeout=SECONDS_TO_LEAVE)
-            _raise_first(list(over))
-            raise
+            with _their_reasons_first(parts):
+                found = learn_here()
         finally:
             pool.shutdown(wait=False)
         _raise_first(parts)
@@ -261,10 +259,12 @@ class Workers:
             leave()
 
     def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> Callable[[], None]:
+        _raise_first([pool.submit(each.make) for each in self.learners])  # one that fails later is waited for
         self._meeting = tempfile.TemporaryDirectory()
         size, meeting = 1 + len(self.learners), Path(self._meeting.name) / "meeting"
         parts = [pool.submit(each.join, meeting, i, size) for i, each in enumerate(self.learners, start=1)]
-        leave = trainer.join(meeting, 0, size)
+        with _their_reasons_first(parts):
+            leave = trainer.join(meeting, 0, size)
         _raise_first(parts)
         return leave
 
@@ -336,6 +336,17 @@ class Workers:
 
 def _cannot_be_imported(loaded: LoadedGame) -> str:
     return f"{loaded.name} is defined where other processes cannot import it"
+
+
+@contextlib.contextmanager
+def _their_reasons_first(parts: Sequence[Future[None]]) -> Iterator[None]:
+    """Lets a process that has failed say why, where torch here says only that it has left."""
+    try:
+        yield
+    except RuntimeError:  # what torch raises; or the fault is ours
+        over, _ = wait(parts, timeout=SECONDS_TO_LEAVE)
+        _raise_first(list(over))
+        raise
 
 
 def _raise_first(parts: Sequence[Future[None]]) -> None:

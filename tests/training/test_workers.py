@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, TrainingError, is_out_of_memory
-from alphazero.game import registry
+from alphazero.game import Game, registry
 from alphazero.nets.devices import INFERENCE_VARIABLE
+from alphazero.nets.neural_net import NeuralNet
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
@@ -116,6 +121,30 @@ def test_a_process_that_fails_to_learn_says_why_and_is_not_waited_for(tmp_path: 
         monkeypatch.setattr(learner, "learn", lambda job: learn(replace(job, weights=tmp_path / "none")))
         with pytest.raises(CheckpointError, match="none"):
             coach.run()
+
+
+_made: list[str] = []
+
+
+def make_one_net_in_a_process(game: Game, sizes: Mapping[str, Any]) -> NeuralNet:
+    """A process other than the run's own has no room for the net that learns beside the one that plays."""
+    if multiprocessing.parent_process() is not None:
+        if _made:
+            raise InvalidSetting("planted: no room for a second network")
+        _made.append(game.name)
+    return registry.load("tictactoe").make_net(game, sizes)
+
+
+def test_a_process_that_cannot_begin_to_learn_says_why_and_is_not_waited_for(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("alphazero.nets.torch_trainer.PATIENCE", timedelta(seconds=15))
+    loaded = replace(registry.load("tictactoe"), make_net=make_one_net_in_a_process)
+    plan = RunPlan(loaded, TINY, ["cpu", "cpu"], threads=2, seed=3, deterministic=False)
+    with (
+        RunFolder.create(tmp_path / "run", {}) as folder,
+        Coach(plan, folder) as coach,
+        pytest.raises(InvalidSetting, match="no room for a second network"),
+    ):
+        coach.run()
 
 
 def test_a_batch_must_do_for_all_devices(tmp_path: Path):
