@@ -21,10 +21,13 @@ from typing import Any, cast
 import numpy as np
 
 from alphazero.errors import StorageError, quote
+from alphazero.invocation import option
 from alphazero.storage.files import atomic_write, open_regular
 
 MAX_BYTES = 1 << 34
-"""A larger file of arrays is taken for damaged."""
+"""A larger file of arrays is taken for damaged, and not written."""
+HEADER_BYTES = 128
+"""Bytes of each array beside its values."""
 PIECE_BYTES = 1 << 20
 """The most bytes that are unpacked at once, or read at once."""
 
@@ -67,7 +70,16 @@ class Array:
 
 
 def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray]) -> str:
-    """Writes numeric arrays as a compressed npz; equal arrays give equal bytes. Returns the SHA-256 (hex)."""
+    """Writes numeric arrays as a compressed npz; equal arrays give equal bytes. Returns the SHA-256 (hex).
+
+    Raises StorageError where `read_npz` would refuse the file for its size.
+    """
+    unpacked = sum(HEADER_BYTES + np.asarray(array).nbytes for array in arrays.values())
+    if unpacked > MAX_BYTES:
+        raise StorageError(
+            f"{path} would hold {unpacked:,} bytes, and could not be read again: {MAX_BYTES:,} are allowed. Choose "
+            f"smaller {option('self_play.games_per_generation')} and {option('self_play.num_slots')}"
+        )
     return atomic_write(path, pack_npz(arrays))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from alphazero.errors import StorageError
+from alphazero.storage import arrays
 from alphazero.storage.arrays import Array, read_npz, write_npz
 from alphazero.storage.files import sha256_of
 
@@ -130,6 +131,15 @@ def test_the_size_limit_counts_unpacked_bytes(tmp_path):
     assert read_npz(tmp_path / "a.npz", {"a": Array(float, ("n",))}, max_bytes=8128)["a"].shape == (1000,)
     with pytest.raises(StorageError, match="8,128 bytes unpacked"):
         read_npz(tmp_path / "a.npz", {"a": Array(float, ("n",))}, max_bytes=8127)
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrays, "MAX_BYTES", 8128)
+    write_npz(tmp_path / "a.npz", {"a": np.zeros(1000)})
+    assert read_npz(tmp_path / "a.npz", {"a": Array(float, ("n",))}, max_bytes=8128)["a"].shape == (1000,)
+    with pytest.raises(StorageError, match=r"b.npz would hold 8,136 bytes.* 8,128 are .*games_per_generation"):
+        write_npz(tmp_path / "b.npz", {"a": np.zeros(1001)})
+    assert not (tmp_path / "b.npz").exists()
 
 
 @pytest.mark.parametrize("num_cuts", [40, pytest.param(400, marks=pytest.mark.slow)])
