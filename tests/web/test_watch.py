@@ -7,12 +7,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from alphazero.errors import InputError, StorageError
 from alphazero.game import registry
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.selfplay.shown_games import MOST_GAMES, read_shown, shown_generations
+from alphazero.training.selfplay.shown_games import (
+    MOST_GAMES,
+    FinishedGame,
+    actions_of,
+    read_shown,
+    shown_generations,
+)
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
 from tests.web.watched import make_run_and_tournament
@@ -88,7 +95,6 @@ def test_kept_games_do_not_depend_on_where_they_were_played(tmp_path):
     from alphazero.game.kernels import Kernels
     from alphazero.search.mcts import SearchConfig
     from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
-    from alphazero.training.selfplay.shown_games import actions_of
 
     kernels = Kernels(registry.load("connect4").game)
 
@@ -105,6 +111,21 @@ def test_kept_games_do_not_depend_on_where_they_were_played(tmp_path):
         assert (kernels.game.position(actions).state == finished.states[-1]).all()
         assert len(actions) == opening + len(finished.states) - 1
         assert actions_of(kernels.game, finished, 6, max(1, opening)) != actions, "another seed has other openings"
+
+
+def test_to_tell_the_actions_of_a_game_in_python_plays_each_once(monkeypatch):
+    """Its rules can be slow, and the run waits."""
+    game = registry.load(f"{Path(__file__).parents[1] / 'game' / 'general_games.py'}:TicTacToeGame").game
+    position = game.position([4, 0, 8, 2, 6, 1])  # a pass of alpha-zero-general is not allowed here
+    states = np.array([game.position(position.actions[:ply]).state for ply in range(7)])
+    played, after = [], game.after
+    for memory in (game._young, game._old):
+        memory.clear()
+    monkeypatch.setattr(game, "after", lambda *move: played.append(move) or after(*move))
+    assert actions_of(game, FinishedGame(0, states), 0, 0) == position.actions
+    assert len(played) == 6
+    for wrong in (states[[0, 2]], states[[0, 1, 1]], states[[0, 1, 2]] + np.uint64(1), states[:2] | np.uint64(1 << 40)):
+        assert actions_of(game, FinishedGame(0, wrong), 0, 0) is None
 
 
 def test_kept_games_are_sealed(folder, tmp_path):

@@ -17,6 +17,7 @@ import numpy as np
 from alphazero.errors import StorageError
 from alphazero.game import Game, Position
 from alphazero.game.functions import plain
+from alphazero.game.python_game import PythonGame
 from alphazero.game.randomness import OPENING, make_key, uniform
 from alphazero.game.record import RESULTS, GameRecord, record_of, words_of
 from alphazero.storage.files import read_sealed_json, write_sealed_json
@@ -66,7 +67,12 @@ def actions_of(game: Game, finished: FinishedGame, seed: int, opening_plies: int
 
 def _successor(position: Position, state: np.ndarray) -> Position | None:
     """The position with that state after one action."""
-    children = (position.play(action) for action in position.legal_actions)
+    legal = position.legal_actions
+    if isinstance(position.game, PythonGame):  # its state tells the action, and to play all others can take long
+        comes_next = state[0] == position.ply + 1 <= position.game.max_plies
+        told = position.game.actions_of(state)[-1:] if comes_next else []
+        legal = [action for action in told if action in legal]
+    children = (position.play(action) for action in legal)
     return next((child for child in children if np.array_equal(child.state, state)), None)
 
 
