@@ -358,15 +358,21 @@ class Coach:
         After PLIES_TO_JUDGE plies of all games it is clear how long they take: then fewer are begun anew.
         """
         plies = self.metrics.lines[-1]["plies_per_game"] if self.metrics.lines else 0.0
-        times: list[float] = []
+        moves_to_judge = PLIES_TO_JUDGE * side_by_side((player, opponent), num_games)
+        begin: tuple[float, int] | None = None
+        judged = num_games <= 2
         with Progress(f"evaluation against {opponent.name}") as progress:
 
             def show(result: MatchResult) -> None:
+                nonlocal begin, judged
                 self._leave_if_asked()
-                times.append(time.monotonic())  # from the first ply on: before it, players may compile what they need
-                if len(times) == PLIES_TO_JUDGE + 1 and num_games > 2:
-                    rounds = num_games / side_by_side((player, opponent), num_games)
-                    expected = (times[-1] - times[0]) * plies / PLIES_TO_JUDGE * rounds
+                now, moves = time.monotonic(), sum(result.moves)
+                if begin is None:  # after the first ply: before it, players may compile what they need
+                    begin = now, moves
+                moves -= begin[1]
+                if not judged and moves >= moves_to_judge:
+                    judged = True
+                    expected = (now - begin[0]) / moves * plies * num_games
                     if expected > seconds:
                         raise _TooSlow(expected)
                 score = f", score {result.score:.2f}" if result.num_games else ""

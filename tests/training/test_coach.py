@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ import torch
 from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
+from alphazero.matches import arena
 from alphazero.nets.resnet import NetConfig
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_opponents
@@ -365,16 +365,30 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
     assert json.loads((path / "evaluation.json").read_text()) == evaluation
 
 
-def test_matches_of_more_games_than_fit_side_by_side_are_cut_to_their_time(tmp_path, monkeypatch):
-    """A ply takes a second of a planted clock. By hand: 600 games of 9 plies are 600 / 256 rounds, so 21.1 s."""
-    seconds = itertools.count()
+def test_matches_are_cut_to_their_time(tmp_path, monkeypatch):
+    """By hand: 600 games of 9 plies of a second are 600 / 256 rounds, so 21.1 s; 20 games of 600 fast plies 6 s."""
+    now = ply_seconds = 0.0
+    select = RandomPlayer.select_actions
+
+    def play_slowly(player, *arguments):
+        nonlocal now
+        now += ply_seconds / 2  # each player is asked once in every ply
+        return select(player, *arguments)
+
+    monkeypatch.setattr(RandomPlayer, "select_actions", play_slowly)
+    for module in (coach_module, arena):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
     with RunFolder.create(tmp_path / "run", {}) as folder:
         coach = make_coach(folder, TINY)
-        coach.metrics.lines = [{"plies_per_game": 9.0}]
-        monkeypatch.setattr(coach_module, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
         players = RandomPlayer(coach.state.kernels, 1), RandomPlayer(coach.state.kernels, 2)
-        assert coach._play_in_time(*players, 600, 22.0).num_games == 600
-        assert coach._play_in_time(*players, 600, 15.0).num_games == 2 * int(600 * 15 / (9 * 600 / 256) / 2) == 426
+        for ply_seconds, plies, limit, num_games, played in (  # noqa: B007
+            (1.0, 9.0, 22.0, 600, 600),
+            (1.0, 9.0, 15.0, 600, 2 * int(600 * 15 / (9 * 600 / 256) / 2)),
+            (0.01, 600.0, 7.0, 20, 20),
+            (0.01, 600.0, 3.1, 20, 10),
+        ):
+            coach.metrics.lines = [{"plies_per_game": plies}]
+            assert coach._play_in_time(*players, num_games, limit).num_games == played
 
 
 def test_another_seed_or_thread_count_is_refused_on_resume(undisturbed):
