@@ -189,6 +189,8 @@ class RunState:
         self._played_files: dict[str, str] = {}
         """The numbers of the games in the window, where a cluster has played them."""
         self._cpu_of_closed = 0.0
+        self._threads_before = 0
+        """Threads that network calls had before the run; 0 if they have them again."""
         self._playing = self._sizes_that_play(saved)
         check_growth(plan.config, self._playing)
         self.kernels = Kernels(plan.loaded.game)
@@ -214,13 +216,16 @@ class RunState:
             workers.place()
         self.net, self.best = self._make_net(plan.config.net), self._make_net(self._playing)
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
-        self.net.use_threads(1)
+        self._threads_before = self.net.use_threads(1)
         self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
         if plan.cluster is None:
             self.workers = self._make_workers(slots)
 
     def close(self) -> None:
-        """Ends the workers; a second call does nothing."""
+        """Ends the workers, and gives network calls their threads back; a second call does nothing."""
+        before, self._threads_before = self._threads_before, 0
+        if before:
+            self.net.use_threads(before)
         if hasattr(self, "workers"):
             self.workers.close()
 

@@ -14,12 +14,13 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import alphazero as az
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.storage.files import write_json
-from alphazero.storage.run_folder import latest_manifest
+from alphazero.storage.run_folder import RunFolder, latest_manifest
 from alphazero.training.coach import Coach
 from alphazero.training.metrics import TensorBoard, Wandb
 from alphazero.training.run import train
@@ -48,6 +49,21 @@ def test_nothing_is_done_before_a_coach_is_prepared(tmp_path):
     coach = Coach(plan, None)  # type: ignore[arg-type]
     coach.close()
     assert not hasattr(coach, "state")
+
+
+def test_a_run_leaves_torch_as_many_threads_as_it_found(tmp_path):
+    plan = RunPlan(registry.load("tictactoe"), CONFIG, ["cpu"], threads=1, seed=0, deterministic=False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with RunFolder.create(tmp_path / "run", {}) as folder, Coach(plan, folder) as coach:
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+        torch.set_num_threads(2)
+        coach.close()
+        assert torch.get_num_threads() == 2, "a second call does nothing"
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("how", ["event", "interrupt"])
