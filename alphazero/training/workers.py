@@ -207,7 +207,11 @@ class Workers:
     @property
     def share_of_match(self) -> float:
         """The share of self-play's speed that a match in this process has."""
-        return 1.0 if self._plan.loaded.game.compiled else 1 / len(self.all)
+        plan = self._plan
+        if not plan.loaded.game.compiled:
+            return 1 / len(self.all)
+        # it runs on all threads, but on the first GPU alone
+        return 1 / len(plan.devices) if plan.device_kinds[0] == "cuda" else 1.0
 
     def figures(self) -> dict[str, Any]:
         """Further figures of the generation's games: none."""

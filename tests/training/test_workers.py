@@ -20,7 +20,7 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
-from alphazero.training.workers import RunPlan
+from alphazero.training.workers import RunPlan, Workers
 from tests.training.test_coach import TINY, gate_that_passes
 
 
@@ -145,6 +145,24 @@ def test_a_process_that_cannot_begin_to_learn_says_why_and_is_not_waited_for(tmp
         pytest.raises(InvalidSetting, match="no room for a second network"),
     ):
         coach.run()
+
+
+@pytest.mark.parametrize(
+    ("devices", "compiled", "share"),
+    [
+        (["cuda:0", "cuda:1"], True, 1 / 2),
+        (["cuda"], True, 1),
+        (["cpu", "cpu"], True, 1),
+        (["cpu"], False, 1 / 4),
+        (["cuda:0", "cuda:1"], False, 1 / 4),
+    ],
+)
+def test_a_match_runs_on_the_first_gpu_or_on_all_threads(devices: list[str], compiled: bool, share: float):
+    loaded = registry.load("tictactoe" if compiled else f"{Path(__file__).with_name('slow_game.py')}:SlowGame")
+    workers = Workers.__new__(Workers)
+    workers._plan = RunPlan(loaded, TINY, devices, threads=4, seed=3, deterministic=False)
+    workers.all = [None] * 4
+    assert workers.share_of_match == share
 
 
 def test_a_batch_must_do_for_all_devices(tmp_path: Path):
