@@ -456,8 +456,12 @@ class RunState:
             for i, worker in enumerate(self.workers.all):
                 worker.begin_at(past + i)
             return
-        if f"games_{len(self.workers.all) - 1}" not in games or f"games_{len(self.workers.all)}" in games:
-            raise RunFolderError(f"{path} was begun with its trees elsewhere: go on with the same {option('device')}")
+        begun, now = sum(name.startswith("next_game_") for name in games), len(self.workers.all)
+        if begun != now:
+            raise RunFolderError(
+                f"{path} has games of {begun} workers, and this run has {now}: go on with the same {option('device')} "
+                f"and {option('self_play.games_per_generation')}"
+            )
         for i, worker in enumerate(self.workers.all):
             if len(games[f"games_{i}"]) != worker.num_slots:
                 raise RunFolderError(

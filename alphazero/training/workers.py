@@ -152,6 +152,8 @@ class Workers:
         self._meeting: tempfile.TemporaryDirectory[str] | None = None
         """The folder in which processes that learn together meet, as long as they do."""
         evaluators = make_evaluators(kernels, net, plan.threads_each, plan.config.cache_size)
+        games = plan.config.self_play.games_per_generation
+        evaluators = evaluators[: max(1, games // len(plan.devices))]  # others would never get a game
         self._each = len(evaluators)
         self._total = self._each * len(plan.devices)
         # before the trees take the memory

@@ -147,6 +147,20 @@ def test_a_process_that_cannot_begin_to_learn_says_why_and_is_not_waited_for(tmp
         coach.run()
 
 
+def test_no_worker_begins_that_would_never_get_a_game(tmp_path: Path):
+    games = replace(TINY.self_play, games_per_generation=3)
+    plan = RunPlan(registry.load("tictactoe"), replace(TINY, self_play=games), ["cpu"], 5, 3, deterministic=False)
+    with RunFolder.create(tmp_path / "run", {}) as folder, Coach(plan, folder) as coach:
+        assert [worker.num_slots for worker in coach.state.workers.all] == [1, 1, 1]
+        assert [worker.stride for worker in coach.state.workers.all] == [3, 3, 3]
+    other = replace(plan, config=replace(TINY, self_play=replace(games, games_per_generation=4)))
+    with (
+        RunFolder.open(tmp_path / "run") as folder,
+        pytest.raises(RunFolderError, match="3 workers.* this run has 4.*games_per_generation"),
+    ):
+        Coach(other, folder).prepare()
+
+
 @pytest.mark.parametrize(
     ("devices", "compiled", "share"),
     [
