@@ -166,10 +166,13 @@ class Grown:
 
     @contextlib.contextmanager
     def _forgetting(self) -> Iterator[None]:
-        """After an evaluation that failed, which empties the tree, the same position is searched anew."""
+        """After an evaluation that failed, which empties the tree, the same position is searched anew.
+
+        A generator that is closed between two reports raises GeneratorExit, which is no Exception: its tree is whole.
+        """
         try:
             yield
-        except BaseException:
+        except Exception:
             self.position = None
             raise
 

@@ -20,7 +20,10 @@ from alphazero.game import registry
 from alphazero.players.contestants import make_player
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
-from alphazero.web.searches import MOST_TREES, Stop, Trees, room_of
+from alphazero.web.searches import MOST_TREES, Grown, Stop, Trees, room_of
+from alphazero.web.seats import find_seat
+from alphazero.web.server import PageServer
+from tests.web.client import talking
 
 VIEWER = object()
 
@@ -292,6 +295,21 @@ def test_the_tree_can_be_walked(small):
     assert sum(edge["prior"] for edge in root["edges"]) == pytest.approx(1)
     with pytest.raises(InputError, match="not visited"):
         ask(small, "tree", viewer, path=[4])
+
+
+def test_a_search_that_rests_can_be_looked_into_and_goes_on(small):
+    """By a connection, whose reader leaves the search after its last report."""
+    fields = {"game": "tictactoe", "player": {"id": "mcts"}, "actions": []}
+    with PageServer(small, 0) as server, talking(server) as client:
+        assert client.ask("analyse", limit=800, **fields)["simulations"] == 800
+        assert client.ask("tree", path=[])["visits"] == 800
+        assert client.all("analyse", limit=1000, **fields)[0]["simulations"] >= 800
+    table = small.table_named("tictactoe")
+    start, tree = table.game.start(), Grown(find_seat(table.seats(), "mcts"), None, table.game)
+    paused = tree.grow(start, 100_000, Stop())
+    next(paused)
+    paused.close()
+    assert tree.position is start
 
 
 def test_two_analyses_side_by_side(engine):
