@@ -89,9 +89,10 @@ export class AnalyseView {
   async refresh() {
     if (!this.visible) return this.app.refresh();
     const line = this.line;
-    const view = await line.view();
-    if (line !== this.line || !this.visible) return;
     const key = line.here.join(".");
+    const view = await line.view();
+    // whoever moved meanwhile draws the new position
+    if (!this.visible || line !== this.line || key !== line.here.join(".")) return;
     const moved = key !== this.key;
     if (moved) {
       this.truth = null;
