@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 
 from alphazero.game import registry
@@ -266,6 +267,27 @@ def test_a_view_that_is_left_in_the_middle_of_a_move_shows_it_in_the_next(browse
         page.wait_for_function("() => document.querySelectorAll('.move').length === 5")
         wait_status(page, "Your turn")
         assert page.evaluate(PIECES) == 4
+
+
+def test_a_game_that_comes_late_does_not_replace_the_one_chosen_after_it(browser):
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
+    game, late = engine.quick["game"], threading.Event()
+
+    def answer_late(viewer, question):
+        if question.text("game") == "hex":
+            late.wait(60)
+        return game(viewer, question)
+
+    engine.quick["game"] = answer_late
+    with PageServer(engine, 0) as server, page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        for name in ("hex", "nim"):
+            page.locator("#game").select_option(name)
+        page.wait_for_function("() => location.hash.includes('game=nim')")
+        late.set()
+        page.wait_for_timeout(300)
+        assert page.locator("#game").input_value() == "nim" and "game=nim" in page.url
+        wait_status(page, "Your turn")
 
 
 def test_a_slider_tells_the_measured_strength(browser, address):

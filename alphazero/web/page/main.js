@@ -22,6 +22,7 @@ class App {
     this.now = null;
     this.memory = {};
     this.line = null;
+    this.choices = 0;
     this.main = document.getElementById("view");
     this.engine.onConnection((connected, reason) => this.onConnection(connected, reason));
   }
@@ -54,7 +55,7 @@ class App {
     const game = known.includes(asked.get("game")) ? asked.get("game") : this.game?.game ?? this.welcome.game;
     let wrong = "";
     try {
-      if (this.game?.game !== game) await this.chooseGame(game);
+      if (this.game?.game !== game && !(await this.chooseGame(game))) return;
       if (asked.get("moves")) await this.line.read(asked.get("moves"));
       else if (asked.has("actions")) await this.line.set(asked.get("actions").split(".").filter(Boolean).map(Number));
       else if (asked.get("game") === game) await this.line.set([]);
@@ -71,16 +72,18 @@ class App {
   async change(name) {
     const view = OF_GAME.includes(this.now) ? this.now : "play";
     try {
-      await this.chooseGame(name);
-      await this.open(view);
+      if (await this.chooseGame(name)) await this.open(view);
     } catch (error) {
       document.getElementById("game").value = this.game.game;
       this.trouble(error.message);
     }
   }
 
+  // Says whether the game is there; it is not if another one was chosen before the answer came.
   async chooseGame(name) {
+    const choice = ++this.choices;
     const game = await this.engine.ask("game", { game: name });
+    if (choice !== this.choices) return false;
     this.close();
     this.game = game;
     document.getElementById("game").value = name;
@@ -88,6 +91,7 @@ class App {
     this.memory = { overlay: this.memory.overlay };
     this.fresh("play");
     this.fresh("analyse");
+    return true;
   }
 
   // The view is made anew when it is opened next.
@@ -124,7 +128,7 @@ class App {
 
   // Shows a recorded game in the analysis.
   async showRecord(record) {
-    if (record.game !== this.game.game) await this.chooseGame(record.game);
+    if (record.game !== this.game.game && !(await this.chooseGame(record.game))) return;
     await this.line.set(record.actions, 0);
     const forfeit = record.forfeit ? ` (${record.forfeit})` : "";
     this.line.title = `${record.contestants.join(" – ")} ${record.result}${forfeit}`;
