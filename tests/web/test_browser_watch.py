@@ -162,6 +162,39 @@ def test_another_tournament_shows_its_newest_games(browser, server):
         assert page.evaluate(TWO_TOURNAMENTS) == [100, 50, 3]
 
 
+GROWING = f"""async () => {{{VIEW_OF}
+    const {{ TournamentsView }} = await load("tournaments.js");
+    let played = 60;
+    const game = (number) => ({{ number, contestants: ["a", "b"], result: "1-0", plies: number }});
+    const ask = async (what) => (what === "tournaments"
+        ? {{ tournaments: [{{ name: "cup", game: "hex", contestants: 2, played, planned: 99 }}] }}
+        : {{ name: "cup", rows: [], remarks: [], cross: null, games: Array.from(Array(played).keys(), game) }});
+    const view = new TournamentsView({{ engine: {{ ask }} }}), seen = [];
+    const named = (words) => [...view.node.querySelectorAll("button")].find((one) => one.textContent.includes(words));
+    document.querySelector("#view").replaceChildren(view.node);
+    await view.poll();
+    for (const words of ["20 moves", "cup"]) {{
+        const games = view.games.querySelector("ul");
+        games.scrollTop = 200;
+        named(words).focus({{ preventScroll: true }});
+        played += 1;
+        await view.poll();
+        await rest();
+        const now = view.games.querySelector("ul");
+        seen.push([document.activeElement.textContent, now.children.length, now.scrollTop]);
+    }}
+    return seen;
+}}"""
+
+
+def test_a_running_tournament_leaves_the_focus_and_the_scroll_alone(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        (game, games, scrolled), (cup, more, still) = page.evaluate(GROWING)
+    assert game.endswith("20 moves") and cup.startswith("cup")
+    assert (games, scrolled, more, still) == (61, 200, 62, 200)
+
+
 def test_nobody_asks_for_a_view_that_is_hidden(browser, server):
     with page_at(browser, server.address) as page:
         wait_status(page, "Your turn")

@@ -15,7 +15,9 @@ export class TournamentsView extends PolledView {
     this.list = el("ul", { class: "choices" });
     this.result = el("div", { class: "wide" });
     this.filter = el("input", { type: "search", placeholder: "a contestant or a result", "aria-label": "Filter the games", oninput: () => this.drawGames(0) });
-    this.games = el("div", {});
+    this.gameList = el("ul", { class: "choices games" });
+    this.pages = el("p", { class: "row" });
+    this.games = el("section", { class: "card", "aria-label": "Games" }, el("div", { class: "row between" }, el("h2", {}, "Games"), this.filter), this.gameList, this.pages);
     this.node = el("div", { class: "columns watch" },
       el("section", { class: "card list", "aria-label": "Tournaments" }, el("h2", {}, "Tournaments"), this.list),
       this.result);
@@ -45,13 +47,13 @@ export class TournamentsView extends PolledView {
     const key = JSON.stringify([tournaments, this.chosen]);
     if (key === this.listKey) return;
     this.listKey = key;
-    refill(this.list, tournaments.length ? tournaments.map((one) => {
+    redraw(this.list, tournaments.length ? tournaments.map((one) => {
       if (one.fault) return el("li", { class: "fault" }, el("strong", {}, one.name), " ", one.fault);
       const pick = () => {
         this.chosen = one.name;
         this.poll(true);
       };
-      return el("li", {}, el("button", { type: "button", class: "choice", "aria-current": one.name === this.chosen ? "true" : "false", onclick: pick },
+      return el("li", {}, el("button", { type: "button", class: "choice", "data-key": one.name, "aria-current": one.name === this.chosen ? "true" : "false", onclick: pick },
         el("strong", {}, one.name), el("br"),
         el("span", { class: one.playing ? "note live" : "note" }, `${one.game}, ${one.contestants} contestants, ${one.played} of ${one.planned} games`)));
     }) : el("li", { class: "note" }, "There is no tournament yet. Play one: alphazero pit A B C"));
@@ -95,7 +97,7 @@ export class TournamentsView extends PolledView {
             }
             return cell;
           }))))))),
-      el("section", { class: "card", "aria-label": "Games" }, el("div", { class: "row between" }, el("h2", {}, "Games"), this.filter), this.games));
+      this.games);
     this.drawGames(this.first);
   }
 
@@ -105,13 +107,12 @@ export class TournamentsView extends PolledView {
     const fits = (game) => words.every((word) => `${game.contestants.join(" ")} ${game.result}`.toLowerCase().includes(word));
     const games = this.found.games.filter(fits).reverse();
     const shown = games.slice(first, first + PAGE);
-    refill(this.games,
-      el("ul", { class: "choices games" }, shown.map((game) => el("li", {},
-        button(`${game.contestants.join(" – ")}: ${game.result}, ${game.plies} moves`, () => this.openGame(game.number), { class: "link" })))),
-      el("p", { class: "row" },
-        first > 0 && button("Newer", () => this.drawGames(Math.max(0, first - PAGE))),
-        first + PAGE < games.length && button("Older", () => this.drawGames(first + PAGE)),
-        !games.length && el("span", { class: "note" }, "No game fits.")));
+    redraw(this.gameList, shown.map((game) => el("li", {},
+      button(`${game.contestants.join(" – ")}: ${game.result}, ${game.plies} moves`, () => this.openGame(game.number), { class: "link", "data-key": game.number }))));
+    redraw(this.pages,
+      first > 0 && button("Newer", () => this.drawGames(Math.max(0, first - PAGE)), { "data-key": "newer" }),
+      first + PAGE < games.length && button("Older", () => this.drawGames(first + PAGE), { "data-key": "older" }),
+      !games.length && el("span", { class: "note" }, "No game fits."));
   }
 
   async openGame(number) {
