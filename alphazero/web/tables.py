@@ -16,6 +16,7 @@ from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import LoadedGame
 from alphazero.players.contestants import Contestant
 from alphazero.storage.run_folder import read_config
+from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.message import Question
 from alphazero.web.seats import Nets, NetSeat, Seat, find_seat, given_seat, usual_seats
 from alphazero.web.truth import Result, results_of
@@ -117,7 +118,7 @@ class Table:
     def record_text(self, question: Question) -> str:
         """The game so far as a line of a games file."""
         position = self.position(question)
-        names = question.text("first", 200), question.text("second", 200)
+        names = question.text("first", MOST_TEXT), question.text("second", MOST_TEXT)
         record = GameRecord(
             self.name, 0, names, (), tuple(words_of(self.game, position.actions)),
             RESULTS[position.outcome] if position.terminal else "*", (0.0, 0.0), 0,

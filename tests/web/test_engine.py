@@ -388,6 +388,12 @@ def test_a_game_is_saved_and_loaded_as_records_are(engine, tmp_path):
     assert found["actions"] == [3, 3, 4, 2] and found["contestants"] == ["human", "club"] and found["result"] == "*"
 
 
+def test_a_game_against_a_contestant_with_a_long_title_is_saved_and_loaded(small):
+    title = "python:" + "a" * 600 + ".py:player"
+    saved = ask(small, "record", game="tictactoe", actions=[4, 0], first="human", second=title)
+    assert ask(small, "load", text=saved["text"])["contestants"] == ["human", title]
+
+
 def test_a_record_of_another_game_is_loaded_too(small):
     game = registry.load("connect4").game
     record = az.match("random", "greedy", "connect4", games=2).games[0]
