@@ -260,10 +260,12 @@ class _Learner:
         return sorted(found)
 
     def _chains(self, beside: list[list[int]]) -> bool:
-        """All games mark the chain of pieces through the last move."""
+        """All games that mark cells mark the chain of pieces through the last move, and none of them is drawn."""
         marks = False
         for end in self.ended:
             last, marked = end.view.last, set(end.view.winning)
+            if marked and end.outcome == 0:
+                return False
             owners = {piece.cell: piece.player for piece in self.game.pieces(end)}
             if marked and (len(last) != 1 or last[0] not in owners or chain_through(last[0], owners, beside) != marked):
                 return False

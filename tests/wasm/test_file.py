@@ -12,6 +12,7 @@ from alphazero.commands import publish
 from alphazero.commands.shared import run_command
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
+from alphazero.wasm.looks import neighbours
 from alphazero.web.one_file import _splits_words, make_file
 from tests.wasm.engines import needs_node, random_games
 from tests.wasm.published import MARKUP, ask, on_server, shipped_page, small_net, small_page
@@ -51,6 +52,17 @@ def test_positions_are_the_servers(game: str):
 @pytest.mark.slow
 def test_positions_of_connect4_are_the_servers():
     compare_positions(shipped_page("connect4", "club"), "connect4", 100)
+
+
+@needs_node
+def test_a_drawn_game_has_no_winning_chain():
+    game = registry.load("tictactoe").game
+    page = small_page().replace('"line": 3', '"line": 0')
+    page = page.replace('"beside": []', f'"beside": {json.dumps(neighbours(game))}')
+    drawn, won = [game.position(moves).actions for moves in ("b2 a1 c1 a3 a2 c2 b1 b3 c3", "a1 b1 a2 b2 a3")]
+    (draw,), (win,) = ask(page, *({"ask": "position", "actions": list(actions)} for actions in (drawn, won)))
+    assert (draw["view"]["outcome"], draw["view"]["winning"]) == (0, [])
+    assert win["view"]["outcome"] == 1 and win["view"]["winning"]
 
 
 @needs_node

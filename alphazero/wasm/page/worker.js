@@ -96,7 +96,7 @@ class Core {
     return actions.map((action) => this.told(this.file.looks.clicks[action]));
   }
 
-  // The cells of all lines that won, or of the chain through the last move.
+  // The cells of all lines that won, or of the chain through the last move; a drawn game has no such chain.
   winning(pieces, last) {
     const { line: length, beside } = this.file.looks;
     if (!this.over || !(length || beside.length)) return [];
@@ -104,6 +104,7 @@ class Core {
     const owners = new Map(pieces.map(({ cell, player }) => [cell, player]));
     const found = new Set();
     if (beside.length) {
+      if (this.outcome === 0) return [];
       last.forEach((cell) => found.add(cell));
       for (const cell of found) { // those that are added come later
         for (const other of beside[cell]) if (owners.has(other) && owners.get(other) === owners.get(cell)) found.add(other);
