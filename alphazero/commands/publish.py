@@ -152,7 +152,7 @@ def publish_page(config: PublishConfig) -> None:
     """Writes the page; raises InputError for a game or a network that a browser cannot run."""
     from alphazero.web.one_file import make_file  # it takes its time, and needs what a page of the server needs
 
-    if config.game or not Path(config.net.partition(":")[0]).is_dir():
+    if config.game or not os.path.isdir(config.net.partition(":")[0]):
         game_name, loaded = load_game(config.game, [config.net])
     else:
         folder = resolve_checkpoint(config.net).parent

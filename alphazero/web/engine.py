@@ -83,8 +83,8 @@ class Engine:
     def warm(self) -> None:
         """Loads and compiles all that the first move and the first analysis of the page's game need."""
         table = self.table_named(self.stage.name)
-        seat, start = table.seats()[0], table.game.start()
         with contextlib.suppress(Exception):  # whoever asks is told
+            seat, start = table.seats()[0], table.game.start()
             choose(seat, seat.slider.start if seat.slider else 0, None, start, 0, Stop())
             if seat.searches:
                 for _ in Grown(seat, None, table.game).grow(start, 32, Stop()):

@@ -6,6 +6,7 @@ contestant's text, so programs and Python functions play only if they were named
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -267,7 +268,7 @@ def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, 
         if contestant in loaded.nets:
             return NetSeat(contestant, contestant, loaded, nets, contestant)
         path = Path(contestant)
-        if path.suffix == ".safetensors" or (path / "config.json").is_file():
+        if path.suffix == ".safetensors" or os.path.isfile(path / "config.json"):
             run = None if path.suffix == ".safetensors" else path
             find_checkpoint(contestant, loaded)
             return NetSeat(id, contestant, loaded, nets, contestant, run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -157,9 +158,10 @@ def _folders_with(folder: Path | None, needed: str, changing: str) -> list[tuple
     except OSError:
         entries = []
     for path in entries:
-        if path.is_symlink() or not (path / needed).is_file() or not path.name.isprintable():
+        # unlike methods of Path, these take a folder that may not be entered for an empty one
+        if os.path.islink(path) or not os.path.isfile(path / needed) or not path.name.isprintable():
             continue
-        file = path / changing if (path / changing).is_file() else path / needed
+        file = path / changing if os.path.isfile(path / changing) else path / needed
         try:
             found.append((path, file.stat().st_mtime))
         except OSError:

@@ -85,6 +85,8 @@ COMMANDS = {
     "published run": "publish LONG",
     "reported run": "report LONG",
     "report": "report . --output LONG",
+    "page of a net": "publish LONG page.html",
+    "contestant of a page": "serve LONG --game tictactoe",
     "solved moves": "solve LONG",
     "scored contestant": "benchmark LONG --game connect4",
     "scored game": "benchmark random --game LONG",

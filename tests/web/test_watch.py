@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -201,6 +203,23 @@ def test_links_and_damaged_folders_are_left_out_or_told(folder, tmp_path):
     assert ask(engine, "tournaments")["tournaments"] == []
     assert Engine(Stage("tictactoe", registry.load("tictactoe"), (), tmp_path / "no", None, "cpu"))
     assert ask(Engine(Stage("tictactoe", registry.load("tictactoe"), (), tmp_path / "no", None)), "runs")["runs"] == []
+
+
+def test_a_folder_that_may_not_be_entered_is_left_out(folder, tmp_path, monkeypatch):
+    """The superuser may enter every folder, so the answer is given here."""
+    runs, stat = tmp_path / "runs", os.stat
+    shutil.copytree(folder / "runs" / "one", runs / "one")
+    (runs / "closed").mkdir()
+
+    def refuse(path, *arguments, **options):
+        if str(path).startswith(str(runs / "closed") + os.sep):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), runs, runs, "cpu"))
+    assert [run["name"] for run in ask(engine, "runs")["runs"]] == ["one"]
+    assert "run:one" in [player["id"] for player in ask(engine, "game", game="tictactoe")["players"]]
 
 
 def test_figures_that_are_no_numbers_are_left_out(folder, tmp_path):
