@@ -16,7 +16,7 @@ from types import TracebackType
 import uvicorn
 from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, quote
 from alphazero.invocation import option
 from alphazero.web.engine import Engine
 from alphazero.web.guard import Guard, is_loopback
@@ -168,6 +168,8 @@ def listen(host: str, port: int) -> socket.socket:
         except OSError:
             found.close()
             raise
+    except UnicodeError as error:
+        raise InvalidSetting(f"cannot listen on {quote(host)}: no machine can have this name") from error
     except (OSError, OverflowError) as error:
         in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         reason = "another program has it" if in_use else getattr(error, "strerror", None) or str(error)

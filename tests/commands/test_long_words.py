@@ -87,6 +87,7 @@ COMMANDS = {
     "report": "report . --output LONG",
     "page of a net": "publish LONG page.html",
     "contestant of a page": "serve LONG --game tictactoe",
+    "host of a page": "serve --host LONG --game tictactoe",
     "solved moves": "solve LONG",
     "scored contestant": "benchmark LONG --game connect4",
     "scored game": "benchmark random --game LONG",

@@ -57,6 +57,7 @@ def test_the_page_is_served_until_ctrl_c(tmp_path, command):
     (("--device", "cuda", "--game", "tictactoe"), "torch finds no CUDA device here"),
     (("nobody", "--game", "tictactoe"), "unknown contestant"),
     (("--host", "no.such.host.invalid", "--game", "tictactoe"), "cannot listen"),
+    (("--host", "192..168.0.5", "--game", "tictactoe"), "cannot listen on '192..168.0.5'"),
     (("python:nothing:here", "--game", "tictactoe"), "nothing"),
 ])  # fmt: skip
 def test_mistakes_are_told_in_a_sentence(tmp_path, arguments, words):
