@@ -10,7 +10,6 @@ import hmac
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -81,7 +80,7 @@ class Guard:
             return True
         # with 0.0.0.0 the page has all addresses of this machine: the one that the request came to is among them
         here = scope.get("server")
-        return self._any_address and here is not None and name.strip("[]") == str(here[0])
+        return self._any_address and here is not None and _is_address(name, str(here[0]))
 
     def _given_token(self, scope: Scope) -> bool:
         return "token" in parse_qs(scope.get("query_string", b"").decode("latin-1"))
@@ -89,12 +88,10 @@ class Guard:
     def _knows_token(self, scope: Scope, headers: dict[str, list[str]]) -> bool:
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
         for text in headers.get("cookie", []):
-            try:
-                cookie = SimpleCookie(text).get(self._cookie)
-            except CookieError:
-                continue
-            if cookie is not None:
-                given.append(cookie.value)
+            for cookie in text.split(";"):  # those of other programs may hold anything
+                name, _, value = cookie.strip().partition("=")
+                if name == self._cookie:
+                    given.append(value)
         return any(hmac.compare_digest(word.encode(), self._token.encode()) for word in given)
 
     async def _welcome(self, scope: Scope, send: Send) -> None:
@@ -123,6 +120,15 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _is_address(host: str, address: str) -> bool:
+    """The host of a request is this address, as text of any form; IPv4 addresses may be written as IPv6 ones."""
+    try:
+        asked, here = (ipaddress.ip_address(text.strip("[]")) for text in (host, address))
+    except ValueError:
+        return False
+    return (getattr(asked, "ipv4_mapped", None) or asked) == (getattr(here, "ipv4_mapped", None) or here)
 
 
 def _headers_of(scope: Scope) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import os
@@ -14,7 +15,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from alphazero.web.guard import HEADERS, allowed_hosts, is_loopback
+from alphazero.web.guard import HEADERS, Guard, allowed_hosts, is_loopback
 from alphazero.web.server import read_page
 from tests.web.client import serving
 
@@ -134,6 +135,36 @@ def test_the_token_becomes_a_cookie_that_no_script_sees(guarded):
     assert get(guarded, Cookie=cookie.partition(";")[0]).status == 200
     open_socket(guarded, cookie=cookie.partition(";")[0])
     open_socket(guarded, path=f"/talk?token={token}")
+
+
+def test_cookies_of_other_programs_do_no_harm(guarded):
+    token = guarded.address.partition("token=")[2]
+    name = f"alphazero_{guarded.port}"
+    for before in ('ui={"a":1}', "a b", "=", "", f"{name}=old"):
+        open_socket(guarded, cookie=f"{before}; {name}={token}")
+        assert get(guarded, Cookie=f"{before};{name}={token}; c=@,").status == 200
+    for wrong in (f'ui="{name}={token}"', f"other={name}={token}", f"{name}={token}x", f"x{name}={token}"):
+        assert get(guarded, Cookie=wrong).status == 403
+
+
+@pytest.mark.parametrize(("here", "host", "known"), [
+    ("::ffff:192.168.1.5", "192.168.1.5", True), ("192.168.1.5", "192.168.1.5", True),
+    ("fe80::1", "[FE80:0::1]", True), ("::ffff:192.168.1.5", "192.168.1.6", False), ("fe80::1", "[fe80::2]", False),
+    ("::ffff:192.168.1.5", "evil.example", False),
+])  # fmt: skip
+def test_a_page_of_all_addresses_answers_at_each(here: str, host: str, known: bool):
+    """A machine's IPv4 addresses are written as IPv6 ones where the page listens on ::."""
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(scope)
+
+    async def send(message):
+        seen.append(message.get("status"))
+
+    scope = {"type": "http", "headers": [(b"host", f"{host}:8080".encode())], "server": (here, 8080)}
+    asyncio.run(Guard(app, "::", 8080)(scope, None, send))
+    assert seen[0] == (scope if known else 403)
 
 
 def test_the_token_does_not_open_other_hosts_and_origins(guarded):
