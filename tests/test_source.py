@@ -89,6 +89,28 @@ def test_odd_openings_are_found():
     assert not ODD_OPENINGS.match("Whatever it is") and not ODD_OPENINGS.match("The rest of it")
 
 
+# --- nothing that `python -O` leaves out ---
+
+READS = {"take", "number", "name", "pop", "popleft", "popitem", "read", "readline", "add", "append", "acquire"}
+"""Methods that change what they are called on; an `assert` that calls one does so only without -O."""
+
+
+def asserted_reads(tree: ast.AST) -> list[str]:
+    """The calls of such methods in `assert` statements."""
+    asserts = [node.test for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    calls = [node.func for test in asserts for node in ast.walk(test) if isinstance(node, ast.Call)]
+    return [ast.unparse(called) for called in calls if isinstance(called, ast.Attribute) and called.attr in READS]
+
+
+def test_no_assert_does_work():
+    assert [(name_of(path), found) for path in PROGRAM if (found := asserted_reads(parse(path)))] == []
+
+
+def test_asserts_that_do_work_are_found():
+    tree = ast.parse("assert a.take(3) == b and found\nassert x, y.pop()\ny.pop()\nassert y.size() and pop(y)")
+    assert asserted_reads(tree) == ["a.take"]
+
+
 # --- nothing that could run a file's contents ---
 
 UNSAFE_MODULES = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "jsonpickle")

@@ -46,6 +46,12 @@ class _Reader:
         self.at += count
         return self.content[self.at - count : self.at]
 
+    def expect(self, wanted: bytes) -> None:
+        """Reads bytes that must come next; raises ValueError if others do."""
+        found = self.take(len(wanted))
+        if found != wanted:
+            raise ValueError(f"an object of LLVM has {found!r} in place of {wanted!r}")
+
     def name(self) -> str:
         return self.take(self.number()).decode()
 
@@ -88,7 +94,7 @@ def make_module(target: bytes, exports: Sequence[str], memory_bytes: int) -> byt
 
 def _sections(target: bytes) -> Iterator[tuple[int, bytes]]:
     reader = _Reader(target)
-    assert reader.take(len(HEADER)) == HEADER
+    reader.expect(HEADER)
     while not reader.ended:
         kind = reader.take(1)[0]
         yield kind, reader.take(reader.number())
@@ -118,9 +124,9 @@ def _end_of_data(content: bytes) -> int:
     """The address after the last constant."""
     reader, end = _Reader(content), 0
     for _ in range(reader.number()):
-        assert reader.number() == 0 and reader.take(1) == b"\x41"
+        reader.expect(b"\0\x41")
         start = reader.number()  # below 2^31, and LLVM writes five bytes, so that the sign is 0
-        assert reader.take(1) == b"\x0b"
+        reader.expect(b"\x0b")
         size = reader.number()
         reader.take(size)
         end = max(end, start + size)
@@ -130,7 +136,7 @@ def _end_of_data(content: bytes) -> int:
 def _functions(content: bytes) -> dict[str, int]:
     """The functions of the object by name, from its table of symbols."""
     reader, found = _Reader(content), dict[str, int]()
-    assert reader.number() == 2, "the version of the format"
+    reader.expect(b"\2")  # the version of the format
     while not reader.ended:
         kind, size = reader.take(1)[0], reader.number()
         if kind != SYMBOL_TABLE:
