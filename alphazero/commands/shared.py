@@ -7,6 +7,7 @@ import difflib
 import errno
 import io
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -44,6 +45,7 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     0: done; 2: a mistake of the user, told in one line on stderr; 130 and 143: ended by Ctrl-C or SIGTERM, told in one
     sentence. A bug of ours shows its traceback.
     """
+    _open_closed_streams()
     coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
     for handler in logging.getLogger().handlers:
         handler.addFilter(_make_printable)
@@ -71,6 +73,16 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
         with contextlib.suppress(OSError):
             sys.stdout.flush()
         return interruption.exit_code()
+
+
+def _open_closed_streams() -> None:
+    """Gives an empty input, or an output that nobody reads, to streams that were closed before Python began.
+
+    Python has None in their place, which has no method of a stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (until the process ends)
 
 
 def say(text: str) -> None:

@@ -44,6 +44,22 @@ def test_the_version_is_that_of_the_package(capsys):
     assert capsys.readouterr().out == f"alphazero {__version__}\n" * 2
 
 
+@pytest.mark.parametrize(("words", "code", "sentence"), [
+    ("pit random greedy --game tictactoe --games 2 >&-", 0, ""),
+    ("pit random greedy --game tictactoe --games 2 2>&-", 0, ""),
+    ("pit human random --game tictactoe --games 2 </dev/null >&-", 0, ""),
+    ("pit random greedy --game tictactoe --games 2 --json out.json <&-", 2, "is left as it is"),
+])  # fmt: skip
+def test_closed_inputs_and_outputs_show_no_traceback(words: str, code: int, sentence: str, tmp_path: Path):
+    (tmp_path / "out.json").write_text("precious")
+    command = f"{shlex.quote(sys.executable)} -m alphazero {words}"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == code and "Traceback" not in done.stderr and sentence in done.stderr
+    assert (tmp_path / "out.json").read_text() == "precious"
+
+
 @pytest.mark.parametrize("word", ["help", "version"])
 def test_a_reader_that_leaves_or_a_full_disk_shows_no_traceback(word: str):
     read, write = os.pipe()
