@@ -152,7 +152,7 @@ def leaves_for(evaluate: Evaluate | CudaEvaluator, num_simulations: int) -> int:
 
 
 @contextlib.contextmanager
-def on_one_thread(net: NeuralNet | Evaluate) -> Iterator[None]:
+def on_one_thread(net: NeuralNet | Evaluate | None) -> Iterator[None]:
     """Inside, the network of the calling thread computes on one processor thread.
 
     More threads are slower for one position at a time, and much slower if they wait for other programs.
@@ -217,6 +217,7 @@ class Analysis:
         leaves = max(config.leaves_per_step, leaves_for(evaluate, config.num_simulations))
         config = replace(config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=True, leaves_per_step=leaves)
         self._search = make_search(kernels, config, evaluate, 1)
+        self._net = evaluate.net if isinstance(evaluate, Evaluator) else None
         self._tree = np.zeros(1, np.int64)
         self._last: Position | None = None
 
@@ -244,10 +245,15 @@ class Analysis:
 
     def run(self, position: Position) -> list[Line]:
         """Runs a whole search; returns its lines."""
-        self.begin(position)
-        while not self.finished:
-            self.step()
+        with self.on_one_thread():
+            self.begin(position)
+            while not self.finished:
+                self.step()
         return self.lines()
+
+    def on_one_thread(self) -> contextlib.AbstractContextManager[None]:
+        """Inside, the analysis runs its network on one processor thread; see the function of this name."""
+        return on_one_thread(self._net)
 
     @property
     def simulations(self) -> int:

@@ -37,9 +37,10 @@ def review(
         if at.terminal:
             row["value"] = (at.outcome + 1) / 2
         elif analysis is not None:
-            analysis.begin(at)
-            while analysis.simulations < simulations and not analysis.finished and not stop.is_set():
-                analysis.step()
+            with analysis.on_one_thread():
+                analysis.begin(at)
+                while analysis.simulations < simulations and not analysis.finished and not stop.is_set():
+                    analysis.step()
             if stop.is_set():
                 return
             node = analysis.node()

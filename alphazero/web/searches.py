@@ -17,7 +17,6 @@ import numpy as np
 from alphazero.errors import IllegalAction, InputError, Stopped
 from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
-from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.player import FollowingPlayer, Forfeit, Player
 from alphazero.search.analysis import Analysis, Node, on_one_thread
 from alphazero.search.evaluator import Evaluator
@@ -130,8 +129,6 @@ class Grown:
         evaluate, learned = seat.evaluate(generation)
         self.room = room_of(game)
         config = quiet(learned, self.room)
-        self._net = evaluate.net if isinstance(evaluate, Evaluator) else None
-        self._evaluate = evaluate
         self._analysis = Analysis(kernels_of(game), config, evaluate)
         self._lock = threading.Lock()
         self.turn = threading.Lock()
@@ -143,7 +140,7 @@ class Grown:
         if position.terminal:
             raise IllegalAction("the game is over at this position, so there is nothing to analyse")
         limit = min(limit, self.room)
-        with self.turn, self._threads(), self._forgetting():
+        with self.turn, self._analysis.on_one_thread(), self._forgetting():
             if self.position is None or self.position.actions != position.actions:  # else it goes on
                 with self._lock:
                     self._analysis.begin(position)
@@ -210,15 +207,6 @@ class Grown:
                 return self._analysis.node(path)
             except KeyError:
                 raise InputError("the search has not visited this position: let it go on, or go back") from None
-
-    @contextlib.contextmanager
-    def _threads(self) -> Iterator[None]:
-        """The network answers on one thread inside."""
-        if isinstance(self._net, NeuralNet):
-            with on_one_thread(self._net):
-                yield
-        else:
-            yield
 
 
 class Trees:

@@ -9,6 +9,7 @@ import pytest
 
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from tests.game.double_move_game import DoubleMove
 from tests.search.reference_search import (
@@ -28,6 +29,25 @@ BASE = SearchConfig(
     leaves_per_step=1, prior_temperature=1.0,
 )  # fmt: skip
 UNPROVEN = 2
+
+
+class ThreadedNet(NeuralNet):
+    """Knows nothing, and remembers on how many threads it was asked."""
+
+    save = load = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.threads, self.used = 2, set[int]()
+
+    def use_threads(self, count: int) -> int:
+        before, self.threads = self.threads, count
+        return before
+
+    def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.used.add(self.threads)
+        priors = legal_masks / legal_masks.sum(axis=1, keepdims=True)
+        return priors.astype(np.float32), np.zeros(len(priors), np.float32)
+
 
 every_game = pytest.mark.parametrize("game", GAMES.values(), ids=GAMES)
 

@@ -10,10 +10,12 @@ from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import open_contestant
-from alphazero.search.analysis import LEAVES, Found, search_position
+from alphazero.search.analysis import LEAVES, Analysis, Found, search_position
+from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig
 from alphazero.search.rollouts import playouts
 from tests.search.reference_search import random_positions
+from tests.search.searches import ThreadedNet
 
 CONNECT_4 = registry.load("connect4")
 
@@ -58,6 +60,14 @@ def test_a_win_is_followed_to_its_end():
 def test_noise_and_halving_of_the_player_are_left_out():
     plain = analysed("4 4", "mcts:64")[1]
     assert analysed("4 4", "mcts:64@noise_fraction=0.5,gumbel_actions=4")[1] == plain
+
+
+def test_an_analysis_runs_its_net_on_one_thread():
+    """More are slower for single positions."""
+    net, kernels = ThreadedNet(), Kernels(CONNECT_4.game)
+    analysis = Analysis(kernels, SearchConfig(num_simulations=16), Evaluator(kernels, net))
+    assert sum(line.visits for line in analysis.run(CONNECT_4.game.start())) == 16
+    assert net.used == {1} and net.threads == 2
 
 
 # --- one position, one result ---

@@ -11,6 +11,7 @@ from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
 from alphazero.web.searches import Stop
 from alphazero.web.truth import judge_by_truth, results_of
+from tests.search.searches import ThreadedNet
 
 
 def truth_of(name: str, moves: str):
@@ -80,6 +81,24 @@ def test_a_review_without_an_oracle_goes_by_a_search():
     assert mistake["by"] == "search" and mistake["mover"] == 1 and mistake["best"] == 2, "c1 was to be blocked"
     assert rows[3]["value"] < 1 == rows[4]["value"] == rows[5]["value"]
     assert summary["sides"][0]["known"] == 0 and summary["sides"][1]["lost"] > summary["sides"][0]["lost"]
+
+
+def test_a_review_runs_its_net_on_one_thread():
+    """As all searches of single positions do: more are slower for them."""
+    net = ThreadedNet()
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [net], device="cpu"))
+    question = Question(
+        {
+            "id": 1,
+            "ask": "review",
+            "game": "tictactoe",
+            "actions": [4, 0, 1],
+            "player": {"id": "given:0"},
+            "simulations": 9,
+        }
+    )
+    assert len(list(engine.searches["review"](object(), question, Stop()))) == 5
+    assert net.used == {1} and net.threads == 2
 
 
 def test_a_game_that_is_too_long_is_refused():
