@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -216,6 +217,8 @@ class Kernels:
         self._made: dict[bool, dict[Callable[..., Any], Any]] = {False: {}, True: {}}
         """The compiled functions that the kernels call, by source; without and with counts of references."""
         self._bound: dict[tuple[Callable[..., Any], ...], Kernel] = {}
+        self._lock = threading.RLock()
+        """Held while functions are made: those that are not compiled yet are in `_made`, too."""
 
     def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
         """The template with this game's rules, made at the first call.
@@ -224,9 +227,10 @@ class Kernels:
         template gives the same kernel: numba never forgets what it has compiled.
         """
         parts = template, *helpers
-        if parts not in self._bound:
-            self._bound[parts] = self._bind(template, helpers)
-        return self._bound[parts]
+        with self._lock:
+            if parts not in self._bound:
+                self._bound[parts] = self._bind(template, helpers)
+            return self._bound[parts]
 
     def _bind(self, template: Callable[..., Any], helpers: Sequence[Any]) -> Kernel:
         scope = dict(self.scope)
@@ -242,10 +246,11 @@ class Kernels:
         name = f"{self.game.name}{template.__name__}_{{}}_{fingerprint(function)}"
 
         def compiled(counted: bool) -> Any:
-            self._made[counted].update(kept)
-            made = with_callees(function, functools.partial(for_processor, counted=counted), self._made[counted])
-            made.__qualname__ = name.format("counted" if counted else "bare")
-            return cached(made, nogil=True, _nrt=counted)
+            with self._lock:
+                self._made[counted].update(kept)
+                made = with_callees(function, functools.partial(for_processor, counted=counted), self._made[counted])
+                made.__qualname__ = name.format("counted" if counted else "bare")
+                return cached(made, nogil=True, _nrt=counted)
 
         return Kernel(self.game.name, compiled, kept)
 
@@ -336,12 +341,19 @@ class Kernel:
     def __init__(self, game_name: str, make: Callable[[bool], Any], kept: dict[Callable[..., Any], Any]):
         self._game_name, self._make, self._kept = game_name, make, kept
         self._run: Callable[..., Any] | None = None
+        self._lock = threading.Lock()
+        """Held while it is compiled; who holds it may take that of `Kernels` and numba's own, never the reverse."""
         self.compiled = make(False)
 
     def __call__(self, *arguments: Any) -> Any:
-        if self._run is None:
-            self._run = self._compile(arguments)
-        return self._run(*arguments)
+        return (self._run or self._made_ready(arguments))(*arguments)
+
+    def _made_ready(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """The function to run, compiled by the first thread that needs it."""
+        with self._lock:
+            if self._run is None:
+                self._run = self._compile(arguments)
+            return self._run
 
     def _compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Compiles before anything runs, so that an error of numba is never taken for one of the rules."""
@@ -363,9 +375,7 @@ class Kernel:
 
     def entry_point(self, *arguments: Any) -> Callable[..., Any]:
         """See `entry_point`; plain Python where numba cannot compile the rules."""
-        if self._run is None:
-            self._run = self._compile(arguments)
-        return entry_point(self._run, *arguments)
+        return entry_point(self._run or self._made_ready(arguments), *arguments)
 
     @property
     def is_compiled(self) -> bool:

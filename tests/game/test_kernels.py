@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.game.fresh_python import run_python
+
 ROOT = Path(__file__).resolve().parents[2]
 USE = """
 import sys
@@ -37,3 +39,37 @@ def test_games_of_one_factory_that_were_compiled_apart_can_be_loaded_together(na
         command = [sys.executable, "-W", "ignore::RuntimeWarning", "-c", USE, *loaded]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         assert result.returncode == 0, f"{loaded}: {result.stderr}"
+
+
+THREADS = """
+import json, sys, threading, types
+import numpy as np
+from alphazero.game import kernels as templates, registry
+from alphazero.game.kernels import Kernels
+sys.setswitchinterval(1e-6)
+kernels = Kernels(registry.load("othello6").game)
+parts = [(templates._init_states,), (templates._describe,), (templates._play,), (templates._advance,),
+         (templates._observe_states,), (templates._find_wins, templates._wins_by)]
+def side_by_side(calls):
+    begin, found = threading.Barrier(len(calls)), []
+    def use(call):
+        begin.wait()
+        found.append(call())
+    threads = [threading.Thread(target=use, args=(call,)) for call in calls]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    return found
+found = side_by_side([lambda part=part: kernels.bind(*part) for part in parts * 2])
+functions = [kernel.compiled.py_func for kernel in found]
+plain = [name for function in functions for name in function.__code__.co_names
+         if isinstance(function.__globals__.get(name), types.FunctionType)]
+states, compile, compiled = np.zeros((2, kernels.game.state_words), np.uint64), kernels.init_states._compile, []
+kernels.init_states._compile = lambda arguments: compiled.append(1) or compile(arguments)
+side_by_side([lambda: kernels.init_states(states)] * 8)
+print(json.dumps([len(set(map(id, found))), len(parts), plain, len(compiled), kernels.init_states.is_compiled]))
+"""
+
+
+def test_threads_that_make_the_kernels_of_a_game_at_the_same_time(tmp_path: Path):
+    """Each is made and compiled once, and none gets a function that another thread has not compiled yet."""
+    assert run_python(THREADS, tmp_path, NUMBA_CACHE_DIR=str(tmp_path)) == [6, 6, [], 1, True]
