@@ -163,9 +163,10 @@ def publish_page(config: PublishConfig) -> None:
         card["description"] = config.description
     title = config.net if config.net in loaded.nets else Path(config.net).name or Path(config.net).resolve().name
     logger.info("the rules, the search and the network are being compiled for the browser; this takes a minute")
-    text = make_file(loaded, load_net(config.net, loaded, "cpu"), title, card, game_name).encode()
-    atomic_write(config.output, text)
-    print(f"{config.output} is written ({len(text) / 1e6:.1f} MB); open it in any browser, or send it to anybody")
+    text = make_file(loaded, load_net(config.net, loaded, "cpu"), title, card, game_name)
+    content = text.encode(errors="replace")  # the name of a folder can hold what UTF-8 cannot
+    atomic_write(config.output, content)
+    print(f"{config.output} is written ({len(content) / 1e6:.1f} MB); open it in any browser, or send it to anybody")
 
 
 def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -178,6 +178,13 @@ def test_a_page_of_the_run_in_this_folder_is_named_after_the_folder(run, tmp_pat
     assert titles == [run.name] * 3
 
 
+def test_a_page_of_a_folder_whose_name_is_no_text_is_written(run, tmp_path, monkeypatch):
+    """Names of folders are bytes, and a page is UTF-8."""
+    monkeypatch.setattr("alphazero.web.one_file.make_file", lambda *arguments: "run \udcff")
+    assert run_command(publish.main, [str(run), str(tmp_path / "page.html")]) == 0
+    assert (tmp_path / "page.html").read_bytes() == b"run ?"
+
+
 def test_a_checkpoint_outside_a_run_is_refused(run, tmp_path, capsys):
     published(run, tmp_path)
     assert run_command(publish.main, [str(tmp_path / "net.safetensors"), str(tmp_path / "again.safetensors")]) == 2
