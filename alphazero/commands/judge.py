@@ -36,7 +36,7 @@ class JudgeConfig:
     plot: Path | None = None
     """Draw the accuracy by ply into this file (.png, .svg or .pdf)."""
     overwrite: bool = False
-    """Replace files that exist already; without it, they are left as they are."""
+    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
     seed: int = 0
     """Breaks ties between equally good moves."""
     threads: Threads = field(default_factory=count_cores)

@@ -72,7 +72,7 @@ class PitConfig:
     save_games: Annotated[Path | None, _option("FILE", "none")] = None
     """Write all games into this file, one line of JSON each, with the moves in the game's notation."""
     overwrite: bool = False
-    """Replace files that exist already; without it, they are left as they are."""
+    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
     replay: Annotated[Path | None, _option("FILE", "none")] = None
     """List the games in a file of --save-games, or step through one of them: --replay FILE NUMBER."""
 

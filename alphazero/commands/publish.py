@@ -72,7 +72,7 @@ class PublishConfig:
     ] = ""
     """The game: a name, a Python file or a module. Shipped nets and games of your own need it."""
     overwrite: bool = False
-    """Replace files that exist already; without it, they are left as they are."""
+    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
     description: Annotated[str, tyro.conf.arg(metavar="TEXT", help_behavior_hint="(default: none)")] = ""
     """A sentence about the net, for the card."""
     simulations: tuple[int, ...] = (0, 100, 800)

@@ -26,7 +26,7 @@ class ReportConfig:
     ] = None
     """The file to write. The default one is replaced if it is there."""
     overwrite: bool = False
-    """Replace files that exist already; without it, they are left as they are."""
+    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
 
 
 def main(argv: list[str]) -> None:

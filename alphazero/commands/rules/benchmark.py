@@ -42,7 +42,7 @@ class BenchmarkConfig:
     json: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(default: none)")] = None
     """Also write the figures into this file, as JSON."""
     overwrite: bool = False
-    """Replace files that exist already; without it, they are left as they are."""
+    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
     seed: int = 0
     """Random seed; it decides between equally good moves."""
     threads: Threads = field(default_factory=count_cores)
