@@ -22,6 +22,9 @@ OPTIONAL = {
     "matplotlib": ("plot", "pictures in reports and tournaments"),
     "tensorboard": ("tensorboard", "the events of a run"),
     "wandb": ("wandb", "--wandb PROJECT"),
+    "fastapi": ("web", "the page in the browser"),
+    "onnx": ("onnx", "alphazero export"),
+    "ray": ("ray", "--cluster"),
     "open_spiel": ("openspiel", "--game openspiel:NAME"),
     "numba-cuda": ("cuda", "rules and search on an NVIDIA GPU"),
 }

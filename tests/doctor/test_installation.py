@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,13 @@ def sentences(sections: list[Section]) -> tuple[str, str]:
     """What is wrong, and the advice."""
     wrong = " ".join(sentence for section in sections for sentence in section.wrong)
     return wrong, " ".join(sentence for section in sections for sentence in section.advice)
+
+
+def test_every_extra_for_users_is_looked_for():
+    """`test` and `docs` are for those who change the framework."""
+    setup = (ROOT / "setup.py").read_text(encoding="utf-8").partition("extras_require=")[2]
+    extras = re.findall(r'^        "(\w+)": \[', setup, re.MULTILINE)
+    assert {extra for extra, _ in installation.OPTIONAL.values()} == set(extras) - {"test", "docs"}
 
 
 def test_the_installation_is_described(capsys):
