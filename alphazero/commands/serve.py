@@ -85,7 +85,7 @@ def make_server(config: ServeConfig) -> Any:
         from alphazero.web.server import PageServer
     except ModuleNotFoundError as error:
         raise InvalidSetting(
-            f'the page needs the package {error.name}: install it by `pip install "alphazero-framework[web]"`'
+            f"the page needs the package {error.name}: install it by `pip install fastapi uvicorn websockets`"
         ) from error
     from alphazero.web.engine import Engine, Stage
 

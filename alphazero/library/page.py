@@ -38,7 +38,9 @@ def play_web(
         from alphazero.web.engine import Engine, Stage
         from alphazero.web.server import PageServer
     except ModuleNotFoundError as error:
-        raise InvalidSetting(f"the page needs the package {error.name}: install alphazero-framework[web]") from error
+        raise InvalidSetting(
+            f"the page needs the package {error.name}: install it by `pip install fastapi uvicorn websockets`"
+        ) from error
     check_range("port", port, 0, 65535)
     loaded = registry.of(game)
     name = game if isinstance(game, str) else loaded.game.name

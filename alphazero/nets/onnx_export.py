@@ -81,7 +81,7 @@ def _import(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InputError(f"{name} is not installed: pip install 'alphazero-framework[onnx]'") from error
+        raise InputError(f"{name} is not installed: pip install onnx onnxruntime onnxscript") from error
 
 
 class _quiet:

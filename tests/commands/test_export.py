@@ -111,5 +111,5 @@ def test_wrong_lines_get_one_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert run_export("club", tmp_path / "a.onnx", "--game", "connect4") == 2
     said = capsys.readouterr().err
-    assert "onnxruntime is not installed: pip install 'alphazero-framework[onnx]'" in said and said.count("\n") == 1
+    assert "onnxruntime is not installed: pip install onnx onnxruntime onnxscript" in said and said.count("\n") == 1
     assert list(tmp_path.iterdir()) == [there]

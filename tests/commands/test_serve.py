@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.commands.serve import ServeConfig, make_server
 from alphazero.errors import InvalidSetting
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,6 +71,16 @@ def test_mistakes_are_told_in_a_sentence(tmp_path, arguments, words):
         program.kill()
     assert program.returncode == 2 and errors.count("\n") == 1 and words in errors, errors
     assert output == ""
+
+
+def test_a_package_that_is_missing_is_told_with_those_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    monkeypatch.delitem(sys.modules, "alphazero.web.server", raising=False)
+    advice = "install it by `pip install fastapi uvicorn websockets`"
+    with pytest.raises(InvalidSetting, match=advice):
+        az.play_web("random", "tictactoe", port=0, wait=False)
+    with pytest.raises(InvalidSetting, match=advice):
+        make_server(ServeConfig())
 
 
 def test_pit_needs_a_human_for_the_page(tmp_path):
