@@ -1,4 +1,4 @@
-"""Nim with three piles."""
+"""Nim with piles of 1, 3, 5 and 7."""
 
 from alphazero.game.spec import GameSpec
 

@@ -13,7 +13,7 @@ from alphazero.training.selfplay import SelfPlayConfig
 
 
 def presets(game: Game) -> dict[str, RunConfig]:
-    """`quick`: up to 20 minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
+    """`quick`: 18 minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU."""
     quick = RunConfig(
         generations=40,
         minutes=18.0,
