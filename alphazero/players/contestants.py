@@ -59,8 +59,7 @@ from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
 from alphazero.settings import check_range, config_from_dict
-from alphazero.storage.checkpoint import check_weights, read_net_card
-from alphazero.storage.files import sha256_of
+from alphazero.storage.checkpoint import check_weights, read_card, read_net_card
 from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_folder import resolve_checkpoint
 
@@ -209,11 +208,9 @@ def load_game(game: str | None, contestants: Sequence[str], default: str | None 
 
 
 def weights_of(text: str, loaded: LoadedGame) -> str | None:
-    """SHA-256 of the weights in the checkpoint that `text` names; None if it names no checkpoint."""
-    parts = _find_shipped(split_text(text), loaded)
-    if parts.name in (*NAMES, *loaded.contestants) or not is_path(parts):
-        return None
-    return sha256_of(_find_checkpoint(parts.head)[0])
+    """SHA-256 of the weights on the card of the checkpoint that `text` names; None if it names no checkpoint."""
+    found = checkpoint_of(text, loaded)
+    return str(read_card(found[0])["weights"]["sha256"]) if found else None
 
 
 def checkpoint_of(text: str, loaded: LoadedGame) -> tuple[Path, str] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any
@@ -84,6 +84,8 @@ class Tournament:
     """Pairs whose ratings overlap play on, up to `MOST` times the games."""
     openings: str = "random"
     """The kind of openings: one of `alphazero.matches.openings.KINDS`."""
+    weights: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the weights of each contestant that is a net, by its name."""
 
 
 class SavedTournament(Struct, forbid_unknown_fields=True):
@@ -336,5 +338,5 @@ def _as_saved(tournament: Tournament, loaded: LoadedGame, balance: Balance | Non
         "openings": tournament.openings,
         "judge": weights_of(JUDGE, loaded) if balance is not None and balance.by_net else None,
         "games": tournament.games,
-        "contestants": {name: weights_of(text, loaded) for name, text in tournament.contestants.items()},
+        "contestants": {name: tournament.weights.get(name) for name in tournament.contestants},
     }

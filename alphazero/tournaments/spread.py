@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 from collections import deque
@@ -12,7 +13,7 @@ from typing import Any
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.cluster.pool import Pool, Seat
-from alphazero.errors import InputError, InvalidSetting, StorageError
+from alphazero.errors import CheckpointError, InputError, InvalidSetting, StorageError
 from alphazero.game.record import GameRecord, parse_record
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -86,7 +87,10 @@ class _Matches:
             if (found := checkpoint_of(text, loaded)) is not None:
                 path, texts[name] = found
                 files[name] = f"{i}.safetensors"
-                self._content |= zip((files[name], f"{i}.json"), checkpoint_bytes(path), strict=True)
+                weights, card = checkpoint_bytes(path)
+                if hashlib.sha256(weights).hexdigest() != tournament.weights[name]:
+                    raise CheckpointError(f"{path} was replaced while this tournament began: run the command again")
+                self._content |= {files[name]: weights, f"{i}.json": card}
         assert loaded.load_again is not None
         self._settings = GuestSettings(
             loaded.load_again, tournament.game, texts, files, tournament.seed, tournament.simulations, "cpu",

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import itertools
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,16 +16,18 @@ from pathlib import Path
 import numpy as np
 
 from alphazero.cluster.connection import Cluster
-from alphazero.errors import InvalidSetting
+from alphazero.errors import CheckpointError, InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import GameRecord
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, get_ready, play_match
 from alphazero.matches.report import records_of
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import checkpoint_of, open_contestant, weights_of
 from alphazero.players.human import HumanPlayer
 from alphazero.players.player import Player
 from alphazero.progress import Progress
+from alphazero.storage.checkpoint import read_card
 from alphazero.storage.files import to_json
 from alphazero.tournaments.bradley_terry import rate
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
@@ -96,6 +99,7 @@ def play_tournament(
     `cluster` plays them, if it is given; it is opened and closed here. The games are the same where its processors
     multiply as ours do. `device` is where nets compute, here or there.
     """
+    tournament = with_nets_found(tournament, loaded)
     players = _Players(tournament, loaded, threads, device)
     players.check()
     with contextlib.ExitStack() as stack:
@@ -113,6 +117,17 @@ def play_tournament(
                 folder.add_games(overlapping(folder))
             if not folder.missing():
                 return folder.records
+
+
+def with_nets_found(tournament: Tournament, loaded: LoadedGame) -> Tournament:
+    """The tournament with the file and the weights that each net's text means now: a run has a better net later."""
+    texts, weights = dict(tournament.contestants), dict[str, str]()
+    for name, text in tournament.contestants.items():
+        if (found := checkpoint_of(text, loaded)) is not None:
+            path, settings = found
+            texts[name] = os.path.join(os.curdir, path) + settings
+            weights[name] = str(read_card(path)["weights"]["sha256"])
+    return replace(tournament, contestants=texts, weights=weights)
 
 
 def tally(names: Sequence[str], records: Sequence[GameRecord]) -> np.ndarray:
@@ -151,6 +166,11 @@ class _Players:
             if isinstance(player, HumanPlayer):
                 raise InvalidSetting(
                     "a tournament has hundreds of games, which nobody wants to play by hand: leave human out"
+                )
+            if (weights := tournament.weights.get(name)) and weights_of(text, loaded) != weights:
+                raise CheckpointError(
+                    f"{name} no longer has the weights with which this tournament began: bring them back, or choose "
+                    f"another {option('folder')}"
                 )
             player.name = name
             return player

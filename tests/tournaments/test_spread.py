@@ -16,7 +16,7 @@ from alphazero.nets.torch_net import TorchNet
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.guest import MatchGuest
 from alphazero.tournaments.spread import _Matches
-from alphazero.tournaments.tournament import make_tournament
+from alphazero.tournaments.tournament import make_tournament, with_nets_found
 
 LOADED = registry.load("tictactoe")
 
@@ -32,7 +32,8 @@ def net(tmp_path: Path) -> Path:
 
 def matches(net: Path, device: str = "auto") -> _Matches:
     names = ("random", "greedy", f"{net}@simulations=2")
-    return _Matches(make_tournament("tictactoe", "round-robin", names, 2, None, 1, False), LOADED, device)
+    tournament = make_tournament("tictactoe", "round-robin", names, 2, None, 1, False)
+    return _Matches(with_nets_found(tournament, LOADED), LOADED, device)
 
 
 def seat(device: str) -> Any:

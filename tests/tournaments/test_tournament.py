@@ -19,6 +19,10 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.game.record import read_records
+from alphazero.players import contestants
+from alphazero.players.contestants import load_net
+from alphazero.storage.files import sha256_of
+from alphazero.storage.run_folder import RunFolder, resolve_checkpoint
 from alphazero.tournaments import folder as tournament_folder
 from alphazero.tournaments import tournament as tournament_module
 from alphazero.tournaments.folder import GAMES, SEAL, SETTINGS, Pairing, key_of
@@ -255,6 +259,53 @@ def test_a_net_that_has_changed_under_its_name_is_refused(tmp_path):
         else:
             with pytest.raises(InputError, match=expected):
                 play(tmp_path / "folder", make(contestants, games=2))
+
+
+def promote(run: RunFolder, generation: int, loaded) -> str:
+    """Commits a generation with a fresh net, which is the run's best; gives the SHA-256 of its weights."""
+    file = run.path / f"generation_{generation:04d}.safetensors"
+    net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})
+    net.save(file, {})
+    files = [file, file.with_suffix(".json")]
+    run.commit(generation, {path.name: sha256_of(path) for path in files}, {"best": generation})
+    return sha256_of(file)
+
+
+@pytest.mark.parametrize("most_open", [1, 16])
+def test_a_net_promoted_meanwhile_does_not_play_under_the_name_of_the_one_before_it(most_open, tmp_path, monkeypatch):
+    loaded, opened = registry.load("tictactoe"), list[str]()
+    tournament = make((str(tmp_path / "run"), "random", "greedy"), games=2, simulations=0)
+    with RunFolder.create(tmp_path / "run", {}) as run:
+        first = promote(run, 1, loaded)
+
+        def open_folder(*arguments):
+            promote(run, 2, loaded)  # between the contestants' check and the first game
+            return tournament_folder.TournamentFolder(*arguments)
+
+        def open_net(path, *arguments):
+            opened.append(sha256_of(resolve_checkpoint(path)))
+            return load_net(path, *arguments)
+
+        monkeypatch.setattr(tournament_module, "MOST_OPEN", most_open)
+        monkeypatch.setattr(tournament_module, "TournamentFolder", open_folder)
+        monkeypatch.setattr(contestants, "load_net", open_net)
+        play(tmp_path / "folder", tournament)
+    sealed = json.loads((tmp_path / "folder" / SETTINGS).read_text())["contestants"]
+    assert set(opened) == {first} and sealed[str(tmp_path / "run")] == first
+    assert (len(opened) > 1) == (most_open == 1)
+
+
+def test_a_net_whose_file_is_replaced_meanwhile_plays_no_more(tmp_path, monkeypatch):
+    loaded, net = registry.load("tictactoe"), tmp_path / "net.safetensors"
+
+    def replace_net(*arguments):
+        loaded.make_net(loaded.game, {"blocks": 1, "channels": 8}).save(net, {})
+
+    replace_net()
+    monkeypatch.setattr(tournament_module, "MOST_OPEN", 1)
+    monkeypatch.setattr(tournament_module, "get_ready", replace_net)
+    with pytest.raises(InputError, match="no longer has the weights with which this tournament began"):
+        play(tmp_path / "folder", make((f"{net}@simulations=0", "random", "greedy"), games=2))
 
 
 def unsealed(text: str, **changes) -> str:
