@@ -28,7 +28,7 @@ from msgspec import Struct
 from alphazero.commands.shared import Threads, parse, spare_files
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, quote
 from alphazero.game import registry
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.arena import MatchResult, play_match
 from alphazero.matches.intervals import elo_difference, elo_interval, finite
@@ -228,6 +228,7 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
             found = benchmark(player(simulations))
             figures["benchmark"][str(simulations)] = found
             logger.info("with %d simulations: %s", simulations, show_figures(found))
+    contestant = player(config.match_simulations)
     for name, opponent in zip(config.opponents, opponents, strict=True):
         with Progress(f"against {name}") as progress:
 
@@ -235,9 +236,8 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
                 progress.show(result.num_games / config.games, f"score {result.score:.2f}")
 
             match = play_match(
-                Kernels(loaded.game), player(config.match_simulations), opponent, config.games, config.seed,
-                on_progress=show,
-            )  # fmt: skip
+                kernels_of(loaded.game), contestant, opponent, config.games, config.seed, on_progress=show
+            )
         figures["matches"].append({"opponent": name, "simulations": config.match_simulations, **match.as_dict()})
         logger.info("score %.1f%% against %s", 100 * match.score, name)
         figures["rating"] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphazero.cluster.fingerprint import game_fingerprint
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernels_of
 from alphazero.game.record import line_of
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.arena import get_ready, play_match
@@ -63,7 +63,7 @@ class MatchGuest:
         self._settings, self._loaded = settings, settings.load()
         want_inference(settings.inference)
         self.fingerprint = game_fingerprint(self._loaded.game)
-        self._kernels = Kernels(self._loaded.game)
+        self._kernels = kernels_of(self._loaded.game)
         self._nets: dict[str, bytes] = {}
         self._open = functools.lru_cache(MOST_OPEN)(self._open_player)
 

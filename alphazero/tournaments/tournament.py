@@ -17,7 +17,7 @@ import numpy as np
 
 from alphazero.cluster.connection import Cluster
 from alphazero.errors import CheckpointError, InvalidSetting
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -155,7 +155,7 @@ class _Players:
     """The contestants, of whom those that played last are in memory."""
 
     def __init__(self, tournament: Tournament, loaded: LoadedGame, threads: int, device: str):
-        self._tournament, self._kernels = tournament, Kernels(loaded.game)
+        self._tournament, self._game = tournament, loaded.game
 
         @functools.lru_cache(MOST_OPEN)
         def open_(name: str) -> Player:
@@ -187,7 +187,7 @@ class _Players:
         """The player, with everything compiled."""
         player = self._open(name)
         if name not in self._ready:
-            get_ready(self._kernels, player)
+            get_ready(kernels_of(self._game), player)
             self._ready.add(name)
         return player
 
@@ -216,7 +216,7 @@ def _play(
             first, second = players.get(pairing.first), players.get(pairing.second)
             clock.begin(pairing)
             play_match(
-                Kernels(loaded.game), first, second, folder.targets[pairing], tournament.seed, folder.opening_plies,
+                kernels_of(loaded.game), first, second, folder.targets[pairing], tournament.seed, folder.opening_plies,
                 on_progress=keep, numbers=numbers, balance=folder.balance,
             )  # fmt: skip
 

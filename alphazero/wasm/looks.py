@@ -21,7 +21,7 @@ import numpy as np
 from alphazero.errors import GameError
 from alphazero.game import Game, Position
 from alphazero.game.board import cells_in_line
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernels_of
 
 POSITIONS = 2000
 """Positions to learn from in each round, and as many to be right in."""
@@ -110,7 +110,7 @@ def words_of(position: Position) -> list[str]:
 def some_positions(game: Game, count: int, seed: int) -> Iterator[Position]:
     """Positions of random games, all of each, so that they come with their neighbours."""
     rng, found = np.random.default_rng(seed), 0
-    kernels = Kernels(game)
+    kernels = kernels_of(game)
     while found < count:
         position = game.start()
         while True:
@@ -120,8 +120,7 @@ def some_positions(game: Game, count: int, seed: int) -> Iterator[Position]:
                 break
             masks, _, _ = kernels.describe_all(position.state[None])
             action = int(rng.choice(np.flatnonzero(masks[0])))
-            state, to_play = position.state[None].copy(), np.array([1 - position.to_play], np.int8)
-            to_play[0] = position.to_play
+            state, to_play = position.state[None].copy(), np.array([position.to_play], np.int8)
             kernels.play(state, to_play, np.array([action]))
             position = Position(game, state[0], int(to_play[0]), (*position.actions, action))
 

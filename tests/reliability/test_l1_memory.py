@@ -3,6 +3,7 @@
 import gc
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from alphazero.game import kernels as kernels_module
 from alphazero.game import registry
 from alphazero.players.net_players import make_net_player
 from alphazero.search.mcts import SearchConfig
+from alphazero.tournaments.tournament import make_tournament, play_tournament
 from tests.conftest import kernels_by_name
 
 
@@ -37,3 +39,19 @@ def test_players_of_fifty_generations_load_no_code_anew(monkeypatch):
     while threading.active_count() > threads and time.monotonic() < end:
         time.sleep(0.01)  # threads that were told to end
     assert threading.active_count() <= threads
+
+
+def test_the_matches_of_a_tournament_load_no_code_anew(tmp_path, monkeypatch):
+    made, cached, loaded = [], kernels_module.cached, registry.load("tictactoe")
+    monkeypatch.setattr(
+        kernels_module, "cached", lambda function, **options: made.append(function) or cached(function, **options)
+    )
+
+    def play(folder: Path) -> None:
+        names = ("random", "greedy", "minimax:1")
+        play_tournament(folder, make_tournament("tictactoe", "round-robin", names, 2, None, 1, False), loaded, 1)
+
+    play(tmp_path / "first")
+    made.clear()
+    play(tmp_path / "second")
+    assert [function.__name__ for function in made] == []
