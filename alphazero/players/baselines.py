@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -47,9 +47,16 @@ class MinimaxPlayer(Player):
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         pieces = [states[start : start + 16] for start in range(0, len(states), 16)]
-        values = np.concatenate(list(self._pool.map(self._values, pieces)))
-        if self._stop[0]:
-            self._stop[0] = False
+        tasks = [self._pool.submit(self._values, piece) for piece in pieces]
+        try:
+            values = np.concatenate([task.result() for task in tasks])
+        except BaseException:
+            self._stop[0] = True  # Ctrl-C reaches this thread alone: the others would go on
+            raise
+        finally:
+            wait(tasks)
+            stopped, self._stop[0] = bool(self._stop[0]), False
+        if stopped:
             raise Stopped
         return self._chooser.best(values, games, plies)
 

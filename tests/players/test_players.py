@@ -269,6 +269,26 @@ def test_a_player_that_was_interrupted_plays_on(name: str):
     assert select(player, positions) == select(fresh, positions)
 
 
+def test_a_minimax_player_plays_on_after_ctrl_c():
+    game, ended = GAMES["connect4"], []
+    player = MinimaxPlayer(KERNELS["connect4"], 8, seed=1, threads=2)
+    values = player._values
+
+    def on_one_thread(states):
+        if len(states) == 16:
+            time.sleep(0.1)  # until the other thread is busy
+            raise KeyboardInterrupt
+        ended.append(values(states))
+
+    player._values = on_one_thread
+    with pytest.raises(KeyboardInterrupt):
+        select(player, [game.start()] * 31)
+    assert len(ended) == 1
+    player._values = values
+    fresh = MinimaxPlayer(KERNELS["connect4"], 8, seed=1)
+    assert select(player, [game.start()]) == select(fresh, [game.start()])
+
+
 def test_a_search_player_plays_on_after_ctrl_c():
     """As after the stop button of a notebook. The other thread ends too: the next call needs its trees."""
     pressed, running = [True], []
