@@ -164,6 +164,7 @@ def _speak(pipe: IO[str], commands: queue.SimpleQueue[str | None], written: thre
             pipe.write(command + "\n")
             pipe.flush()
         written.release()
+    written.release()  # nothing more is written: who asks now hears from `_listen` that the engine has ended
     with contextlib.suppress(OSError):
         pipe.close()
 

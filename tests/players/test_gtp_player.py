@@ -193,6 +193,14 @@ def test_the_time_limit_is_for_an_engine_that_does_not_read_as_well():
     assert process.poll() is not None
 
 
+def test_an_engine_that_was_interrupted_while_it_waited_is_missed_at_once():
+    player = engine("well", timeout=5.0)
+    player.interrupt()
+    with pytest.raises(Forfeit, match="ended"):  # not: has not read a command for so long
+        player.choose(TIC_TAC_TOE.game.start(), 0)
+    player.choose(TIC_TAC_TOE.game.start(), 1)
+
+
 def test_lines_that_nobody_takes_are_not_kept_for_ever():
     inbox, kept = Inbox(), 0
     while kept < 16 << 20 and inbox.put("x" * 60_000):
