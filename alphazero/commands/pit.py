@@ -104,6 +104,11 @@ class PitConfig:
         check_device(self.device)
         if self.openings not in OPENINGS:
             raise UnknownName("kind of openings", self.openings, OPENINGS)
+        if self.sprt is not None and self.openings == "none":
+            raise InvalidSetting(
+                "--sprt needs another opening for each pair of games, since players without randomness repeat their "
+                "games: leave --openings none out"
+            )
         want_inference(self.inference)
         check_ranges(self, games=(1, 1_000_000), simulations=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 4096))
         self.find_cluster()

@@ -21,7 +21,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.matches.balance import Balance
 from alphazero.matches.intervals import score_interval
-from alphazero.matches.openings import choose_openings, draw_openings
+from alphazero.matches.openings import choose_openings, draw_openings, warn_of_few
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
 from alphazero.settings import check_range
@@ -94,13 +94,17 @@ class MatchResult:
         """Pairs of games from one opening that brought the first contestant 0, 1/2, 1, 3/2 and 2 points.
 
         In the order of their numbers, up to the first that is not finished: short games must not count more than long
-        ones while a match goes on.
+        ones while a match goes on. The same two games, played again, tell nothing new and count once.
         """
-        outcomes, counts = dict(zip(self.games, self.outcomes, strict=True)), [0] * 5
+        finished, counts = dict(zip(self.games, zip(self.outcomes, self.actions, strict=True), strict=True)), [0] * 5
+        seen = set[tuple[tuple[int, ...], tuple[int, ...]]]()
         for game in range(0, len(self.games) - 1, 2):
-            if game not in outcomes or game + 1 not in outcomes:
+            if game not in finished or game + 1 not in finished:
                 break
-            counts[2 + outcomes[game] + outcomes[game + 1]] += 1
+            (first, its_actions), (second, other_actions) = finished[game], finished[game + 1]
+            if (its_actions, other_actions) not in seen:
+                seen.add((its_actions, other_actions))
+                counts[2 + first + second] += 1
         return tuple(counts)  # type: ignore[return-value]
 
     @property
@@ -210,8 +214,11 @@ def play_and_show(
         get_ready(kernels, player)
     if balance is not None:
         logger.info("choosing openings: random plies to %s (minutes if there are thousands of games)", balance.words)
+    openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
+    if opening_plies is None:  # else they were told to be few
+        warn_of_few(len(openings), num_games)
     with Progress(f"{first.name} - {second.name}") as progress:
-        return play_match(kernels, first, second, num_games, seed, opening_plies, show, decided, balance=balance)
+        return play_match(kernels, first, second, num_games, seed, on_progress=show, decided=decided, openings=openings)
 
 
 def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bool]:

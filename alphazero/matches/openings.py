@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -21,6 +22,8 @@ from alphazero.game.randomness import OPENING, make_key, uniform
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.balance import Balance, describe_balance, find_balance
+
+logger = logging.getLogger(__name__)
 
 KINDS = ("random", "balanced", "none")
 AT_ONCE = 64
@@ -69,6 +72,18 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
     if not most:
         raise InvalidSetting(f"{game.name} has no balanced opening: let them be random")
     return most
+
+
+def warn_of_few(num_openings: int, num_games: int) -> None:
+    """Says so if a match of `num_games` has fewer openings than pairs of games."""
+    num_pairs = (num_games + 1) // 2
+    if num_openings < num_pairs:
+        logger.warning(
+            "this game has only %s different openings for %s pairs of games, so some are played again: players without "
+            "randomness then repeat their games, and intervals become too narrow",
+            f"{num_openings:,}",
+            f"{num_pairs:,}",
+        )
 
 
 def draw_openings(

@@ -81,7 +81,9 @@ def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
         "H0": f"H0 accepted: {name} is stronger by {test.elo0:g} points at most",
         None: f"not decided: give it more {option('games')}",
     }[test.verdict(result.pairs)]
-    return f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, {sum(result.pairs)} pairs)"
+    return (
+        f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, {sum(result.pairs)} different pairs)"
+    )
 
 
 def as_json(

@@ -25,7 +25,7 @@ from alphazero.game import Game
 from alphazero.game.record import GameRecord, append_records, read_records
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.balance import JUDGE, Balance
-from alphazero.matches.openings import balance_of, choose_openings, plies_of
+from alphazero.matches.openings import balance_of, choose_openings, plies_of, warn_of_few
 from alphazero.players.contestants import weights_of
 from alphazero.settings import settings_changed
 from alphazero.storage.files import (
@@ -214,7 +214,9 @@ class TournamentFolder:
         plies, most = plies_of(self._tournament.openings), self._tournament.games
         if plies is None:
             most *= MOST if self._tournament.adaptive else 1
-            plies = choose_openings(game, (most + 1) // 2, self._tournament.seed, self.balance)[0].ply
+            openings = choose_openings(game, (most + 1) // 2, self._tournament.seed, self.balance)
+            warn_of_few(len(openings), most)
+            plies = openings[0].ply
         return plies
 
     def _save(self) -> None:

@@ -54,6 +54,14 @@ def test_the_interval_of_two_equal_players_holds_one_half():
     assert low < 0.5 < high < low + 0.05
 
 
+def test_a_match_with_fewer_openings_than_pairs_says_so_before_it_begins(caplog):
+    kernels = KERNELS["tictactoe"]
+    for num_games, said in ((20, False), (4000, True)):
+        arena.play_and_show(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), num_games, seed=1)
+        assert ("has only" in caplog.text) == said
+    assert "different openings for 2,000 pairs of games, so some are played again" in caplog.text
+
+
 def replayed(game, result):
     return [game.position(actions) for actions in result.actions]
 

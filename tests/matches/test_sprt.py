@@ -10,8 +10,13 @@ from scipy import optimize
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
-from alphazero.matches.arena import MatchResult
+from alphazero.game import registry
+from alphazero.game.kernels import kernels_of
+from alphazero.matches.arena import MatchResult, play_match
 from alphazero.matches.sprt import PAIR_SCORES, Sprt, expected_score
+from alphazero.players.player import Player
+
+KERNELS = kernels_of(registry.load("tictactoe").game)
 
 
 def log_likelihood(counts: np.ndarray, mean: float) -> float:
@@ -85,8 +90,32 @@ def test_wrong_hypotheses_are_refused(elos):
 
 def test_pairs_count_in_order_up_to_the_first_that_is_open():
     games = {0: 1, 1: 1, 2: 0, 3: -1, 4: 1, 6: 1, 7: 1}
-    result = MatchResult(tuple(games), ((),) * 7, tuple(games.values()), (0, 0), (0.0, 0.0))
+    result = MatchResult(tuple(games), tuple((game,) for game in games), tuple(games.values()), (0, 0), (0.0, 0.0))
     assert result.pairs == (0, 1, 0, 0, 1)  # 2 points, then 1/2; the third pair is open, so the fourth waits
+
+
+class InOrder(Player):
+    """Takes the first legal action in an order of its own, as a network does that plays by its policy."""
+
+    def __init__(self, *order: int):
+        self._order = np.array([*order, *(action for action in range(9) if action not in order)])
+
+    def select_actions(self, states, games, plies):
+        legal_masks, _, _ = KERNELS.describe_all(states)
+        return self._order[legal_masks[:, self._order].argmax(axis=1)]
+
+
+def test_the_same_two_games_count_once_however_often_they_are_played():
+    result = play_match(KERNELS, InOrder(0, 1, 2), InOrder(3, 4, 8), 200, seed=1, opening_plies=0)
+    assert result.wins == 200 and result.distinct_games == 2
+    assert result.pairs == (0, 0, 0, 0, 1) and Sprt(0, 20).verdict(result.pairs) is None
+
+
+def test_a_test_without_openings_is_refused(capsys):
+    argv = ["random", "greedy", "--game", "tictactoe", "--sprt", "0,20", "--openings", "none"]
+    assert run_command(pit.main, argv) == 2
+    errors = capsys.readouterr().err
+    assert "leave --openings none out" in errors and errors.count("\n") == 1
 
 
 def test_a_match_stops_when_it_is_clear(tmp_path, capsys):
