@@ -89,6 +89,11 @@ class Standings:
         """Different games, counted in each match by itself."""
         return sum(distinct for *_, distinct in self.matches.values())
 
+    @property
+    def num_played_on(self) -> int:
+        """Pairs that an adaptive tournament gave more games than it was asked for."""
+        return sum(wins + draws + losses > self.tournament.games for wins, draws, losses, _ in self.matches.values())
+
     def score(self, i: int, j: int) -> float | None:
         """Points a game of i against j, by their numbers; None if they have not met."""
         both = self.counts[i, j] + self.counts[j, i][::-1]
@@ -206,8 +211,17 @@ def remarks(standings: Standings) -> list[str]:
             if standings.records
             else []
         ),
+        *([_played_on(standings.num_played_on)] if standings.num_played_on else []),
         *(f"Warning: {warning}." for warning in standings.warnings),
     ]
+
+
+def _played_on(pairs: int) -> str:
+    who = f"{pairs} pair played on because its" if pairs == 1 else f"{pairs} pairs played on because their"
+    return (
+        f"{who} ratings overlapped. That ends at the first look that tells two players apart, so 95% intervals hold "
+        "the truth a little less often."
+    )
 
 
 def _headline(standings: Standings) -> str:
@@ -261,6 +275,7 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
         "first_move_advantage": ratings.advantage,
         "first_move_advantage_error": ratings.advantage_error,
         "draw_rate": ratings.draw_rate,
+        "pairs_that_played_on": standings.num_played_on,
         "warnings": standings.warnings,
     }  # fmt: skip
 

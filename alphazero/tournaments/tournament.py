@@ -22,6 +22,7 @@ from alphazero.game.record import GameRecord
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, get_ready, play_match
+from alphazero.matches.intervals import Z_95
 from alphazero.matches.report import records_of
 from alphazero.players.contestants import checkpoint_of, open_contestant, weights_of
 from alphazero.players.human import HumanPlayer
@@ -29,7 +30,7 @@ from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import read_card
 from alphazero.storage.files import to_json
-from alphazero.tournaments.bradley_terry import rate
+from alphazero.tournaments.bradley_terry import Ratings, rate
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 from alphazero.tournaments.spread import Spread
 
@@ -37,6 +38,13 @@ FOLDER = Path("tournaments")
 """Holds the default folders of tournaments."""
 MOST_OPEN = 16
 """Contestants in memory at once."""
+
+POCOCK = 2.413
+"""Standard errors between two ratings that an adaptive tournament tells apart; it looks at a pair `MOST` times.
+
+Pocock (1977), "Group sequential methods in the design and analysis of clinical trials": with five looks, two equal
+players are then told apart in 5% of all cases; with the 1.96 of a single look it would be 14%.
+"""
 
 
 def round_robin(names: Sequence[str]) -> tuple[Pairing, ...]:
@@ -140,15 +148,20 @@ def tally(names: Sequence[str], records: Sequence[GameRecord]) -> np.ndarray:
 
 
 def overlapping(folder: TournamentFolder) -> list[Pairing]:
-    """The pairs whose games do not show, with 95% confidence, which player is stronger."""
+    """The pairs whose games do not show which player is stronger."""
     names = sorted({name for pairing in folder.targets for name in (pairing.first, pairing.second)})
     ratings = rate(tally(names, folder.records))
-    found = []
-    for pairing in folder.targets:
-        distance, error = ratings.difference(names.index(pairing.first), names.index(pairing.second))
-        if abs(distance) <= error:
-            found.append(pairing)
-    return found
+    return [
+        pairing
+        for pairing in folder.targets
+        if undecided(ratings, names.index(pairing.first), names.index(pairing.second))
+    ]
+
+
+def undecided(ratings: Ratings, i: int, j: int) -> bool:
+    """The games do not show, by `POCOCK`, whether i or j is stronger."""
+    distance, error = ratings.difference(i, j)
+    return abs(distance) * Z_95 <= error * POCOCK
 
 
 class _Players:

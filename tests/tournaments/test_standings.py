@@ -42,6 +42,14 @@ def standings():
     return Standings(tournament, RECORDS, TIC_TAC_TOE)
 
 
+def test_pairs_that_played_on_are_told(standings):
+    assert "played on" not in as_text(standings) and as_json(standings)["pairs_that_played_on"] == 0
+    more = [record("a", "<b>", 2, "1-0"), record("<b>", "a", 3, "1-0")]
+    longer = Standings(standings.tournament, [*RECORDS, *more], TIC_TAC_TOE)
+    assert "1 pair played on because its ratings overlapped" in as_text(longer)
+    assert as_json(longer)["pairs_that_played_on"] == 1
+
+
 def test_scores_by_hand(standings):
     rows = {row.name: row for row in standings.rows}
     a, b, c = (rows[name] for name in NAMES)

@@ -25,6 +25,7 @@ from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder, resolve_checkpoint
 from alphazero.tournaments import folder as tournament_folder
 from alphazero.tournaments import tournament as tournament_module
+from alphazero.tournaments.bradley_terry import rate
 from alphazero.tournaments.folder import GAMES, SEAL, SETTINGS, Pairing, key_of
 from alphazero.tournaments.tournament import (
     default_folder,
@@ -33,6 +34,7 @@ from alphazero.tournaments.tournament import (
     play_tournament,
     round_robin,
     tally,
+    undecided,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,6 +118,20 @@ def test_a_finished_tournament_becomes_adaptive_and_one_that_was_stopped_between
         patch.setattr(tournament_module, "overlapping", stop)
         play(tmp_path / "stopped", make(names, games=4, adaptive=True))
     assert moves_by_key(play(tmp_path / "stopped", make(names, games=4, adaptive=True))) == expected
+
+
+def test_equal_players_are_told_apart_at_one_of_five_looks_in_a_twentieth_of_all_cases():
+    """That is 6 of 120; with the bound of a single look it would be 17."""
+    rng, told_apart = np.random.default_rng(3), 0
+    for _ in range(120):
+        games = np.zeros((2, 2, 3), np.int64)
+        for _ in range(5):
+            for i, j in ((0, 1), (1, 0)):
+                games[i, j] += rng.multinomial(50, (0.5, 0.0, 0.5))
+            if not undecided(rate(games), 0, 1):
+                told_apart += 1
+                break
+    assert 1 <= told_apart <= 12
 
 
 # --- going on ---
