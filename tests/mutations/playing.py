@@ -91,8 +91,13 @@ PLAYING = [
     ),
     Mutation(
         "a candidate below the gate's threshold does not take over", COACH,
-        '"promoted": result.score >= gate.threshold,', '"promoted": True,',
+        '"promoted": result.score >= threshold,', '"promoted": True,',
         T_COACH + "test_a_candidate_below_the_threshold_does_not_take_over",
+    ),
+    Mutation(
+        "a run ends with the stronger net", COACH,
+        "(num_games + 1) / (2 * num_games)) if last", "0.55) if last",
+        T_COACH + "test_a_run_ends_with_the_stronger_net",
     ),
     Mutation(
         "the gate stops only when it is certain", ARENA,
