@@ -176,6 +176,7 @@ def openings_of(
     game: Game, num_games: int, seed: int, opening_plies: int | None = None, balance: Balance | None = None
 ) -> list[Position]:
     """The openings of a match, one for each pair of games or fewer if the game has no more; as for `play_match`."""
+    check_range("the number of games", num_games, 1)
     num_pairs = (num_games + 1) // 2
     if opening_plies is None:
         return choose_openings(game, num_pairs, seed, balance)

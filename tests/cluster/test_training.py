@@ -209,7 +209,7 @@ def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
 ):
     """After a resume the next generation may be there already, and nothing says how fast the hosts are."""
     folder, gates, late = tmp_path / "run", list[int](), threading.Event()
-    monkeypatch.setattr(Coach, "_gate", lambda self, generation, games: gates.append(games) or dict(UNCONTESTED))
+    monkeypatch.setattr(Coach, "_gate", lambda self, generation, games, last: gates.append(games) or dict(UNCONTESTED))
     config = replace(QUICK, gate=GateConfig(games=1_000_000, simulations=64), minutes=1.0)
     play(folder, FakeCluster([machine("a")]), 1, config)
     games, samples = played(folder, 1), read_samples(folder / "replay_0001.npz", GAME.game)

@@ -200,6 +200,7 @@ def test_a_game_is_stepped_through_without_a_standard_input(capsys, monkeypatch,
     monkeypatch.setattr(sys, "stdin", None)
     assert run_pit("--replay", file, 1) == 0
     assert "greedy - random: " in capsys.readouterr().out
+    sys.stdin.close()  # the empty one that the command has put in its place
 
 
 WITH_A_PAGE = "--games=2|--simulations=5|--save-games=g|--json=x|--sprt=0,20|--openings=none|--seed=1|--anchor=random"
