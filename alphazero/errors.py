@@ -35,7 +35,7 @@ def shorten(text: object, most: int = LONGEST) -> str:
     text, end = str(text), most // 3
     if len(text) > most:
         text = f"{text[: most - end - 3]}...{text[-end:]}"
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return printable(text)
 
 
 def shorten_path(path: object) -> str:

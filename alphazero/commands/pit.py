@@ -13,11 +13,13 @@ from alphazero.cluster.connection import Cluster
 from alphazero.commands.serve import ServeConfig, serve
 from alphazero.commands.shared import Threads, keep_apart, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
-from alphazero.commands.watch import list_games, play_alone, play_with_human, step_through
+from alphazero.commands.watch import list_games, play_with_human, step_through
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import registry
+from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records, write_records
 from alphazero.invocation import command_line
+from alphazero.matches.arena import play_and_show
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import as_json, describe, records_of
@@ -220,8 +222,11 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
         raise InvalidSetting("games with a human begin at the start: leave --openings out")
     test, balance = config.test(), balance_of(config.openings, loaded)
     if alone:
-        opening_plies = plies_of(config.openings)
-        result = play_alone(loaded.game, first, second, config.num_games(), config.seed, test, balance, opening_plies)
+        decided = (lambda result: test.verdict(result.pairs) is not None) if test else None
+        result = play_and_show(
+            kernels_of(loaded.game), first, second, config.num_games(), config.seed, plies_of(config.openings), decided,
+            balance,
+        )  # fmt: skip
     else:
         result = play_with_human(loaded.game, first, second, config.games or 2, config.seed)
     if not result.num_games:

@@ -38,7 +38,14 @@ from alphazero.progress import Progress, count_cores
 from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import atomic_write, check_output_file
-from alphazero.storage.run_folder import METRICS, latest_manifest, read_metrics, read_settings, resolve_checkpoint
+from alphazero.storage.run_folder import (
+    METRICS,
+    check_run_folder,
+    latest_manifest,
+    read_metrics,
+    read_settings,
+    resolve_checkpoint,
+)
 from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
@@ -171,8 +178,7 @@ def publish_page(config: PublishConfig) -> None:
 
 def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The contents of a run's `config.json` and `metrics.jsonl`."""
-    if not os.path.isfile(folder / "config.json"):
-        raise RunFolderError(f"{folder} is not a run folder: only a net of a run can be published")
+    check_run_folder(folder)
     lines = read_metrics(folder)
     for line in lines:
         check(PublishedFigures, line, f"{folder / METRICS}, generation {line['generation']}", RunFolderError)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +9,9 @@ from typing import Annotated
 import tyro
 
 from alphazero.commands.shared import parse, spare_files
-from alphazero.errors import InvalidSetting, RunFolderError, quote, shorten_path
+from alphazero.errors import InvalidSetting, quote
 from alphazero.storage.files import atomic_write, check_output_file
+from alphazero.storage.run_folder import check_run_folder
 from alphazero.training.report import make_report
 
 
@@ -32,8 +32,7 @@ class ReportConfig:
 def main(argv: list[str]) -> None:
     config = parse(ReportConfig, argv, command="report")
     output = config.output or config.run / "report.html"
-    if not os.path.isfile(config.run / "config.json"):  # also where a name is too long
-        raise RunFolderError(f"{shorten_path(config.run)} is not a run folder; give one, as in runs/connect4-1")
+    check_run_folder(config.run)
     if output.suffix not in (".html", ".htm"):
         raise InvalidSetting(f"--output takes a file that ends in .html, not {quote(str(output), 200)}")
     check_output_file("--output", output)

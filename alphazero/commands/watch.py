@@ -9,26 +9,9 @@ from alphazero.errors import printable
 from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
-from alphazero.matches.arena import MatchResult, play_and_show, play_match
-from alphazero.matches.balance import Balance
-from alphazero.matches.sprt import Sprt
+from alphazero.matches.arena import MatchResult, play_match
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import Player
-
-
-def play_alone(
-    game: Game,
-    first: Player,
-    second: Player,
-    num_games: int,
-    seed: int,
-    test: Sprt | None = None,
-    balance: Balance | None = None,
-    opening_plies: int | None = None,
-) -> MatchResult:
-    """Plays a match with a progress bar; a match with a `test` ends at its verdict."""
-    decided = (lambda result: test.verdict(result.pairs) is not None) if test else None
-    return play_and_show(kernels_of(game), first, second, num_games, seed, opening_plies, decided, balance)
 
 
 def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:

@@ -20,8 +20,6 @@ def score_interval(wins: int, draws: int, losses: int) -> tuple[float, float]:
     paired-sample design", Statistics in Medicine 17, 891-908, for wins less losses; without draws it is Wilson's.
     It takes the games as independent.
     """
-    if min(wins, draws, losses) < 0:
-        raise ValueError(f"wins, draws and losses must not be negative: {wins}, {draws}, {losses}")
     if wins + draws + losses == 0:
         return 0.0, 1.0
     return _lower_limit(wins, draws, losses), 1.0 - _lower_limit(losses, draws, wins)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor, nn
 
 from alphazero.errors import InputError, NetError
@@ -108,9 +109,7 @@ def _largest_difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray
 
 def _probabilities(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
     """`float64[n, A]`, zero for actions that are not legal."""
-    masked = np.where(legal, logits.astype(np.float64), -np.inf)
-    weights = np.exp(masked - masked.max(axis=1, keepdims=True))
-    probabilities: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+    probabilities: np.ndarray = softmax(np.where(legal, logits.astype(np.float64), -np.inf), axis=1)
     return probabilities
 
 

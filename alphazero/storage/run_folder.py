@@ -31,7 +31,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import CheckpointError, InputError, RunFolderError, StorageError, quote, shorten_path
+from alphazero.errors import CheckpointError, InputError, RunFolderError, StorageError, listed, quote, shorten_path
 from alphazero.invocation import option
 from alphazero.storage.arrays import MAX_BYTES
 from alphazero.storage.files import (
@@ -406,7 +406,7 @@ def resolve_checkpoint(text: str) -> Path:
         return path
     kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else "does not exist"
     folder = path if os.path.isdir(text) else path.parent
-    beside = _shortened([name for name in _names(folder) if name.endswith(".safetensors")]) or "no .safetensors file"
+    beside = listed([name for name in _names(folder) if name.endswith(".safetensors")], 8) or "no .safetensors file"
     named, holder = shorten_path(text), shorten_path(folder)
     raise CheckpointError(f"{named} {kind}, {holder} holds {beside}; name a checkpoint, a run folder or folder:12")
 
@@ -414,15 +414,9 @@ def resolve_checkpoint(text: str) -> Path:
 def _generation_file(folder: Path, generation: object) -> Path:
     available = sorted(_generations(folder, "generation"))
     if not isinstance(generation, int) or generation not in available:
-        there = _shortened(available) or "none"
+        there = listed(available, 8) or "none"
         raise CheckpointError(f"{folder} has no generation {quote(generation)}; choose one that it has ({there})")
     return folder / f"generation_{generation:04d}.safetensors"
-
-
-def _shortened(items: list[Any]) -> str:
-    if len(items) > 8:
-        return f"{items[0]} ... {items[-1]} ({len(items)} in all)"
-    return ", ".join(map(str, items))
 
 
 def _is_run_folder(path: str | Path) -> bool:

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from alphazero.errors import InputError, StorageError
+from alphazero.errors import InputError, StorageError, printable
 from alphazero.storage.files import open_own, write_all
 
 LOG, OLDER_LOG = "run.log", "run.log.1"
@@ -32,9 +32,7 @@ class RunLog:
 
     def add(self, text: str) -> None:
         """Adds a line with the time; further lines of the text are indented, and control characters escaped."""
-        first, *rest = [
-            "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) for line in text.splitlines() or [""]
-        ]
+        first, *rest = [printable(line) for line in text.splitlines() or [""]]
         lines = [f"{time.strftime('%Y-%m-%d %H:%M:%S %z')}  {first}", *(f"    {line}" for line in rest)]
         content = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
         try:

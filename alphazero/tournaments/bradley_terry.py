@@ -28,14 +28,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
-from scipy.special import logsumexp, ndtr
+from scipy.special import logsumexp, ndtr, softmax
 
+from alphazero.errors import listed
 from alphazero.matches.intervals import Z_95
 
 ELO = 400 / math.log(10)
 """Elo points of a natural unit, if there are no draws."""
 PRIOR = 1000.0
 """Standard deviation of the prior of each parameter, in such points."""
+FEW = 6
+"""Names that a warning lists in full."""
 WIN, DRAW, LOSS = 0, 1, 2
 """Outcomes, seen by the first player."""
 
@@ -143,8 +146,8 @@ def _fit(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _shares(design: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Probability of each outcome, `float64[m, o]`."""
-    logits = design @ x
-    return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+    shares: np.ndarray = softmax(design @ x, axis=1)
+    return shares
 
 
 def _curvature(design: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -182,7 +185,7 @@ def warnings(games: np.ndarray, names: Sequence[str]) -> list[str]:
     num_groups, group = connected_components(met, directed=False)
     if num_groups > 1:
         parts = " | ".join(
-            _few([name for name, its in zip(names, group, strict=True) if its == g]) for g in range(num_groups)
+            listed([name for name, its in zip(names, group, strict=True) if its == g], FEW) for g in range(num_groups)
         )
         return [f"{num_groups} groups have played no game with each other, so ratings compare within a group: {parts}"]
     num_parts, part = connected_components(points, connection="strong")
@@ -191,10 +194,6 @@ def warnings(games: np.ndarray, names: Sequence[str]) -> list[str]:
     largest = np.bincount(part).argmax()
     apart = [name for name, its in zip(names, part, strict=True) if its != largest]
     return [
-        f"{_few(apart)}: nothing but wins or nothing but losses against the others, so the distance is at least what "
-        "the games show, and its figure a guess; opponents of a strength between would tell"
+        f"{listed(apart, FEW)}: nothing but wins or nothing but losses against the others, so the distance is at least "
+        "what the games show, and its figure a guess; opponents of a strength between would tell"
     ]
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])} ... {names[-1]} ({len(names)} in all)"

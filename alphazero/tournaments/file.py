@@ -22,6 +22,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from alphazero.errors import InvalidSetting, StorageError, quote
 from alphazero.matches import openings
+from alphazero.players.contestants import runs_code
 from alphazero.storage.files import read_bytes
 from alphazero.storage.schema import Text, Truth, check
 from alphazero.tournaments.tournament import KINDS
@@ -31,8 +32,6 @@ MOST_DOTS = 100
 """Dots outside of texts and remarks. The time and memory for a key grow with the square of its dots."""
 QUOTED = re.compile(r""""(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""")
 MOST_CONTESTANTS = 1000
-RUN_CODE = "python", "gtp"
-"""Contestants that run a program; who writes a file is not always who opens it."""
 
 
 def _one_of(names: Sequence[str]) -> Meta:
@@ -73,7 +72,7 @@ def read_tournament(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise StorageError(f"{path} is not valid TOML: {error!s:.200}") from error
     for word in check(TournamentFile, found, str(path), InvalidSetting).contestants:
-        if word.partition(":")[0] in RUN_CODE:
+        if runs_code(word):  # who writes a file is not always who opens it
             raise InvalidSetting(
                 f"{path}: {quote(word)} would run what the file says: name it on the command line instead"
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -92,10 +91,9 @@ def _headline(path: Path, saved: Mapping[str, Any], lines: Sequence[Mapping[str,
     most, minutes = int(limits.get("generations", 0)), limits.get("minutes", 0.0)
     holder = holder_of(path)
     left = seconds_left(most, minutes, generation, seconds) if holder else 0.0
-    age = time.time() - (path / "metrics.jsonl").stat().st_mtime if lines else None
     return {
         "name": path.name, "game": saved["game"], "generation": generation, "generations": most, "minutes": minutes,
-        "seconds": seconds, "training": holder is not None, "left": left, "age": None if age is None else round(age),
+        "seconds": seconds, "training": holder is not None, "left": left,
         "benchmark": as_numbers(last, _benchmark_names(lines)),
     }  # fmt: skip
 

@@ -260,7 +260,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a tournament's file starts no code", "alphazero/tournaments/file.py",
-        'if word.partition(":")[0] in RUN_CODE:', "if False:",
+        "if runs_code(word):", "if False:",
         "tests/tournaments/test_tournament.py::test_a_wrong_file_gets_one_sentence",
     ),
     # --- resuming

@@ -162,4 +162,4 @@ def test_ordinary_results_bring_no_warning():
 
 def test_many_names_are_shortened():
     (sentence,) = warnings(table(9, {(0, i): (1, 0, 1) for i in range(1, 8)}), "abcdefghi")
-    assert sentence.endswith("a, b, c ... h (8 in all) | i")
+    assert sentence.endswith("a, b, c, d, ..., h (8 in all) | i")
