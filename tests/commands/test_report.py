@@ -320,11 +320,18 @@ def fails(capsys, *argv: str) -> str:
     return error
 
 
-@pytest.mark.parametrize("name", ["missing", "empty", "x" * 300, "."])
-def test_a_folder_without_a_run_is_refused(name, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("missing", "does not exist"), ("empty", "is not a run folder: it has no config.json"),
+        ("x" * 300, "does not exist"), (".", "is not a run folder"),
+    ],
+    ids=["missing", "empty", "long", "here"],
+)  # fmt: skip
+def test_a_folder_without_a_run_is_refused(name, why, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
-    assert f"{shorten_path(name)} is not a run folder" in fails(capsys, name)
+    assert f"{shorten_path(name)} {why}" in fails(capsys, name)
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
