@@ -21,7 +21,6 @@ from typing import Any, cast
 import numpy as np
 
 from alphazero.errors import StorageError, quote
-from alphazero.invocation import option
 from alphazero.storage.files import atomic_write, open_regular
 
 MAX_BYTES = 1 << 34
@@ -69,16 +68,15 @@ class Array:
         return f"is {dtype}[{', '.join(map(str, shape))}], not {np.dtype(self.dtype)}[{text}]"
 
 
-def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray]) -> str:
+def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], remedy: str = "") -> str:
     """Writes numeric arrays as a compressed npz; equal arrays give equal bytes. Returns the SHA-256 (hex).
 
-    Raises StorageError where `read_npz` would refuse the file for its size.
+    Raises StorageError, which ends with the `remedy`, where `read_npz` would refuse the file for its size.
     """
     unpacked = sum(HEADER_BYTES + np.asarray(array).nbytes for array in arrays.values())
     if unpacked > MAX_BYTES:
         raise StorageError(
-            f"{path} would hold {unpacked:,} bytes, and could not be read again: {MAX_BYTES:,} are allowed. Choose "
-            f"smaller {option('self_play.games_per_generation')} and {option('self_play.num_slots')}"
+            f"{path} would hold {unpacked:,} bytes, and could not be read again: {MAX_BYTES:,} are allowed{remedy}"
         )
     return atomic_write(path, pack_npz(arrays))
 

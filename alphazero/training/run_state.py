@@ -255,11 +255,11 @@ class RunState:
         self.folder.check()
         self.replay.add(generation, samples)
         name = f"replay_{generation:04d}.npz"
-        self._replay_files[name] = write_npz(self.folder.path / name, samples.arrays())
+        self._replay_files[name] = _write_npz(self.folder.path / name, samples.arrays())
         kept = {f"{kind}_{number:04d}.npz" for number, _ in self.replay.generations for kind in ("replay", "played")}
         if isinstance(self.workers, ClusterWorkers):
             name = f"played_{generation:04d}.npz"
-            self._played_files[name] = write_npz(self.folder.path / name, {"games": self.workers.worker.taken.games})
+            self._played_files[name] = _write_npz(self.folder.path / name, {"games": self.workers.worker.taken.games})
         self._replay_files = {name: sha for name, sha in self._replay_files.items() if name in kept}
         self._played_files = {name: sha for name, sha in self._played_files.items() if name in kept}
 
@@ -293,7 +293,7 @@ class RunState:
         learner = path / f"learner_{number}.safetensors"
         self.learner.trainer.save(learner)
         check_saved(self.learner.trainer, learner, {})
-        games = write_npz(path / f"games_{number}.npz", self._games_in_progress())
+        games = _write_npz(path / f"games_{number}.npz", self._games_in_progress())
         files = {f"games_{number}.npz": games, **self._replay_files, **self._played_files}
         for checkpoint in {self.checkpoint(self.generation), self.checkpoint(self.best_generation), learner}:
             for file in (checkpoint, checkpoint.with_suffix(".json")):
@@ -471,3 +471,9 @@ class RunState:
                     "the GPU's memory to the run"
                 )
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
+
+
+def _write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
+    """As `write_npz`, with our settings in the error about a file that is too large."""
+    settings = f"{option('self_play.games_per_generation')} and {option('self_play.num_slots')}"
+    return write_npz(path, arrays, f". Choose smaller {settings}")

@@ -317,6 +317,21 @@ def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(tmp_path):
     assert [coach._gate_games({"plies_per_game": 5.0}, last) for last in (False, True)] == [6, 120]
 
 
+@pytest.mark.parametrize(
+    ("generation", "minutes", "before", "last"),
+    [
+        (3, 0.0, 1e6, False), (4, 0.0, 0.0, True),  # four generations
+        (2, 2.0, 104.9, False), (2, 2.0, 105.0, True),  # 105 s, these 10 s, and 5 s for the gate and what follows
+    ],
+)  # fmt: skip
+def test_the_last_generation_is_known_before_its_gate(generation, minutes, before, last, tmp_path):
+    config = replace(TINY, minutes=minutes)
+    with RunFolder.create(tmp_path / "run", {"settings": asdict(config)}) as folder:
+        coach = Coach(RunPlan(registry.load("tictactoe"), config, ["cpu"], 2, 0, False), folder)
+    coach.state = SimpleNamespace(seconds=before)
+    assert coach._is_last(generation, 10.0) == last
+
+
 @pytest.mark.parametrize("gate", [GateConfig(enabled=False), GateConfig(threshold=0.0)], ids=["off", "open"])
 def test_a_gate_that_is_off_or_open_promotes_every_candidate(tmp_path, gate):
     coach = run_all(tmp_path / "run", replace(TINY, gate=replace(gate, games=6, simulations=2)))
