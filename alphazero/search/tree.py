@@ -145,6 +145,12 @@ def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int
     )
 
 
+def bytes_of_node(num_actions: int, state_words: int) -> int:
+    """The memory of one node of a `Tree`."""
+    node = make_tree(1, 2, num_actions, state_words), make_tree(1, 1, num_actions, state_words)
+    return sum(array.nbytes for array in node[0]) - sum(array.nbytes for array in node[1])
+
+
 @inlined
 def rounded_product(a, b):
     """a * b rounded to float32, before a sum.

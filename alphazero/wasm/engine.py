@@ -22,7 +22,7 @@ from alphazero.search.backup import expand, finish_walk
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import walk
-from alphazero.search.tree import PENDING, ROOT, UNPROVEN, Answers, Walks, make_tree
+from alphazero.search.tree import PENDING, ROOT, UNPROVEN, Answers, Walks, bytes_of_node, make_tree
 from alphazero.wasm.compiler import EntryPoint, Layout, compile_module, compiled_as
 
 MOST_SIMULATIONS = 20_000
@@ -337,8 +337,7 @@ class EngineBuilder:
         without a search; None: `evaluate`.
         """
         zeros, actions, words = self.layout.zeros, self.game.num_actions, self.game.state_words
-        bytes_of_node = 4 * (4 * actions + 6) + 8 * words + actions + 2
-        self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_node))
+        self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_node(actions, words)))
         nodes = 1 + self._most_simulations
         scratch = Scratch(
             root=zeros((words,), np.uint64),

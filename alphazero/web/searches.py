@@ -21,6 +21,7 @@ from alphazero.players.player import FollowingPlayer, Forfeit, Player
 from alphazero.search.analysis import Analysis, Node, on_one_thread
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
+from alphazero.search.tree import bytes_of_node
 from alphazero.web.seats import Seat, quiet
 
 INTERVAL = 0.12
@@ -116,7 +117,7 @@ def _ask(player: Player, position: Position, seed: int) -> int:
 
 def room_of(game: Game) -> int:
     """The most simulations of one analysis, by the memory of its tree."""
-    node = 4 * (4 * game.num_actions + 6) + game.num_actions + 8 * game.state_words + 2
+    node = bytes_of_node(game.num_actions, game.state_words)
     return max(100, min(MOST_SIMULATIONS, MOST_TREE_BYTES // (2 * node)))
 
 
