@@ -19,6 +19,10 @@ import pytest
 
 from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels
+from alphazero.training import coach
+
+# the last gate of each tiny run would play longer than the whole run; before any fixture, since runs are compared
+coach.LAST_GATE_GAMES = 20
 
 
 def take_logging_back() -> None:
@@ -35,6 +39,14 @@ def commands_leave_no_logging_behind() -> Iterator[None]:
     take_logging_back()
     yield
     take_logging_back()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folder_of_all_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Names a folder that all processes share which run the tests, in the environment."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    os.environ["ALPHAZERO_TESTS_SHARED"] = str(shared)
 
 
 @functools.cache

@@ -211,8 +211,8 @@ def test_the_rules_and_the_search_load_no_torch(wing: str):
     names = [
         name for name in modules_of(wing) if "cuda" not in name
     ]  # these need a GPU's compiler, and no torch either
-    assert f"alphazero.{wing}" in names and "numba" in loaded_by(*names)
-    assert "torch" not in loaded_by(*names)
+    loaded = loaded_by(*names)
+    assert f"alphazero.{wing}" in names and "numba" in loaded and "torch" not in loaded
 
 
 def test_ray_is_loaded_by_a_cluster_alone():

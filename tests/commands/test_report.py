@@ -47,6 +47,12 @@ def run(finished, tmp_path) -> Path:
     return copy_of(finished, tmp_path / "copied-1")
 
 
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing them takes seconds."""
+    monkeypatch.setattr("alphazero.training.report.has_matplotlib", lambda: False)
+
+
 def copy_of(run: Path, path: Path) -> Path:
     path.mkdir()
     for name in ("config.json", "metrics.jsonl", "evaluation.json"):
@@ -146,6 +152,7 @@ def test_the_page_tells_of_the_whole_run(run, capsys):
     assert {match["opponent"] for match in evaluation["matches"]} == {"random", "greedy"}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_page_has_all_settings_and_all_figures_of_the_last_generation(run):
     rows = page_of(run).rows
     for setting in (
@@ -244,6 +251,7 @@ def test_benchmark_figures_have_pictures_and_the_first_one_a_sentence(run):
     assert len(page.pictures()) == PICTURES + 2
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_benchmark_that_came_later_is_no_hindrance(run):
     change_lines(run, with_figures({}, {"benchmark_figures": ["planted_accuracy"], "planted_accuracy": 0.5}))
     assert page_of(run).text[2].endswith("Planted accuracy: 0.500 now, 0.500 at the most, in generation 2.")
@@ -255,6 +263,7 @@ def test_a_run_without_a_gate_has_a_page(run):
     assert page.text[2].endswith("Best net: generation 2.") and len(page.pictures()) == PICTURES
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_run_that_promoted_nobody_has_its_first_net(run):
     change_lines(run, lambda line: line | {"promoted": False})
     assert page_of(run).text[2].endswith("Best net: generation 0.")
@@ -284,6 +293,7 @@ def test_long_runs_are_drawn_in_hours(run, seconds, unit):
     assert drawn == [unit] * (PICTURES - 1)  # all but that of values against outcomes
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_warnings_are_told_with_their_generation_once(run):
     fine = {
         "sample_reuse": 2, "distinct_positions": 0.5, "policy_entropy": 1, "policy_surprise": 0.5,
@@ -297,6 +307,7 @@ def test_warnings_are_told_with_their_generation_once(run):
     assert [tag for tag, _ in page.elements].count("li") == 1
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("content", [b'{"generation": 9, "sec', b"\xff\xfe\x00\n", b"[1, 2]\n", b'{"seconds": 1}\n'])
 def test_damaged_lines_are_left_out_and_this_is_said(run, content, caplog):
     whole = page_of(run).rows

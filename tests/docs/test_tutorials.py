@@ -9,9 +9,11 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALLER = {
-    "minutes=3": "minutes=0.1",
-    "minutes=2": "minutes=0.1",
+    "minutes=3": "minutes=0.02",
+    "minutes=2": "minutes=0.02",
     "games=100": "games=4",
+    "games=20": "games=4",
+    "mcts:100": "mcts:8",
     "simulations=400": "simulations=16",
 }
 """What takes long, made short."""

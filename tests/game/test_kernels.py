@@ -31,7 +31,9 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.mark.parametrize("names", [("gomoku15", "gomoku"), ("othello6", "othello")])
+@pytest.mark.parametrize(
+    "names", [pytest.param(("gomoku15", "gomoku"), marks=pytest.mark.slow), ("othello6", "othello")]
+)
 def test_games_of_one_factory_that_were_compiled_apart_can_be_loaded_together(names: tuple[str, str], tmp_path: Path):
     """Code on disk is linked by name when it is loaded: no two games' functions may have the same."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}

@@ -1,5 +1,6 @@
 """What a user does in ten lines: other networks, targets and players, runs that are stopped, games of a notebook."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -152,7 +153,7 @@ def test_wrong_settings_get_a_sentence_and_leave_no_run(settings, sentence, own_
 
 def test_a_training_is_stopped_from_another_thread_and_goes_on():
     stop = threading.Event()
-    threading.Timer(5.0, stop.set).start()
+    threading.Timer(1.0, stop.set).start()
     run = az.train("tictactoe", stop=stop, generations=10_000, net={"blocks": 1, "channels": 8}, **SMALL)
     done = run.generation
     assert run.stopped and len(run.metrics) == done and az.evaluate(az.load_game("tictactoe").start(), run.net)
@@ -216,7 +217,7 @@ print(run.generation, found.best, az.match(perfect, "mcts:20", Subtraction, game
 def test_a_game_defined_in_a_notebook_is_trained_searched_and_played(own_folder):
     found = subprocess.run(
         [sys.executable, "-"], input=NOTEBOOK, cwd=own_folder, capture_output=True, text=True, timeout=300,
-        env={"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     assert found.stdout == "1 1 0\n", "generation 1; 2 of 6 are to be taken; a perfect player loses no game"

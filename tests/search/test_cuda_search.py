@@ -24,8 +24,8 @@ CHECK = Path(__file__).parent / "cuda_search_check.py"
 ROOT = CHECK.parents[2]
 
 
-QUICK = {"connect4", "hex_swap", "othello6"}
-"""In CI: among them are games with passes and a swap; the simulator is slow."""
+QUICK = {"tictactoe", "hex_swap", "othello6"}
+"""In CI: among them are games with passes and a swap, and one so short that its self-play is compared as well."""
 
 
 @pytest.mark.parametrize(

@@ -303,13 +303,15 @@ def test_a_run_ends_with_the_stronger_net(scores, promoted, tmp_path, monkeypatc
         return SimpleNamespace(score=scores[len(asked) - 1], num_games=num_games, distinct_games=num_games)
 
     monkeypatch.setattr(coach_module, "play_match", planted)
+    monkeypatch.setattr(coach_module, "LAST_GATE_GAMES", 400)
     coach = run_all(tmp_path / "run", replace(TINY, generations=3))
     assert [line["promoted"] for line in coach.metrics.lines] == promoted
     assert asked == [6, 6, 400]  # six games cannot tell so little apart
 
 
-def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(tmp_path):
+def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(tmp_path, monkeypatch):
     """At 400 simulations/s a game of 5 plies and 4 simulations takes 0.05 s, and a twentieth of 2 minutes is 6 s."""
+    monkeypatch.setattr(coach_module, "LAST_GATE_GAMES", 400)
     config = replace(TINY, minutes=2.0, gate=GateConfig(games=6, simulations=4))
     with RunFolder.create(tmp_path / "run", {"settings": asdict(config)}) as folder:
         coach = Coach(RunPlan(registry.load("tictactoe"), config, ["cpu"], 2, 0, False), folder)

@@ -72,12 +72,18 @@ with showing({"yes": True, "no": False, "perhaps": None}[sys.argv[2]]):
 """
 
 
+@pytest.fixture(scope="module")
+def code_on_disk() -> None:
+    """Compiles the search, if it is not on disk yet."""
+    subprocess.run([sys.executable, "-c", SEARCH, "warm", "no"], env=ENVIRONMENT, check=True)
+
+
+@pytest.mark.usefixtures("code_on_disk")
 @pytest.mark.parametrize(
     ("cache", "shows", "lines"), [("cold", "yes", 1), ("cold", "no", 0), ("cold", "perhaps", 0), ("warm", "yes", 0)]
 )
 def test_a_search_that_is_compiled_first_says_so_once(cache: str, shows: str, lines: int):
     """`cold` says that there is no code on disk, though there is: else this would take half a minute."""
-    subprocess.run([sys.executable, "-c", SEARCH, "warm", "no"], env=ENVIRONMENT, check=True)
     command = [sys.executable, "-c", SEARCH, cache, shows]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout == ""

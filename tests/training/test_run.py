@@ -136,8 +136,9 @@ def test_the_outcome_as_value_target_equals_a_lambda_of_one_bit_for_bit(tmp_path
     train(loaded, ones, tmp_path / "lambda", threads=2, devices=devices)
     train(loaded, CONFIG, tmp_path / "target", threads=2, devices=devices, value_targets=outcome_alone)
     assert checksums(tmp_path / "target") == checksums(tmp_path / "lambda")
-    train(loaded, CONFIG, tmp_path / "default", threads=2, devices=devices)
-    assert checksums(tmp_path / "target") != checksums(tmp_path / "default")
+    if len(devices) == 1:
+        train(loaded, CONFIG, tmp_path / "default", threads=2, devices=devices)
+        assert checksums(tmp_path / "target") != checksums(tmp_path / "default")
 
 
 def test_a_game_can_bring_its_own_value_target(tmp_path):

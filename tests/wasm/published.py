@@ -1,11 +1,14 @@
-"""Published files: made once for all tests of a process, and asked in node."""
+"""Published files: made once for all tests, and asked in node."""
 
 import functools
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 import alphazero as az
 from alphazero.game import registry
@@ -22,7 +25,7 @@ MARKUP = "</script><img src=x onerror=\"document.title='run'\"><!--{{7*7}}"
 
 
 @functools.cache
-def small_net(name: str = "tictactoe") -> TorchNet:
+def small_net(name: str) -> TorchNet:
     """A small network for a game, with random weights."""
     game = registry.load(name).game
     config = NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8)
@@ -30,10 +33,17 @@ def small_net(name: str = "tictactoe") -> TorchNet:
 
 
 @functools.cache
-def small_page(name: str = "tictactoe") -> str:
-    """The page of that network, whose title and card have markup in them."""
-    card = {"description": MARKUP, "parameters": 1234, "hours": 0.05}
-    return make_file(registry.load(name), small_net(name), MARKUP, card)
+def small_page(name: str) -> str:
+    """The page of that network, whose title and card have markup in them.
+
+    Compiling one takes half a minute, so the processes that run the tests share them.
+    """
+    path = Path(os.environ["ALPHAZERO_TESTS_SHARED"]) / f"{name}.html"
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            card = {"description": MARKUP, "parameters": 1234, "hours": 0.05}
+            path.write_text(make_file(registry.load(name), small_net(name), MARKUP, card), encoding="utf-8")
+    return path.read_text(encoding="utf-8")
 
 
 @functools.cache

@@ -76,7 +76,7 @@ def test_rules_are_the_same_in_a_thousand_games_of_every_game(game: Game, tmp_pa
 
 
 @needs_node
-@pytest.mark.parametrize("name", ["connect4", "dots_and_boxes"])
+@pytest.mark.parametrize("name", [pytest.param("connect4", marks=pytest.mark.slow), "dots_and_boxes"])
 def test_searches_are_the_same_bit_for_bit(name: str, tmp_path: Path):
     compare_searches(registry.load(name).game, 60, tmp_path)
 

@@ -13,7 +13,7 @@ from alphazero.commands.shared import run_command
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.wasm.looks import neighbours
-from alphazero.web.one_file import _splits_words, make_file
+from alphazero.web.one_file import _splits_words
 from tests.wasm.engines import needs_node, random_games
 from tests.wasm.published import MARKUP, ask, on_server, shipped_page, small_net, small_page
 
@@ -57,7 +57,7 @@ def test_positions_of_connect4_are_the_servers():
 @needs_node
 def test_a_drawn_game_has_no_winning_chain():
     game = registry.load("tictactoe").game
-    page = small_page().replace('"line": 3', '"line": 0')
+    page = small_page("tictactoe").replace('"line": 3', '"line": 0')
     page = page.replace('"beside": []', f'"beside": {json.dumps(neighbours(game))}')
     drawn, won = [game.position(moves).actions for moves in ("b2 a1 c1 a3 a2 c2 b1 b3 c3", "a1 b1 a2 b2 a3")]
     (draw,), (win,) = ask(page, *({"ask": "position", "actions": list(actions)} for actions in (drawn, won)))
@@ -67,7 +67,7 @@ def test_a_drawn_game_has_no_winning_chain():
 
 @needs_node
 def test_the_game_is_the_servers():
-    (game,), (welcome,) = ask(small_page(), {"ask": "game", "game": "tictactoe"}, {"ask": "welcome"})
+    (game,), (welcome,) = ask(small_page("tictactoe"), {"ask": "game", "game": "tictactoe"}, {"ask": "welcome"})
     expected = on_server("tictactoe", {"ask": "game", "game": "tictactoe"})
     assert game["board"] == expected["board"] and game["title"] == expected["title"]
     assert game["moves_run_together"] == expected["moves_run_together"] and not game["truth"]
@@ -89,7 +89,7 @@ def test_searches_play_analyse_and_review():
     short = list(game.position("a1 b1").actions)
     whole = list(game.position("a1 b1 a2 b2 a3").actions)
     move, policy, analysis, deeper, tree, review, over = ask(
-        small_page(),
+        small_page("tictactoe"),
         {"ask": "move", "actions": won, "player": PLAYER, "seed": 1},
         {"ask": "policy", "actions": short, "player": PLAYER},
         {"ask": "analyse", "actions": short, "player": PLAYER, "side": 0, "limit": 300, "fresh": False},
@@ -117,8 +117,10 @@ def test_the_file_searches_as_the_library_does():
     """The same best action and nearly the same values as `az.search`, whose network has more digits."""
     loaded = registry.load("tictactoe")
     question = {"ask": "analyse", "actions": [4], "player": PLAYER, "limit": 400, "fresh": True}
-    report = ask(small_page(), question)[0][-1]
-    found = az.search(loaded.game.position([4]), small_net(), config=az.SearchConfig(400, noise_fraction=0.0))
+    report = ask(small_page("tictactoe"), question)[0][-1]
+    found = az.search(
+        loaded.game.position([4]), small_net("tictactoe"), config=az.SearchConfig(400, noise_fraction=0.0)
+    )
     assert report["lines"][0]["action"] == found.best
     assert report["value"] == pytest.approx(found.value, abs=0.02)
 
@@ -126,7 +128,7 @@ def test_the_file_searches_as_the_library_does():
 @needs_node
 def test_games_are_saved_and_loaded_and_moves_are_read():
     (record,), (read,), (wrong,), (illegal,), (unknown,), (other,) = ask(
-        small_page(),
+        small_page("tictactoe"),
         {"ask": "record", "actions": [0, 3, 1, 4, 2], "first": "You", "second": MARKUP},
         {"ask": "position", "moves": "a1, B1 a2"},
         {"ask": "position", "moves": "a1 z9"},
@@ -137,7 +139,7 @@ def test_games_are_saved_and_loaded_and_moves_are_read():
     assert az.load_game("tictactoe").position(read["words"][0]).ply == 1 and len(read["actions"]) == 3
     assert "'z9' is not a legal action here (legal: " in wrong["error"] and "is not legal here" in illegal["error"]
     assert "does not know the question" in unknown["error"] and "contestants and moves" in other["error"]
-    ((loaded,),) = ask(small_page(), {"ask": "load", "text": record["text"]})
+    ((loaded,),) = ask(small_page("tictactoe"), {"ask": "load", "text": record["text"]})
     assert (
         loaded["actions"] == [0, 3, 1, 4, 2] and loaded["contestants"] == ["You", MARKUP] and loaded["result"] == "1-0"
     )
@@ -148,8 +150,8 @@ def test_moves_are_read_without_spaces_where_the_game_splits_them():
     """Tic-tac-toe does not; its page does once it is told so."""
     texts = ["a1B1 c1a2", "a1b9"]
     questions = [{"ask": "position", "moves": text} for text in texts]
-    ((together,), _), page = ask(small_page(), *questions), small_page().replace(*WORDS_SPLIT)
-    assert "'a1B1' is not a legal action here" in together["error"] and page != small_page()
+    ((together,), _), page = ask(small_page("tictactoe"), *questions), small_page("tictactoe").replace(*WORDS_SPLIT)
+    assert "'a1B1' is not a legal action here" in together["error"] and page != small_page("tictactoe")
     ((read,), (wrong,)) = ask(page, *questions)
     assert read["words"] == ["a1", "b1", "c1", "a2"] and "'b9' is not a legal action here" in wrong["error"]
     games = {name: _splits_words(registry.load(name).game) for name in ("othello", "connect4", "hex", "tictactoe")}
@@ -178,7 +180,7 @@ def test_moves_of_othello_are_read_as_the_server_reads_them():
 @needs_node
 def test_games_that_name_the_file_of_the_game_are_loaded():
     """A match of one's own game keeps the name by which it was loaded, which need not be the game's."""
-    page = make_file(registry.load("tictactoe"), small_net(), "net", {}, "elsewhere/my_rules.py")
+    page = small_page("tictactoe").replace('"loaded_as": "tictactoe"', '"loaded_as": "elsewhere/my_rules.py"')
     record = {"contestants": ["a", "b"], "opening": [], "moves": ["a1"], "result": "*"}
     questions = [
         {"ask": "load", "text": json.dumps(record | {"game": game})}
@@ -190,7 +192,7 @@ def test_games_that_name_the_file_of_the_game_are_loaded():
 
 
 def test_no_name_ends_a_script():
-    page = small_page()
+    page = small_page("tictactoe")
     assert page.count("<script") == page.count("</script>") == 4
     outside = re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.DOTALL)
     assert "<img src=x" not in outside and "{{7*7}}" in outside
@@ -198,7 +200,9 @@ def test_no_name_ends_a_script():
 
 
 def test_every_entry_of_a_page_is_documented():
-    contents = re.search(r'<script type="application/json" id="file">(.*?)</script>', small_page(), re.DOTALL)
+    contents = re.search(
+        r'<script type="application/json" id="file">(.*?)</script>', small_page("tictactoe"), re.DOTALL
+    )
     assert contents
     told = (registry.FOLDER.parent / "docs" / "reference" / "files.md").read_text().partition("## A published page")[2]
     names = " ".join(re.findall(r"^\| (.*?) \|", told, re.MULTILINE))

@@ -95,7 +95,7 @@ def play_both(page: str, net: az.NeuralNet, name: str, count: int, steps: tuple[
 @needs_node
 def test_a_file_plays_as_its_net_does_in_a_match():
     """Weights have fewer digits in the file, so one move in a hundred may differ."""
-    assert play_both(small_page(), small_net(), "tictactoe", 50, (0, 25)) >= 99
+    assert play_both(small_page("tictactoe"), small_net("tictactoe"), "tictactoe", 50, (0, 25)) >= 99
 
 
 @needs_node

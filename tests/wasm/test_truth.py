@@ -46,7 +46,7 @@ def test_a_thousand_exact_results_are_the_servers():
 def test_the_opening_is_not_known_and_games_without_a_solver_know_nothing():
     (opening,), (game,) = ask(small_page(GAME), {"ask": "truth", "actions": [3, 3, 4]}, {"ask": "game"})
     assert opening["results"] == [] and game["truth"]
-    (other,), (without,) = ask(small_page(), {"ask": "truth", "actions": [4]}, {"ask": "game"})
+    (other,), (without,) = ask(small_page("tictactoe"), {"ask": "truth", "actions": [4]}, {"ask": "game"})
     assert other["results"] == [] and not without["truth"]
 
 

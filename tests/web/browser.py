@@ -13,6 +13,14 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium")
 GAMES = ["connect4", "othello", "hex", "dots_and_boxes", "line_game"]
 each_game = pytest.mark.parametrize("game", GAMES)
+
+
+def some_games(*names: str) -> Any:
+    """These games; the others in the slow tests, since tests/game/test_board.py has every board."""
+    marked = [pytest.param(name, marks=() if name in names else pytest.mark.slow) for name in GAMES]
+    return pytest.mark.parametrize("game", marked)
+
+
 PATIENCE = 120_000
 """Milliseconds: a search may have to be compiled first, on a machine that is busy."""
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}

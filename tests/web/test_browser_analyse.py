@@ -12,7 +12,7 @@ import alphazero as az
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
-from tests.web.browser import each_game, needs_chromium, page_at, status, wait_status
+from tests.web.browser import each_game, needs_chromium, page_at, some_games, status, wait_status
 
 pytestmark = needs_chromium
 VIEW = "analyse"
@@ -237,7 +237,7 @@ def test_a_review_without_an_oracle_says_so(browser, address, game, moves):
         assert page.locator(".chart-card circle").count() == 6
 
 
-@each_game
+@some_games("connect4", "dots_and_boxes")
 def test_the_chart_and_the_moves_jump(browser, address, game):
     with page_at(browser, address(game)) as page:
         page.locator(".cell.playable").first.wait_for()

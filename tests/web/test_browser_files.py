@@ -138,6 +138,8 @@ def test_a_file_of_one_page_loads_games_of_its_game_from_anywhere():
     """A server knows a game of one's own by its path, and saves it under that name."""
     record = {"contestants": ["a", "b"], "opening": [], "moves": ["b2"], "result": "*"}
     names = ["tictactoe", "tictactoe.py", "/home/me/tictactoe.py", "games\\tictactoe.py", "/tictactoe/other.py", 5]
-    answers = ask(small_page(), *({"ask": "load", "text": json.dumps({**record, "game": name})} for name in names))
+    answers = ask(
+        small_page("tictactoe"), *({"ask": "load", "text": json.dumps({**record, "game": name})} for name in names)
+    )
     assert [answer.get("actions") for (answer,) in answers] == [[4], [4], [4], [4], None, None]
     assert "this page plays tictactoe" in answers[-1][0]["error"]

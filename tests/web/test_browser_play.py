@@ -19,6 +19,7 @@ from tests.web.browser import (
     page_at,
     play_on,
     press_first,
+    some_games,
     status,
     wait_status,
 )
@@ -39,7 +40,7 @@ def test_a_game_is_played_to_its_end_by_mouse(browser, address, game):
         assert "The game ended after" in page.locator(".detail").inner_text()
 
 
-@each_game
+@some_games("connect4", "dots_and_boxes")
 def test_a_game_is_played_to_its_end_by_keyboard(browser, address, game):
     with page_at(browser, address(game)) as page:
         wait_status(page, "Your turn")
@@ -52,7 +53,7 @@ def test_a_game_is_played_to_its_end_by_keyboard(browser, address, game):
         wait_status(page, "Your turn")
 
 
-@each_game
+@some_games("othello", "line_game")
 def test_a_game_is_played_to_its_end_on_a_phone(browser, address, game):
     with page_at(browser, address(game), PHONE, has_touch=True) as page:
         wait_status(page, "Your turn")
@@ -66,7 +67,7 @@ def test_a_game_is_played_to_its_end_on_a_phone(browser, address, game):
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
-@each_game
+@some_games("connect4", "dots_and_boxes")
 def test_undo_takes_both_plies_back_and_redo_brings_them_again(browser, address, game):
     with page_at(browser, address(game)) as page:
         wait_status(page, "Your turn")
@@ -93,7 +94,7 @@ def test_undo_takes_both_plies_back_and_redo_brings_them_again(browser, address,
         assert undo.is_disabled()
 
 
-@each_game
+@some_games("connect4", "dots_and_boxes")
 def test_a_hint_points_out_a_move(browser, address, game):
     with page_at(browser, address(game)) as page:
         wait_status(page, "Your turn")

@@ -335,7 +335,7 @@ def test_the_policy_without_a_search_is_the_nets(engine):
 
 
 def test_a_stopped_search_ends_at_once(small):
-    fields = {"game": "hex", "player": {"id": "mcts"}, "actions": [], "limit": 100_000, "fresh": True}
+    fields = {"game": "connect4", "player": {"id": "mcts"}, "actions": [], "limit": 100_000, "fresh": True}
     stop = Stop()
     reports = small.searches["analyse"](VIEWER, Question({"id": 1, "ask": "analyse", **fields}), stop)
     next(reports)
@@ -345,15 +345,14 @@ def test_a_stopped_search_ends_at_once(small):
 
 
 @pytest.mark.parametrize(
-    ("game", "player"), [("connect4", {"id": "mcts", "step": 6400}), ("gomoku", {"id": "minimax", "step": 6})]
+    ("game", "player"), [("connect4", {"id": "mcts", "step": 6400}), ("connect4", {"id": "minimax", "step": 6})]
 )
 def test_a_move_that_is_not_wanted_any_more_ends_soon(engine, game, player):
-    """minimax:6 in gomoku would take hours."""
     stop = Stop()
     threading.Timer(1.0, stop.set).start()
     begin = time.monotonic()
     with pytest.raises(Stopped):
-        while True:  # a fast machine may finish a search of 6,400 playouts in that second
+        while True:  # a fast machine may finish such a search in that second
             search(engine, "move", stop=stop, game=game, actions=[], player=player)
     assert time.monotonic() - begin < 60  # of which compiling takes the most
 

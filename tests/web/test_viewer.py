@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import MOST_VIEWERS, PageServer
-from alphazero.web.viewer import MOST_SEARCHES
+from alphazero.web.viewer import MOST_SEARCHES, MOST_WAITING
 from tests.web.client import talking, wait_for
 
 ENDLESS = {"game": "gomoku", "actions": [], "player": {"id": "mcts"}, "limit": 200_000}
@@ -247,8 +247,12 @@ def test_no_more_searches_at_once_than_there_is_room_for(server):
 
 def test_a_viewers_own_searches_are_bounded(server):
     with talking(server) as client:
-        numbers = [client.send("analyse", **ENDLESS, side=0) for _ in range(12)]
-        wait_for(lambda: client.receive()["id"] == numbers[-1])
+        numbers, stopped = [client.send("analyse", **ENDLESS, side=0) for _ in range(12)], set()
+        too_many = set(numbers[:-MOST_WAITING])
+        while not too_many <= stopped:
+            answer = client.receive()
+            stopped |= {answer["id"]} if answer.get("stopped") else set()
+        assert stopped == too_many
 
 
 def test_searches_that_are_cancelled_already_do_not_count_among_ones_own(server):
