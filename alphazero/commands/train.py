@@ -29,7 +29,7 @@ from alphazero.training import run as training
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
 from alphazero.training.run import TrainedRun
-from alphazero.training.run_state import read_net_settings
+from alphazero.training.run_state import with_sizes_of
 
 logger = logging.getLogger(__name__)
 
@@ -129,10 +129,7 @@ def _first_look(argv: list[str]) -> argparse.Namespace:
 
 def _defaults(given: argparse.Namespace, loaded: LoadedGame) -> Options:
     """The preset's settings, with the sizes of the net to begin with."""
-    config = loaded.presets()[given.preset]
-    if given.initial_net:
-        config = replace(config, net=read_net_settings(given.initial_net, loaded, config))
-    return Options(config=config)
+    return Options(config=with_sizes_of(given.initial_net, loaded, loaded.presets()[given.preset]))
 
 
 def train(options: Options, loaded: LoadedGame, folder: Path) -> None:

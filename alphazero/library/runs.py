@@ -22,6 +22,7 @@ from alphazero.storage.run_folder import choose_folder, new_folder, resolve_chec
 from alphazero.training import run
 from alphazero.training.config import RunConfig
 from alphazero.training.run import TrainedRun
+from alphazero.training.run_state import with_sizes_of
 from alphazero.training.selfplay import ValueTargets
 
 
@@ -50,10 +51,10 @@ def train(
     `folder`: None makes a new one under runs/. `resume` goes on with the run in `folder`, by default the newest under
     runs/, with its own settings but for those given; it takes no preset. `seed`: None is 0, or that of the run.
     `net`: sizes of the game's own network as `{"blocks": 4}`, or a function from the game to a NeuralNet or to any
-    torch module that returns a policy and a value. `value_targets`: a function that gives the network's value targets
-    in place of the lambda-return. `threads`: None takes every core. `device`: `auto` (every GPU), `cpu`, `cuda`.
-    `deterministic`: the same seed gives the same run. `cluster`: a Ray cluster that plays the games, `auto`, `local` or
-    HOST:PORT of its head, with at most `cluster_workers` workers.
+    torch module that returns a policy and a value. With `initial_net`, the sizes of a named preset are that net's.
+    `value_targets`: a function that gives the network's value targets in place of the lambda-return. `threads`: None
+    takes every core. `device`: `auto` (every GPU), `cpu`, `cuda`. `deterministic`: the same seed gives the same run.
+    `cluster`: `auto`, `local` or HOST:PORT of a Ray cluster that plays the games with `cluster_workers` at most.
 
     KeyboardInterrupt (Ctrl-C, or the stop button of a notebook) and `stop`, set from any thread, end the training
     early: all finished generations are saved, and the run is returned with `stopped` set. `progress`: None shows bars
@@ -86,7 +87,7 @@ def train(
         seed = saved["seed"] if seed is None else seed
         threads = saved["threads"] if threads is None else threads
     else:
-        config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded)
+        config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded, settings.get("initial_net"))
     config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
     new = new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named)
     with showing(progress), new as chosen:
@@ -97,13 +98,14 @@ def train(
         )  # fmt: skip
 
 
-def _find_preset(name: str | None, loaded: LoadedGame) -> RunConfig:
+def _find_preset(name: str | None, loaded: LoadedGame, initial_net: Any) -> RunConfig:
+    """The preset's settings, with the sizes of the net to begin with; what is no name of one is refused later."""
     presets, name = loaded.presets(), "quick" if name is None else name
     if not isinstance(name, str):
         raise InvalidSetting(f"preset is the name of a preset ({', '.join(presets)}) or a RunConfig, not {quote(name)}")
     if name not in presets:
         raise UnknownName("preset", name, presets)
-    return presets[name]
+    return with_sizes_of(initial_net, loaded, presets[name]) if isinstance(initial_net, str) else presets[name]
 
 
 def _find_cluster(address: str, workers: int | None, threads: int | None) -> Cluster | None:

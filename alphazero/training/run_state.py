@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,6 +98,11 @@ def read_net_settings(name: str, loaded: LoadedGame, like: RunConfig) -> Any:
     net = config_from_dict(RunConfig, {"net": card["net"]}, f"the card of {path}", like).net
     check_announced(path, settings_by_name(net), loaded)
     return net
+
+
+def with_sizes_of(name: str, loaded: LoadedGame, config: RunConfig) -> RunConfig:
+    """The settings with the sizes of the net to begin with, if there is one; raises InputError."""
+    return replace(config, net=read_net_settings(name, loaded, config)) if name else config
 
 
 def check_growth(config: RunConfig, playing: Any) -> None:

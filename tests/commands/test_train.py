@@ -20,6 +20,7 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.commands.train import Options, _defaults, _first_look, describe_beginning, main
 from alphazero.errors import InputError, RunFolderError, StorageError
 from alphazero.game import registry
+from alphazero.library import runs
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.run_folder import choose_folder, read_config
@@ -143,6 +144,18 @@ def test_a_run_can_start_from_another_net(capsys, tmp_path, finished):
     capsys.readouterr()
     other = fails(capsys, "--game", "tictactoe", "--run", str(run), "--resume", "--initial-net", str(finished))
     assert "cannot be changed" in other
+
+
+def test_a_run_from_python_takes_the_sizes_of_the_net_to_begin_with(monkeypatch, finished):
+    monkeypatch.setattr(runs.run, "train", lambda loaded, config, *others, **more: config.net_settings)
+    card = read_card(finished / "generation_0001.safetensors")
+    assert az.train("tictactoe", initial_net=str(finished)) == card["net"]
+    wider = {"channels": 12}
+    assert az.train("tictactoe", initial_net=str(finished), net=wider) == card["net"] | wider
+    config = az.RunConfig()  # all settings are given
+    assert az.train("tictactoe", config, initial_net=str(finished)) == config.net_settings
+    with pytest.raises(InputError, match="initial_net must be"):
+        az.train("tictactoe", initial_net=3)
 
 
 def test_a_run_whose_candidates_do_not_pass_says_whose_net_is_the_best(capsys, tmp_path, finished, monkeypatch):
