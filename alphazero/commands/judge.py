@@ -10,14 +10,12 @@ from typing import Annotated, TypeVar
 import tyro
 
 from alphazero.commands.shared import Threads, keep_apart, spare_files
-from alphazero.errors import InvalidSetting, quote
 from alphazero.game.spec import LoadedGame
-from alphazero.invocation import option
 from alphazero.matches.judge import Judge, Judgement, open_players
 from alphazero.pages import check_picture_file
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
-from alphazero.settings import check_range, check_ranges
+from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file
 
 Item = TypeVar("Item")
@@ -29,8 +27,8 @@ class JudgeConfig:
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player to score."""
-    simulations: str = "0"
-    """Simulations per position of a net, one or several as in 0,100,800; 0 = its policy without a search."""
+    simulations: tuple[int, ...] = (0,)
+    """Simulations per position, one or several numbers. 0: the policy of a net without a search."""
     json: Path | None = None
     """Write the figures into this file as well."""
     plot: Path | None = None
@@ -43,7 +41,7 @@ class JudgeConfig:
     """Processor threads."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, threads=(1, 1024), seed=(0, (1 << 63) - 1))
+        check_ranges(self, threads=(1, 1024), seed=(0, (1 << 63) - 1), simulations=(0, 1_000_000))
         for name, path in (("--json", self.json), ("--plot", self.plot)):
             if path is not None:
                 check_output_file(name, path)
@@ -54,15 +52,7 @@ class JudgeConfig:
     def players(self, loaded: LoadedGame) -> list[Player]:
         """The contestant with each number of simulations that it takes; raises InputError, also for files there are."""
         spare_files(self.overwrite, self.json, self.plot)
-        try:
-            numbers = [int(word) for word in self.simulations.split(",")]
-        except ValueError:
-            raise InvalidSetting(
-                f"--simulations takes whole numbers as in 0,100,800, not {quote(self.simulations)}"
-            ) from None
-        for number in numbers:
-            check_range(option("simulations"), number, 0, 1_000_000)
-        return open_players(self.contestant, loaded, numbers, seed=self.seed, threads=self.threads)
+        return open_players(self.contestant, loaded, self.simulations, seed=self.seed, threads=self.threads)
 
 
 def judge_all(players: list[Player], judge: Judge) -> list[Judgement]:

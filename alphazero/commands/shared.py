@@ -33,6 +33,10 @@ _SAYINGS = (
     (r"Error parsing (\S+): invalid literal for int\(\) with base 10: (.*)", r"\1 takes a whole number, not \2"),
     (r"Error parsing (\S+): could not convert string to float: (.*)", r"\1 takes a number, not \2"),
     (r"Error parsing (\S+): no type matching (\S+) could be instantiated from \[(.*?)\]\..*", r"\1 takes \2, not \3"),
+    (
+        r"Error parsing (\S+): Could not find valid parse .*",
+        r"\1 takes whole numbers with spaces between, as in \1 0 100",
+    ),
     (r"Missing value for argument '(\S+)'\..*", r"\1 needs a value"),
     (r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*?),?\)\.", r"\2 must be one of \3, not \1"),
     (r"Missing from [^:]*: (.*)", r"missing: \1"),

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InputError
+from alphazero.errors import InputError, InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
 from alphazero.matches.intervals import mean_with_interval, share_with_interval
 from alphazero.pages import new_figure, save_figure
 from alphazero.players.contestants import open_contestant
@@ -118,7 +119,9 @@ def canonical_keys(kernels: Kernels, states: np.ndarray) -> list[tuple[int, ...]
 def open_players(
     contestant: str, loaded: LoadedGame, numbers: Sequence[int], *, seed: int, threads: int, device: str = "auto"
 ) -> list[Player]:
-    """The contestant with each of these numbers of simulations; only once if it takes none."""
+    """The contestant with each of these numbers of simulations; only once if it takes none. Raises InputError."""
+    if not numbers:
+        raise InvalidSetting(f"{option('simulations')} takes one or several numbers")
     players: dict[int | None, Player] = {}
     for number in numbers:
         player = open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=number, device=device)

@@ -1,6 +1,6 @@
 """Scores a player by the exact truth of Connect Four.
 
-    python -m games.connect4.benchmark runs/connect4-1 --simulations 0,100
+    python -m games.connect4.benchmark runs/connect4-1 --simulations 0 100
     python -m games.connect4.benchmark minimax:4
     python -m games.connect4.benchmark runs/connect4-1 --positions FILE --json result.json --plot result.png
 
@@ -83,7 +83,8 @@ def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:
 class BenchmarkConfig(JudgeConfig):
     """Scores a contestant's moves and values by the exact truth of Connect Four.
 
-    A contestant is a checkpoint, a run folder, random, greedy, minimax:DEPTH, mcts:SIMULATIONS or solver.
+    A contestant is a shipped net, a checkpoint, a run folder, random, greedy, minimax:DEPTH, mcts:SIMULATIONS or
+    solver.
     """
 
     positions: Path | None = None

@@ -1,6 +1,6 @@
 """Scores a player by exact Othello endgames.
 
-    python -m games.othello.benchmark runs/othello-1 --simulations 0,100
+    python -m games.othello.benchmark runs/othello-1 --simulations 0 100
     python -m games.othello.benchmark minimax:4 --game othello6
     python -m games.othello.benchmark solver --positions FILE --json result.json
 
@@ -65,7 +65,8 @@ def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:
 class BenchmarkConfig(JudgeConfig):
     """Scores a contestant's moves and values in Othello endgames by their exact scores.
 
-    A contestant is a checkpoint, a run folder, random, greedy, minimax:DEPTH, mcts:SIMULATIONS or solver.
+    A contestant is a shipped net, a checkpoint, a run folder, random, greedy, minimax:DEPTH, mcts:SIMULATIONS or
+    solver.
     """
 
     positions: Path | None = None

@@ -361,7 +361,7 @@ NAMES_OF_FIGURES = {"positions", *FIGURES, *(f"{name}_interval" for name in FIGU
 
 
 def test_the_json_of_a_net_has_an_entry_for_each_number_of_simulations(nets, positions, tmp_path, capsys):
-    entries = run_json(tmp_path, nets[True], "--simulations", "0,5,5", "--positions", positions)
+    entries = run_json(tmp_path, nets[True], "--simulations", "0", "5", "5", "--positions", positions)
     assert [entry["simulations"] for entry in entries] == [0, 5]
     for entry in entries:
         assert set(entry) == {"contestant", "simulations", *NAMES_OF_FIGURES, "by_phase", "by_ply"}
@@ -379,13 +379,13 @@ def test_the_json_of_a_net_has_an_entry_for_each_number_of_simulations(nets, pos
 
 
 def test_the_json_of_a_player_that_does_not_search_has_one_entry(positions, tmp_path):
-    [entry] = run_json(tmp_path, "random", "--simulations", "0,100", "--positions", positions)
+    [entry] = run_json(tmp_path, "random", "--simulations", "0", "100", "--positions", positions)
     assert entry["simulations"] is None and entry["contestant"] == "random"
     for name in ("cross_entropy", "value_sign_accuracy"):
         assert entry[name] is None and entry[f"{name}_interval"] is None
-    [entry] = run_json(tmp_path, "mcts:30", "--simulations", "0,100", "--positions", positions)
+    [entry] = run_json(tmp_path, "mcts:30", "--simulations", "0", "100", "--positions", positions)
     assert entry["simulations"] == 30 and entry["cross_entropy"] >= 0
-    entries = run_json(tmp_path, "mcts", "--simulations", "20,10", "--positions", positions)
+    entries = run_json(tmp_path, "mcts", "--simulations", "20", "10", "--positions", positions)
     assert [entry["simulations"] for entry in entries] == [20, 10]
 
 
@@ -401,7 +401,7 @@ def test_a_search_knows_more_than_the_policy_alone(nets, tmp_path, late):
         for moves, scores in zip(late.moves[:200], late.column_scores.tolist(), strict=False)
     ]
     file.write_text("\n".join(lines))
-    policy, search = run_json(tmp_path, nets[True], "--simulations", "0,100", "--positions", file)
+    policy, search = run_json(tmp_path, nets[True], "--simulations", "0", "100", "--positions", file)
     assert search["accuracy"] > policy["accuracy"] + 0.1
     assert search["cross_entropy"] < policy["cross_entropy"]
 
@@ -416,7 +416,7 @@ def test_the_same_seed_gives_the_same_figures(tmp_path):
 )
 def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
     pytest.importorskip("matplotlib")
-    assert run_pons("mcts", "--simulations", "5,10", "--positions", positions, "--plot", tmp_path / name) == 0
+    assert run_pons("mcts", "--simulations", "5", "10", "--positions", positions, "--plot", tmp_path / name) == 0
     content = (tmp_path / name).read_bytes()
     assert content.startswith(beginning) and len(content) > 2000
     if name == "a.svg":
@@ -430,12 +430,13 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
         ([], "CONTESTANT"),
         (["human"], "human plays one game at a time"),
         (["mcts", "--simulations", "0"], "mcts needs at least 1 simulation"),
-        (["random", "--simulations", "x"], "--simulations takes whole numbers as in 0,100,800, not 'x'"),
-        (["random", "--simulations", "5,"], "--simulations takes whole numbers"),
+        (["random", "--simulations", "x"], "--simulations takes whole numbers with spaces between, as in"),
+        (["random", "--simulations", "0,100"], "whole numbers with spaces between, as in --simulations 0 100 (see"),
         (["random", "--simulations", ""], "--simulations takes whole numbers"),
         (["random", "--simulations", "1.5"], "--simulations takes whole numbers"),
         (["random", "--simulations", "-1"], "--simulations must lie between 0 and 1,000,000"),
-        (["random", "--simulations", "5,1000001"], "--simulations must lie between 0 and 1,000,000"),
+        (["random", "--simulations"], "--simulations takes one or several numbers"),
+        (["random", "--simulations", "5", "1000001"], "--simulations must lie between 0 and 1,000,000"),
         (["random", "--plot", "result.txt"], "--plot takes a file that ends in .png, .svg, .pdf, not 'result.txt'"),
         (["random", "--plot", "missing/result.png"], "--plot takes a file in a folder that exists"),
         (["random", "--plot", "x.png", "--json", "./x.png"], "--json and --plot name one file"),

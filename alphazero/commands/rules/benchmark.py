@@ -12,7 +12,7 @@ from typing import Annotated
 import tyro
 
 from alphazero.commands.shared import Threads, parse, spare_files
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.matches.judge import open_players, title_of
 from alphazero.nets.devices import check_device
@@ -51,8 +51,6 @@ class BenchmarkConfig:
     def __post_init__(self) -> None:
         check_device(self.device)
         check_ranges(self, threads=(1, 4096), seed=(0, (1 << 63) - 1), simulations=(0, 1_000_000))
-        if not self.simulations:
-            raise InvalidSetting("--simulations takes one or several numbers")
         if self.json is not None:
             check_output_file("--json", self.json)
 
