@@ -22,6 +22,7 @@ from alphazero.storage.metrics_file import split_metrics
 from alphazero.storage.run_folder import (
     CONFIG,
     CONFIG_SEAL,
+    NEVER_COMMITTED,
     Manifest,
     check_run_folder,
     generations_of,
@@ -86,13 +87,15 @@ def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> S
     section = Section(f"run {folder}")
     section.add("training now", holder or "nobody")
     if not manifests:
+        if (folder / NEVER_COMMITTED).exists() and not generations_of(folder, "manifest"):
+            section.add("can be resumed", "yes, from the beginning: no generation is saved yet")
+            _add_command(section, folder, holder)
+            return section
         section.add("can be resumed", "no: no generation is whole")
-        young = (folder / "never_committed").exists()
-        if not young:
-            section.wrong.append(
-                "no generation of the run is whole, so it cannot go on: bring back its files, or begin a new run from "
-                "its newest net by --initial-net"
-            )
+        section.wrong.append(
+            "no generation of the run is whole, so it cannot go on: bring back its files, or begin a new run from its "
+            "newest net by --initial-net"
+        )
         return section
     newest = manifests[-1]
     section.add("can be resumed", f"from generation {newest.generation}")
@@ -102,11 +105,16 @@ def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> S
         section.add("trained for", f"{seconds / 60:.1f} minutes")
     kept = [f"{name} {shorten(newest.state.get(name))}" for name in ("threads", "seed", "inference")]
     section.add("goes on with", ", ".join(kept))
+    _add_command(section, folder, holder, *["--deterministic"] * bool(newest.state.get("deterministic")))
+    return section
+
+
+def _add_command(section: Section, folder: Path, holder: str | None, *flags: str) -> None:
+    """The command that goes on with the run, unless somebody trains there."""
     if holder is None:
         with contextlib.suppress(InputError):
-            game, flags = read_config(folder).get("game"), ["--deterministic"] * bool(newest.state.get("deterministic"))
-            section.add("command", command_line("train", "--game", shorten(game), "--run", folder, "--resume", *flags))
-    return section
+            game = shorten(read_config(folder).get("game"))
+            section.add("command", command_line("train", "--game", game, "--run", folder, "--resume", *flags))
 
 
 def _settings(folder: Path) -> Section:

@@ -51,6 +51,17 @@ def examine(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]
     return code, " ".join((shown + errors).split())
 
 
+def test_a_run_that_has_only_begun_can_be_resumed(trained, tmp_path, capsys):
+    young = tmp_path / "young"
+    RunFolder.create(young, read_config(trained)).close()
+    code, shown = examine(young, capsys)
+    assert code == 0 and "can be resumed yes, from the beginning: no generation is saved yet" in shown
+    assert re.search("--game tictactoe --run .*young --resume", shown)
+    (young / "manifest_0000.json").write_text("{}")
+    code, shown = examine(young, capsys)
+    assert code == 1 and "can be resumed no: no generation is whole" in shown
+
+
 def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     """Every file with its size, the time of its last change, and its bytes."""
     return {
