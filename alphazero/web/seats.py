@@ -221,7 +221,10 @@ def slider_of(card: Mapping[str, Any]) -> Slider:
             if step.isdigit() and len(step) < 8 and isinstance(figures, Mapping) and figures:
                 name, value = next(iter(figures.items()))
                 if isinstance(value, int | float):
-                    words.setdefault(int(step), []).append(f"{name.replace('_', ' ')} {value:.1%}")
+                    said = f"{name.replace('_', ' ')} {value:.1%}"
+                    if name.endswith("_accuracy"):
+                        said = f"accuracy {value:.1%} on solved positions"
+                    words.setdefault(int(step), []).append(said)
     match = matches[-1] if isinstance(matches, list) and matches else None  # against the strongest opponent
     if isinstance(match, Mapping) and isinstance(match.get("score"), int | float):
         step, opponent = match.get("simulations"), match.get("opponent")

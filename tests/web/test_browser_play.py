@@ -300,7 +300,7 @@ def test_a_slider_tells_the_measured_strength(browser, address):
         assert seat.locator("output").inner_text() == "no search"
         card = json.loads(registry.load("connect4").nets["best"].with_suffix(".json").read_text())
         measured = f"{card['benchmark']['0']['pons_accuracy']:.1%}"
-        assert f"Measured: pons accuracy {measured}" in seat.locator(".note").inner_text()
+        assert f"Measured: accuracy {measured} on solved positions" in seat.locator(".note").inner_text()
 
 
 def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
@@ -327,7 +327,7 @@ def test_only_one_move_can_be_typed(browser, address):
         page.keyboard.type("45")
         page.keyboard.press("Enter")
         page.wait_for_selector("#trouble:not([hidden])")
-        assert "45 is not one move" in page.locator("#trouble").inner_text()
+        assert "'45' is not one move" in page.locator("#trouble").inner_text()
         assert page.locator(".move").count() == 3
 
 

@@ -118,7 +118,7 @@ def test_sliders_tell_the_strength_that_was_measured(engine):
     slider = players["best"]["slider"]
     card = json.loads(registry.load("connect4").nets["best"].with_suffix(".json").read_text())
     assert slider["steps"] == sorted(map(int, card["benchmark"]))
-    assert slider["measured"][0] == f"pons accuracy {card['benchmark']['0']['pons_accuracy']:.1%}"
+    assert slider["measured"][0] == f"accuracy {card['benchmark']['0']['pons_accuracy']:.1%} on solved positions"
     assert "against mcts:400" in slider["measured"][slider["steps"].index(100)]
     assert players["minimax"]["slider"]["unit"] == "depth" and players["solver"]["slider"] is None
 

@@ -250,7 +250,7 @@ export class PlayView {
       const separator = this.game.moves_run_together ? "" : " ";
       const moves = [...line.words.slice(0, line.ply), typed].join(separator);
       const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves });
-      if (actions.length !== line.ply + 1) throw new Error(`${typed} is not one move: type a move as the list shows them`);
+      if (actions.length !== line.ply + 1) throw new Error(`'${typed}' is not one move: type a single one, as in the list`);
       field.value = "";
       await this.humanPlays(actions.at(-1));
     } catch (error) {

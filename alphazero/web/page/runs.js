@@ -79,7 +79,7 @@ export class RunsView extends PolledView {
     if (key !== this.key) {
       this.key = key;
       const focused = document.activeElement?.dataset?.run;
-      refill(this.list, runs.length ? runs.map((run) => this.item(run)) : el("li", { class: "note" }, "There is no run yet. Train one: alphazero train --game connect4"));
+      refill(this.list, runs.length ? runs.map((run) => this.item(run)) : el("li", { class: "note" }, "There is no run in the folder that --runs names (runs/ unless given). Train one: alphazero train --game connect4"));
       this.list.querySelector(`[data-run="${CSS.escape(focused ?? "")}"]`)?.focus();
     }
     const shown = chosen.map((name) => this.details.get(name)).filter(Boolean);
@@ -104,7 +104,7 @@ export class RunsView extends PolledView {
       const of = run.minutes ? `${duration(run.seconds)} of ${duration(60 * run.minutes)}` : `${run.generation} of ${run.generations} generations`;
       const { choice, games } = this.partsOf(run);
       return el("section", { class: "card", "aria-label": `Run ${run.name}` },
-        el("div", { class: "row between" }, el("h2", {}, run.name), el("span", { class: run.training ? "badge live" : "badge" }, run.training ? "training" : "at rest")),
+        el("div", { class: "row between" }, el("h2", {}, run.name), el("span", { class: run.training ? "badge live" : "badge" }, run.training ? "training" : "not training")),
         el("p", {}, [of, ...figures, run.training && run.left > 0 ? `about ${duration(run.left)} left` : null].filter(Boolean).join(" · ")),
         el("h3", {}, "Health"),
         run.warnings.length

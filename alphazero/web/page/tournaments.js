@@ -56,7 +56,7 @@ export class TournamentsView extends PolledView {
       return el("li", {}, el("button", { type: "button", class: "choice", "data-key": one.name, "aria-current": one.name === this.chosen ? "true" : "false", onclick: pick },
         el("strong", {}, one.name), el("br"),
         el("span", { class: one.playing ? "note live" : "note" }, `${one.game}, ${one.contestants} contestants, ${one.played} of ${one.planned} games`)));
-    }) : el("li", { class: "note" }, "There is no tournament yet. Play one: alphazero pit A B C"));
+    }) : el("li", { class: "note" }, "There is no tournament in the folder that --tournaments names (tournaments/ unless given). Play one: alphazero pit A B C"));
   }
 
   draw() {
