@@ -28,14 +28,16 @@ Cards and run folders written before hold them; they are dropped where they have
 def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -> None:
     """Raises InvalidSetting if a field of `settings` is outside its limits `(lowest, highest)`, both allowed.
 
-    `what` opens the sentence, as in "self-play setting"; without it a field is named as the user gives it
-    (`invocation.option`). A field of whole numbers takes no others. Every element of a tuple is checked; None is not.
+    `what` opens the sentence, as in "search setting". Without it a field is named as the user gives it
+    (`invocation.option`), and so is a field of a group, whose name ends with a dot, as in "gate.". A field of whole
+    numbers takes no others. Every element of a tuple is checked; None is not.
     """
     whole = {field.name for field in fields(settings) if re.search(r"\bint\b", str(field.type))}
     for name, (lowest, highest) in limits.items():
         given = getattr(settings, name)
         for value in given if isinstance(given, tuple) else () if given is None else (given,):
-            check_range(f"{what} {name}" if what else option(name), value, lowest, highest, whole=name in whole)
+            title = f"{what} {name}" if what and not what.endswith(".") else option(what + name)
+            check_range(title, value, lowest, highest, whole=name in whole)
 
 
 def check_range(name: str, value: Any, lowest: float, highest: float = math.inf, *, whole: bool = True) -> None:
@@ -84,10 +86,10 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
         elif get_origin(types[name]) is tuple:
             kind = get_args(types[name])[0]
             if not isinstance(value, list | tuple) or not all(_is_a(kind, item) for item in value):
-                raise InvalidSetting(f"{where}: {name} must be a list of {kind.__name__}, not {quote(value)}")
+                raise InvalidSetting(f"{where}: {name} must be a list, each item {_in_words(kind)}, not {quote(value)}")
             value = tuple(value)
         elif not _is_a(types[name], value):
-            raise InvalidSetting(f"{where}: {name} must be a {types[name].__name__}, not {quote(value)}")
+            raise InvalidSetting(f"{where}: {name} must be {_in_words(types[name])}, not {quote(value)}")
         chosen[name] = value
     return config_class(**chosen)
 
@@ -106,6 +108,12 @@ def _is_a(kind: type, value: Any) -> bool:
     if type(value) is int:
         return kind in (int, float) and abs(value) < 1 << 63
     return type(value) is kind
+
+
+def _in_words(kind: type) -> str:
+    """The type of a single setting, for a sentence."""
+    words = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+    return words.get(kind, f"a {kind.__name__}")
 
 
 def without_retired(config_class: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:

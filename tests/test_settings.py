@@ -33,10 +33,10 @@ class Settings:
         (Settings(random_plies=-1), "", "random_plies must lie between 0 and 65,536, not -1"),
         (
             Settings(random_plies=-1),
-            "self-play setting",
-            "self-play setting random_plies must lie between 0 and 65,536",
+            "search setting",
+            "search setting random_plies must lie between 0 and 65,536",
         ),
-        (Settings(rate=1e-9), "learner setting", "learner setting rate must be 1e-08 or more, not 1e-09"),
+        (Settings(rate=1e-9), "learner.", "^learner.rate must be 1e-08 or more, not 1e-09"),
         (Settings(rate=math.nan), "", "rate must be 1e-08 or more, not nan"),
         (Settings(counts=(1, 0)), "", "counts must be 1 or more, not 0"),
         (Settings(random_plies=2.5), "", "random_plies must be a whole number, not 2.5"),
@@ -68,7 +68,7 @@ def test_numbers_of_numpy_are_taken_as_pythons():
     assert {type(value) for value in plain.values()} == {int, float, bool}
     own = config_from_dict(RunConfig, {"net": {"sizes": [np.int64(3)], "scale": np.float32(0.5)}}, "here", like).net
     assert repr(own) == "{'sizes': [3], 'scale': 0.5}"
-    with pytest.raises(InvalidSetting, match="here, learner: learning_rate must be a float, not "):
+    with pytest.raises(InvalidSetting, match="here, learner: learning_rate must be a number, not "):
         config_from_dict(RunConfig, {"learner": {"learning_rate": np.bool_(True)}}, "here", like)
 
 

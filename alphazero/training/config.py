@@ -31,7 +31,7 @@ class GateConfig:
     """Simulations per ply."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, "gate setting", threshold=(0, 1), games=(2, math.inf), simulations=(1, math.inf))
+        check_ranges(self, "gate.", threshold=(0, 1), games=(2, math.inf), simulations=(1, math.inf))
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class EvaluationConfig:
     """Simulations per ply."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, "evaluation setting", games=(1, math.inf), simulations=(1, math.inf))
+        check_ranges(self, "evaluation.", games=(1, math.inf), simulations=(1, math.inf))
 
 
 @dataclass(frozen=True)

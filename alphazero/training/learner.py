@@ -49,7 +49,7 @@ class LearnerConfig:
 
     def __post_init__(self) -> None:
         check_ranges(
-            self, "learner setting",
+            self, "learner.",
             batch_size=(2, 1 << 20), learning_rate=(1e-8, 10), final_learning_rate=(0, 10),
             warmup_updates=(0, 1 << 20), weight_decay=(0, 10), max_gradient_norm=(1e-6, 1e6), ema_decay=(0, 0.999999),
             sample_reuse=(1e-3, 1e3),

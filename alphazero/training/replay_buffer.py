@@ -100,7 +100,7 @@ class ReplayConfig:
 
     def __post_init__(self) -> None:
         check_ranges(
-            self, "replay setting",
+            self, "replay.",
             window_start=(1, math.inf), window_growth=(0, math.inf), window_max=(self.window_start, math.inf),
         )  # fmt: skip
 

@@ -57,6 +57,7 @@ def fails(capsys, *argv: str) -> str:
         (["--generatoins", "3"], ["--generatoins", "--generations"]),
         (["--generations", "many"], ["--generations", "many"]),
         (["--generations", "0"], ["generation", "0"]),
+        (["--gate.games", "1"], ["--gate.games must be 2 or more, not 1"]),
         (["--minutes", "-1"], ["minutes", "-1"]),
         (["--device", "gpu"], ["gpu", "cuda", "cpu"]),
         (["--device", "cuda"], ["cuda"]),

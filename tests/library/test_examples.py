@@ -139,7 +139,7 @@ def test_the_rows_of_a_run_settings_by_name_and_going_on():
     [
         ({"minuts": 3}, "unknown setting of az.train 'minuts'; did you mean 'minutes'?"),
         ({"search": {"simulations": 3}}, "unknown setting of az.train, search 'simulations'; did you mean"),
-        ({"generations": "three"}, "az.train: generations must be a int, not 'three'"),
+        ({"generations": "three"}, "az.train: generations must be a whole number, not 'three'"),
         ({"preset": "quik"}, "unknown preset 'quik'; did you mean 'quick'?"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
         ({"folder": "nothing", "resume": True}, "nothing is not a run folder"),

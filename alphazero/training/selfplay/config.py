@@ -16,7 +16,8 @@ class SelfPlayConfig:
     num_slots: int = 256
     """Games played at once by each thread; more keep the network busier and use more memory."""
     temperature: float = 1.0
-    """First actions are drawn in proportion to visits^(1/temperature). No effect with sequential halving."""
+    """The first actions of a game are drawn in proportion to visits^(1/temperature).
+    No effect with sequential halving."""
     temperature_plies: int = 12
     """Plies played at `temperature`; later ones at `final_temperature`."""
     final_temperature: float = 0.25
@@ -34,7 +35,7 @@ class SelfPlayConfig:
 
     def __post_init__(self) -> None:
         check_ranges(
-            self, "self-play setting",
+            self, "self_play.",
             games_per_generation=(1, 1 << 24), num_slots=(1, 1 << 16), temperature=(0, 100),
             temperature_plies=(0, 1 << 16), final_temperature=(0, 100), random_plies=(0, 1 << 16), epsilon=(0, 1),
             epsilon_after=(0, 1 << 48), td_lambda=(0, 1),
