@@ -26,7 +26,7 @@ class ExportConfig:
 
     net: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NET")]
     """The net: a shipped one (best), a run folder (its best net), folder:GENERATION, or a checkpoint."""
-    output: Annotated[Path, tyro.conf.Positional]
+    output: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUTPUT")]
     """The file to write, as in net.onnx."""
     game: Annotated[
         str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of a checkpoint, else connect4)")
@@ -34,7 +34,7 @@ class ExportConfig:
     """The game: a name, a Python file or a module."""
 
     overwrite: bool = False
-    """Replace the file if there is one."""
+    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
 
     def __post_init__(self) -> None:
         check_output_file("OUTPUT", self.output)

@@ -37,7 +37,9 @@ class GtpConfig:
         str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of the checkpoint)")
     ] = None
     """The game: a name, a Python file or a module."""
-    simulations: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 200)")] = None
+    simulations: Annotated[
+        int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 200 for nets; mcts needs a number)")
+    ] = None
     """Simulations per ply, for a contestant that searches and does not say how many."""
     seed: int = 0
     """Random seed. The same seed and the same commands give the same moves."""

@@ -50,10 +50,12 @@ class PitConfig:
     """The contestants. With --replay: the number of a game, or nothing."""
     game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module."""
-    games: Annotated[int | None, _option("INT", "100, or 2 with a human")] = None
+    games: Annotated[
+        int | None, _option("INT", "100; 2 with a human, 20 with --ladder, at most 20,000 with --sprt")
+    ] = None
     """Games per pair of contestants; each contestant begins half of them."""
-    simulations: Annotated[int | None, _option("INT", "200")] = None
-    """Simulations per ply, for contestants that do not set their own. With 0, nets play without a search."""
+    simulations: Annotated[int | None, _option("INT", "200 for nets, 16 with --ladder; mcts needs a number")] = None
+    """Simulations per ply, for contestants that search and do not set their own. With 0, nets play without a search."""
     seed: int = 0
     """Random seed. The same seed gives the same match."""
     threads: Threads = field(default_factory=count_cores)
@@ -98,7 +100,7 @@ class PitConfig:
     cluster: Annotated[str, _option("ADDRESS", "none")] = ""
     """Tournament: play the games on a Ray cluster. On processors of one kind the games are the same.
     auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of the head."""
-    cluster_workers: Annotated[int | None, _option("INT", "all cores")] = None
+    cluster_workers: Annotated[int | None, _option("INT", "one for each core, or for each GPU")] = None
     """Tournament: workers on the cluster at most."""
 
     def __post_init__(self) -> None:

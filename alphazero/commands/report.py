@@ -19,7 +19,7 @@ from alphazero.training.report import make_report
 class ReportConfig:
     """Writes the figures, pictures, warnings and settings of a run into one HTML file, also while it goes on."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run folder, as in runs/connect4-1."""
     output: Annotated[
         Path | None, tyro.conf.arg(metavar="FILE.html", help_behavior_hint="(default: report.html in the run folder)")

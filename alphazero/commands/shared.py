@@ -39,6 +39,7 @@ _SAYINGS = (
     ),
     (r"Missing value for argument '(\S+)'\..*", r"\1 needs a value"),
     (r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*?),?\)\.", r"\2 must be one of \3, not \1"),
+    (r"Missing from [^:]*: (\S+) The (.*?)\.?", r"\1 is missing: the \2"),
     (r"Missing from [^:]*: (.*)", r"missing: \1"),
 )
 

@@ -55,16 +55,17 @@ class Options:
     seed: int = 0
     """Random seed. With --deterministic, the same seed and threads give the same run."""
     deterministic: bool = False
-    """Make the run repeatable, bit for bit, also across --resume. Takes one device, no --cluster and --minutes 0."""
+    """Make the run repeatable, bit for bit, also across --resume.
+    Needs one device and --minutes 0; excludes --cluster."""
     wandb: str = ""
     """Project of Weights & Biases that also receives the figures; WANDB_MODE=offline needs no account."""
     cluster: str = ""
     """A Ray cluster that plays the games. Empty: threads on this machine.
     auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of the head."""
-    cluster_workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: all cores)")] = (
-        None
-    )
-    """Workers on the cluster at most; without it one for each core, or for each GPU of a machine that has some."""
+    cluster_workers: Annotated[
+        int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: one for each core, or for each GPU)")
+    ] = None
+    """Workers on the cluster at most. A machine with GPUs has one for each of them."""
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ class SearchConfig:
     fpu_reduction: float = 0.2
     """First-play urgency: how far below its parent's value an unvisited action starts (Wu 2019)."""
     prior_temperature: float = 1.0
-    """Temperature T of the priors: each is raised to 1/T, as in Lc0. Above 1 the search is wider.
+    """Temperature T of the priors: each is raised to the power 1/T, as in Lc0. Above 1 the search is wider.
     Sequential halving takes the root's priors as they are."""
     noise_fraction: float = 0.25
     """Share of Dirichlet noise in the root's priors (Silver et al. 2018); 0 is no noise.
@@ -58,7 +58,7 @@ class SearchConfig:
     prove: bool = True
     """Back up exact results of finished games (MCTS-Solver, Winands et al. 2008)."""
     leaves_per_step: int = 1
-    """Leaves of one tree for each call of the network; each walk sees the visits of those under way.
+    """Leaves of one tree for each call of the network; each simulation counts the visits of those not yet evaluated.
     More than 1 speeds up a search of few positions, as in analyses. Self-play searches many and needs 1."""
 
     def __post_init__(self) -> None:

@@ -347,7 +347,7 @@ def test_a_folder_without_a_run_is_refused(name, why, tmp_path, monkeypatch, cap
 
 
 def test_the_run_must_be_named(capsys):
-    assert "missing: PATH The run folder" in fails(capsys)
+    assert "RUN is missing: the run folder, as in runs/connect4-1 (see" in fails(capsys)
 
 
 def write(name: str, content: str | bytes) -> Callable[[Path], None]:
