@@ -9,6 +9,7 @@ import importlib.util
 import keyword
 import os
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -172,6 +173,7 @@ def main(argv: list[str]) -> None:
     print(f"{game} and {test} are written. Change the rules, then:")
     for command, what in (
         (command_line("check", game), "check that the game keeps its laws"),
+        (shlex.join(["python", "-m", "pytest", str(test)]), "run its test (pip install pytest pytest-xdist)"),
         (command_line("train", "--game", game, "--minutes", 3), "train a network for three minutes"),
     ):
         print(f"  {command:<50}  # {what}")
