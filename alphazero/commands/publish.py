@@ -118,6 +118,11 @@ def main(argv: list[str]) -> None:
         publish_page(config)
         return
     spare_files(config.overwrite, config.output, config.output.with_suffix(".json"))
+    if not any(map(os.path.exists, (config.net, config.net.rpartition(":")[0]))):
+        raise InvalidSetting(
+            f"there is no run {quote(config.net)}: to write a .safetensors file, name a run folder or "
+            "folder:GENERATION; a page (.html) takes shipped nets, too"
+        )
     path = resolve_checkpoint(config.net)
     saved, lines = _read_run(path.parent)
     tensors, card = load_checkpoint(path)

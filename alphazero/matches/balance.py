@@ -8,6 +8,7 @@ import numpy as np
 
 from alphazero.errors import InvalidSetting
 from alphazero.game.spec import AreBalanced, LoadedGame
+from alphazero.invocation import option
 from alphazero.players.contestants import load_net, make_player
 
 JUDGE = "best"
@@ -45,7 +46,7 @@ def find_balance(loaded: LoadedGame) -> Balance:
         return Balance(_by_net(loaded), describe_balance(loaded), by_net=True)
     raise InvalidSetting(
         f"nothing tells which openings of {loaded.game.name} are balanced, since it has no solver and no shipped net: "
-        "let them be random"
+        f"choose {option('openings', 'random')}"
     )
 
 

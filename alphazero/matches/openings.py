@@ -70,7 +70,7 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
         if len(found) == num_pairs:
             break
     if not most:
-        raise InvalidSetting(f"{game.name} has no balanced opening: let them be random")
+        raise InvalidSetting(f"{game.name} has no balanced opening: choose {option('openings', 'random')}")
     return most
 
 

@@ -29,6 +29,11 @@ INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
 
 
+def describe_inference(library: str) -> str:
+    """The library that runs networks on the processor, for a sentence."""
+    return "alphazero's own kernels (winograd)" if library == "winograd" else library
+
+
 @functools.cache
 def say_once(text: str) -> None:
     """Logs the text the first time that this process says it, since runs and matches have many networks."""

@@ -38,7 +38,7 @@ from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LaterPart, LoadedGame
 from alphazero.invocation import option
-from alphazero.nets.devices import choose_device, say_once, wanted_inference
+from alphazero.nets.devices import choose_device, describe_inference, say_once, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.contestant_text import (
@@ -183,7 +183,9 @@ def find_checkpoint(text: str, loaded: LoadedGame) -> Path:
     try:
         return resolve_checkpoint(text)
     except CheckpointError as error:
-        shipped = f", or a shipped net ({', '.join(loaded.nets)})" if loaded.nets else ""
+        shipped = f", or a shipped net ({', '.join(loaded.nets)})"
+        if not loaded.nets:
+            shipped = f"; {loaded.game.name} has no shipped net"
         raise CheckpointError(f"{error}{shipped}") from error
 
 
@@ -333,7 +335,7 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
     net.load(path)
     net.use_device(choose_device(device))
     library = net.use_inference(wanted_inference())
-    say_once(f"networks run with {library}")
+    say_once(f"networks run with {describe_inference(library)}")
     net.card = {**net.card, **({"search": card["search"]} if "search" in card else {})}
     return net
 

@@ -21,7 +21,7 @@ COMMANDS = {
     "undo": "take back your last move and all moves since",
     "hint": "the best moves by a search: visits, value from -1 to 1, the moves that may follow",
     "eval": "the exact result of every move, by the game's solver",
-    "save FILE": "write the game so far, for pit.py --replay",
+    "save FILE": "write the game so far, to step through by `{replay}`",
     "quit": "leave the match",
     "help": "this list",
 }
@@ -83,7 +83,7 @@ class HumanPlayer(FollowingPlayer):
         before, after = (indent(str(shown), " ") for shown in (history[max(0, position.ply - 1)], position))
         print(f"\n{mark_changes(before, after, self._empty_cell(), sys.stdout.isatty())}\n")
         legal = ", ".join(position.format(action) for action in position.legal_actions)
-        print(f"Your actions: {legal}, or help")
+        print(f"Your moves: {legal}, or help")
 
     def _history(self, position: Position) -> list[Position]:
         """All positions from the start to this one."""
@@ -144,7 +144,7 @@ class HumanPlayer(FollowingPlayer):
     def _help(self, position: Position, game: int, rest: str) -> None:
         print("Type a move as it is listed above, or one of these:")
         for command, meaning in COMMANDS.items():
-            print(f"  {command:<10} {meaning}")
+            print(f"  {command:<10} {meaning.format(replay=command_line('pit', '--replay', 'FILE', 0))}")
 
 
 _WORDS = {command.split()[0] for command in COMMANDS}

@@ -31,7 +31,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import CheckpointError, InputError, RunFolderError, StorageError, listed, quote, shorten_path
+from alphazero.errors import (
+    LONGEST_PATH,
+    CheckpointError,
+    InputError,
+    RunFolderError,
+    StorageError,
+    listed,
+    quote,
+    shorten_path,
+)
 from alphazero.invocation import option
 from alphazero.storage.arrays import MAX_BYTES
 from alphazero.storage.files import (
@@ -194,7 +203,10 @@ class RunFolder:
         for name, sha256 in files.items():
             num_bytes, found = _measure(file_in(self.path, name))
             if found != sha256:
-                raise StorageError(f"{self.path / name} changed after it was written; generation {generation} is lost")
+                raise StorageError(
+                    f"{self.path / name} changed after it was written; generation {generation} is lost; find out what "
+                    f"else writes there, and go on with {option('resume', True)}"
+                )
             entries[name] = {"bytes": num_bytes, "sha256": sha256}
         manifest = {"format": FORMAT, "generation": generation, "files": entries, "state": dict(state)}
         manifest["settings"] = [_settings_sha256(self.config)]
@@ -232,7 +244,10 @@ class RunFolder:
     def check(self) -> None:
         """Raises RunFolderError unless the folder is still the one that was opened; call it before writing there."""
         if not self._lock.is_held():
-            raise RunFolderError(f"{self.path} is no longer this run's folder: it was closed, removed or replaced")
+            raise RunFolderError(
+                f"{self.path} is no longer this run's folder: it was closed, removed or replaced; bring the folder "
+                f"back and go on with {option('resume', True)}"
+            )
 
     def _prune(self, keep: int = 0) -> None:
         """Removes manifests older than the two newest, and older files that these two do not name."""
@@ -404,11 +419,13 @@ def resolve_checkpoint(text: str) -> Path:
         return _generation_file(Path(match[1]), int(match[2]))
     if path.suffix == ".safetensors" and os.path.isfile(text):
         return path
-    kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else "does not exist"
     folder = path if os.path.isdir(text) else path.parent
+    holder, here = ("this folder", " here") if folder == Path() else (shorten_path(folder), "")
+    kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else f"is no file or folder{here}"
     beside = listed([name for name in _names(folder) if name.endswith(".safetensors")], 8) or "no .safetensors file"
-    named, holder = shorten_path(text), shorten_path(folder)
-    raise CheckpointError(f"{named} {kind}, {holder} holds {beside}; name a checkpoint, a run folder or folder:12")
+    raise CheckpointError(
+        f"{quote(text, LONGEST_PATH)} {kind}, and {holder} holds {beside}: name a checkpoint, a run folder or folder:12"
+    )
 
 
 def _generation_file(folder: Path, generation: object) -> Path:
@@ -480,7 +497,10 @@ def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
         if generations == _generations(folder, "manifest"):  # else a running process has moved on meanwhile
             break
     if damage:
-        raise CheckpointError(f"{folder} has no generation left to go on from: {'; '.join(damage)}")
+        raise CheckpointError(
+            f"{folder} has no generation left to go on from: {'; '.join(damage)}; begin a new run from one of its nets "
+            f"by {option('initial_net')}"
+        )
     if not never_committed:
         raise CheckpointError(f"the manifests of {folder} are gone; bring them back or choose another folder")
     return None

@@ -324,8 +324,10 @@ class Coach:
     def describe_matches(self, opponents: Sequence[Player]) -> str:
         """A sentence on the matches after the last generation."""
         names, limit = ", ".join(opponent.name for opponent in opponents), self._share_of_minutes(MATCHES_SHARE)
-        sentence = f"after the last generation the best net plays {self.config.evaluation.games} games against {names}"
-        if math.isfinite(limit):
+        each = "each of " * (len(opponents) > 1)
+        games = f"{self.config.evaluation.games} games against {each}{names}" if names else "no games"
+        sentence = f"after the last generation the best net plays {games}"
+        if names and math.isfinite(limit):
             most = f"about {show_duration(limit)} at most (fewer games if they are slow)"
             sentence += f"; that comes on top of {option('minutes')}, {most}"
         return sentence

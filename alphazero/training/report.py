@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from alphazero.errors import RunFolderError
+from alphazero.invocation import command_line
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
 from alphazero.storage.files import read_json
@@ -41,7 +42,10 @@ def make_report(run: Path) -> str:
     """The HTML page of a run folder; raises InputError about what it cannot read."""
     saved, lines = read_settings(run), read_metrics(run)
     if not lines:
-        raise RunFolderError(f"{run} has not finished a generation yet, or has no sound line of figures")
+        raise RunFolderError(
+            f"{run} has not finished a generation yet, or has no sound line of figures: wait for its first generation; "
+            f"if it has one, {METRICS} is damaged, and `{command_line('doctor', run)}` says how"
+        )
     for line in lines:
         check(ReportedFigures, line, f"{run / METRICS}, generation {line['generation']}", RunFolderError)
     evaluation = run / "evaluation.json"

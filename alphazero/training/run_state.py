@@ -348,8 +348,8 @@ class RunState:
             card = net.load(find_checkpoint(name, self.plan.loaded))
             fresh = self.grows and not self.net.grow_from(self.best)
             if self.grows:
-                knows = "nothing yet" if fresh else f"what {name} knows: what is new in it changes nothing at first"
-                logger.info("the network of the new sizes knows %s", knows)
+                larger = f"the larger network begins with the weights of {name}; its new parts have no effect yet"
+                logger.info("%s", "the network of the new sizes begins untrained" if fresh else larger)
             self.learner.begin()
             figures["learned_from_games_of" if fresh else "started_from"] = {
                 "net": name, "card_sha256": card["card_sha256"],
@@ -444,7 +444,8 @@ class RunState:
         inbox = self.workers.inbox if isinstance(self.workers, ClusterWorkers) else self._make_inbox()
         past = inbox.restore(state.arrived)
         if not isinstance(self.workers, ClusterWorkers) and inbox.num_games:
-            logger.info("they wait until the run goes on with %s", option("cluster"))
+            flag = option("cluster")
+            logger.info("without %s these games are not used; they stay for a resume with %s", flag, flag)
         return past
 
     def _go_on_with(self, games: Mapping[str, np.ndarray], past: int = 0) -> None:

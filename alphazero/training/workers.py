@@ -18,6 +18,7 @@ from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
+from alphazero.nets.devices import describe_inference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
@@ -183,9 +184,10 @@ class Workers:
         trees = "the processor"
         if self._on_gpu:
             trees = f"the GPU ({self._each * self._bytes_of_trees(self.num_slots) / 1e9:.1f} GB)"
+        library = describe_inference(self._inference)
         return (
             f"on {devices}: trees on {trees}, {self._total} x {self.num_slots:,} games at once; "
-            f"the network alone evaluates {self._network_rate:,.0f} positions/s by {self._inference}"
+            f"the network alone evaluates {self._network_rate:,.0f} positions/s by {library}"
         )
 
     def played(self) -> SelfPlayCounts:

@@ -269,7 +269,7 @@ def test_bytes_that_are_no_text_are_an_unknown_command():
         ("human --game tictactoe", "human cannot be offered as an engine"),
         ("random --game tictatoe", "did you mean 'tictactoe'?"),
         ("random --game tictactoe --seed -1", "--seed must lie between"),
-        ("runs/none", "runs/none does not exist"),
+        ("runs/none", "'runs/none' is no file or folder"),
     ],
 )
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):

@@ -175,8 +175,8 @@ WRONG = [
     ("random mcts:5@temprature=1", "did you mean 'temperature'?"),
     ("random mcts:5@c_puct=-1", "c_puct must lie between"),
     ("random random@temperature=1", "random takes no settings"),
-    ("random runs/none", "runs/none does not exist"),
-    ("random none.safetensors --game tictactoe", "none.safetensors does not exist"),
+    ("random runs/none", "'runs/none' is no file or folder"),
+    ("random none.safetensors --game tictactoe", "'none.safetensors' is no file or folder here"),
 ]
 
 

@@ -146,7 +146,7 @@ def expect_the_same_settings(game, flags):
     [
         (["{run}:9", "{tmp}/net.safetensors"], "no generation 9"),
         (["{run}:0", "{tmp}/net.safetensors"], "learned nothing yet"),
-        (["{tmp}/nowhere", "{tmp}/net.safetensors"], "does not exist"),
+        (["{tmp}/nowhere", "{tmp}/net.safetensors"], "there is no run"),
         (["{run}", "{tmp}/net.pt"], ".safetensors"),
         (["{run}", "{tmp}/no/net.safetensors"], "folder that exists"),
         (["{run}", "{tmp}/net.safetensors", "--games", "0"], "--games must be 2 or more"),

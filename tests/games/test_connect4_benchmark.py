@@ -449,7 +449,7 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
         (["random", "--threads", "0"], "--threads must lie between 1 and 1,024"),
         (["random", "--seed", "-1"], "--seed must lie between 0 and"),
         (["random", "--simulation", "5"], "did you mean --simulations"),
-        (["missing.safetensors"], "does not exist"),
+        (["missing.safetensors"], "is no file or folder here"),
         (["random", "--plot", "a" * 300 + ".png"], ""),
         (["random", "--json", "a" * 300 + ".json"], ""),
     ],

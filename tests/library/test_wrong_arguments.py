@@ -63,7 +63,7 @@ MATCHES = {
         "unknown kind of openings 'None'; did you mean 'none'",
     ),
     "a folder's path": (
-        lambda: az.match(Path("random"), "random", TICTACTOE), r"^\./random does not exist",
+        lambda: az.match(Path("random"), "random", TICTACTOE), r"^'\./random' is no file or folder here",
     ),
 }  # fmt: skip
 OTHERS = {

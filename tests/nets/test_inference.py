@@ -17,7 +17,7 @@ import alphazero as az
 from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
 from alphazero.game import registry
 from alphazero.nets import torch_net
-from alphazero.nets.devices import INFERENCE_VARIABLE, say_once, want_inference, wanted_inference
+from alphazero.nets.devices import INFERENCE_VARIABLE, describe_inference, say_once, want_inference, wanted_inference
 from alphazero.nets.inference import openvino as inference_openvino
 from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, to_priors
 from alphazero.nets.inference.openvino import OpenVinoInference, parts_of
@@ -349,7 +349,7 @@ def test_players_say_once_which_library_runs_their_networks(monkeypatch, caplog,
     monkeypatch.setenv(INFERENCE_VARIABLE, library)
     for name in ("best", "club"):
         load_net(name, registry.load("connect4"), "cpu")
-    assert caplog.messages == [f"networks run with {library}"]
+    assert caplog.messages == [f"networks run with {describe_inference(library)}"]
 
 
 def test_the_environment_and_the_option_choose(monkeypatch):

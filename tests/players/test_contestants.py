@@ -258,8 +258,8 @@ def test_only_checkpoints_know_a_game(text):
         ("mcts:9@prove=1", InvalidSetting, "takes true or false"),
         ("mcts:9@c_puct=1,prove", InvalidSetting, "setting=value"),
         ("mcts:9@temperature=-1", InvalidSetting, "between 0 and 100"),
-        ("runs/none", CheckpointError, "does not exist"),
-        ("none.safetensors", CheckpointError, "does not exist"),
+        ("runs/none", CheckpointError, "is no file or folder"),
+        ("none.safetensors", CheckpointError, "is no file or folder"),
         ("/", CheckpointError, "neither"),
     ],
 )

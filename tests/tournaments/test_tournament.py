@@ -462,7 +462,7 @@ WRONG = [
     ("random greedy mcts:5 --anchor minimax:2", "--anchor names 'minimax:2', who takes no part"),
     ("random greedy human", "leave human out"),
     ("random greedy gredy", "did you mean 'greedy'?"),
-    ("random greedy none.safetensors", "none.safetensors does not exist"),
+    ("random greedy none.safetensors", "'none.safetensors' is no file or folder here"),
     ("random greedy --gauntlet", "are for tournaments: name three contestants or more"),
     ("random greedy --folder x", "are for tournaments: name three contestants or more"),
     ("random greedy --cluster auto", "are for tournaments: name three contestants or more"),

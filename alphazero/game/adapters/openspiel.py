@@ -1,7 +1,7 @@
 """Any fitting game of OpenSpiel, unmodified: `--game "openspiel:breakthrough(rows=6,columns=6)"`.
 
 A fitting game has two players who move in turn, no chance, nothing hidden, and a zero-sum result at the end. Needs
-`pip install -e ".[openspiel]"`. The rules run at the speed of Python.
+`pip install open_spiel`. The rules run at the speed of Python.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def load_game(text: str) -> Any:
     try:
         import pyspiel
     except ImportError as error:
-        raise GameError(f'{PREFIX}{text} needs OpenSpiel: pip install -e ".[openspiel]"') from error
+        raise GameError(f"{PREFIX}{text} needs OpenSpiel: pip install open_spiel") from error
     if len(text) > MOST_TEXT:  # brackets nested too deep would end the process
         raise GameError(f"the name of an OpenSpiel game has at most {MOST_TEXT} characters, not {len(text):,}")
     name = text.partition("(")[0]
