@@ -17,6 +17,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
+
 from alphazero.errors import InputError
 
 MOST_BYTES = 1 << 16
@@ -90,6 +92,13 @@ class Question(Fields):
         """The number that its answers carry."""
         self.ask = self.text("ask", 40)
         """The kind of the question."""
+
+
+def plain_number(value: Any) -> Any:
+    """A number of numpy's as Python's, for JSON: a game may tell cells or players by such. Raises TypeError."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no part of a message")
 
 
 def parse_message(text: str) -> Question | int:

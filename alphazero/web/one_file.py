@@ -29,6 +29,7 @@ from alphazero.wasm.looks import looks_of
 from alphazero.wasm.moves import add_moves
 from alphazero.wasm.network import program_of
 from alphazero.wasm.truth import truth_engine
+from alphazero.web.message import plain_number
 from alphazero.web.seats import _size_of, slider_of
 from alphazero.web.tables import title_of
 
@@ -183,15 +184,10 @@ def _text_of(content: bytes) -> str:
 
 def _quoted(value: Any) -> str:
     """JSON in which no text can end the script around it."""
-    return json.dumps(value, ensure_ascii=True, default=_plain).replace("<", "\\u003c")
+    return json.dumps(value, ensure_ascii=True, default=plain_number).replace("<", "\\u003c")
 
 
 def _harmless(code: str) -> str:
     """Our own code, which must not have the end of a script in it."""
     assert "</script" not in code and "<!--" not in code
     return code
-
-
-def _plain(value: Any) -> Any:
-    """Numbers of numpy's as Python's."""
-    return value.item() if isinstance(value, np.generic) else value

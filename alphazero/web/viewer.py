@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from alphazero.errors import GameError, InputError, Stopped, quote
 from alphazero.web.engine import Answer, Engine
-from alphazero.web.message import BadMessage, Question, parse_message
+from alphazero.web.message import BadMessage, Question, parse_message, plain_number
 from alphazero.web.searches import Stop
 
 MOST_SEARCHES = 8
@@ -29,6 +29,8 @@ MOST_UNSENT = 32
 """Answers that may wait until a viewer takes them; no question is read meanwhile."""
 MESSAGES_PER_SECOND, BURST = 200, 400
 """A viewer who sends more waits for its answers; who goes on regardless answers no ping in time, and is cut off."""
+
+WENT_WRONG = {"error": "this went wrong; the terminal where the page was started shows why"}
 
 logger = logging.getLogger(__name__)
 
@@ -192,8 +194,7 @@ class Viewer:
                 self._anything.clear()
                 while self._outbox:
                     number = next(iter(self._outbox))
-                    answer = {"id": number, **self._outbox.pop(number)}
-                    await self._connection.send(json.dumps(answer, allow_nan=False))
+                    await self._connection.send(_text_of(number, self._outbox.pop(number)))
                     self._sent.set()
 
 
@@ -209,4 +210,13 @@ def _safely(work: Callable[[], Answer], ask: str) -> Answer:
         return {"error": " ".join(str(error).split())[:2000]}
     except Exception:  # a bug of ours, or of a user's game; the page goes on
         logger.exception("the question %r could not be answered", ask)
-        return {"error": "this went wrong; the terminal where the page was started shows why"}
+        return WENT_WRONG
+
+
+def _text_of(number: int, answer: Answer) -> str:
+    """The answer as JSON, or the sentence that there is none: the page would ask a lost connection's question again."""
+    try:
+        return json.dumps({"id": number, **answer}, allow_nan=False, default=plain_number)
+    except (TypeError, ValueError):  # such as NaN, or an object that a game has given in place of a number
+        logger.exception("the answer %d could not be sent", number)
+        return json.dumps({"id": number, **WENT_WRONG})

@@ -8,6 +8,7 @@ import statistics
 import time
 from functools import partial
 
+import numpy as np
 import psutil
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -84,6 +85,18 @@ def test_a_wrong_message_gets_a_sentence_and_the_connection_stays(server):
             client.connection.send(text)
             assert client.receive()["error"]
         assert client.ask("welcome")["games"]
+
+
+def test_numbers_of_numpy_are_sent_and_other_objects_get_a_sentence(server, engine, monkeypatch, caplog):
+    """A game's `pieces` may give them; a connection that closed would be asked the same question again, for ever."""
+    answers = iter(({"cells": [np.int64(5), np.bool_(True)]}, {"cell": object()}, {"value": float("nan")}))
+    monkeypatch.setitem(engine.quick, "position", lambda viewer, question: next(answers))
+    with talking(server) as client:
+        assert client.ask("position")["cells"] == [5, True]
+        for _ in range(2):
+            assert "the terminal" in client.ask("position")["error"]
+        assert client.ask("welcome")["games"]
+    assert len([record for record in caplog.records if "could not be sent" in record.message]) == 2
 
 
 def test_a_message_that_is_too_large_ends_the_connection(server):
