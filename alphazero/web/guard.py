@@ -96,7 +96,9 @@ class Guard:
 
     async def _welcome(self, scope: Scope, send: Send) -> None:
         """Keeps the token in a cookie, and sends the browser to the address without it."""
-        cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+        # Strict would withhold the cookie from the page that another site's link leads to. Lax gives it to such links
+        # alone, which are GETs of files and change nothing; a websocket of another site is refused by its Origin.
+        cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Lax; Path=/"
         headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
