@@ -210,7 +210,7 @@ class Engine:
         side, limit = question.number("side", 0, SIDES - 1, 0), question.number("limit", 1, MOST_SIMULATIONS)
         position = table.position(question)
         tree = self.trees.get(viewer, side)
-        if tree is None or tree.key != (table.game.name, seat.id, generation) or question.flag("fresh"):
+        if tree is None or tree.key != (table.game.name, seat.id, seat.net(generation)) or question.flag("fresh"):
             tree = Grown(seat, generation, table.game)
         if stop.is_set():
             return

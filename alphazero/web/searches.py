@@ -126,8 +126,9 @@ class Grown:
 
     def __init__(self, seat: Seat, generation: int | None, game: Game):
         """Raises InputError if the contestant cannot analyse."""
-        self.key = game.name, seat.id, generation
         evaluate, learned = seat.evaluate(generation)
+        self.key = game.name, seat.id, evaluate.net if isinstance(evaluate, Evaluator) else None
+        """The game, the contestant and its network: a run that goes on gets others."""
         self.room = room_of(game)
         config = quiet(learned, self.room)
         self._analysis = Analysis(kernels_of(game), config, evaluate)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,6 +36,7 @@ from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.rollouts import playouts
 from alphazero.storage.checkpoint import read_card
 from alphazero.storage.run_folder import generations_of
+from alphazero.web.kept import Kept
 
 SIMULATIONS = (0, 25, 100, 400, 1600)
 """The slider of a net whose strength was not measured."""
@@ -63,22 +63,14 @@ class Slider:
 
 
 class Nets:
-    """The nets of one game, by the paths of their files; the least recently used are forgotten."""
+    """The nets of one game, by the paths of their files; a file that was replaced is loaded anew."""
 
     def __init__(self, loaded: LoadedGame, device: str):
-        self._loaded, self._device = loaded, device
-        self._nets: OrderedDict[Path, NeuralNet] = OrderedDict()
-        self._lock = threading.Lock()
+        self._nets = Kept(lambda path: load_net(str(path), loaded, device), MOST_NETS)
 
     def load(self, path: Path) -> NeuralNet:
-        """The net in that file; raises CheckpointError. One net is loaded at a time."""
-        with self._lock:
-            if path not in self._nets:
-                self._nets[path] = load_net(str(path), self._loaded, self._device)
-            self._nets.move_to_end(path)
-            while len(self._nets) > MOST_NETS:
-                self._nets.popitem(last=False)
-            return self._nets[path]
+        """The net in that file; raises CheckpointError."""
+        return self._nets.get(path)
 
 
 class Seat(ABC):
@@ -93,6 +85,10 @@ class Seat(ABC):
     def generations(self) -> list[int]:
         """The generations to choose from; none if the contestant is not a run."""
         return []
+
+    def net(self, generation: int | None) -> NeuralNet | None:
+        """The network that it asks now, if it has one; the best of a run without a generation. Raises InputError."""
+        return None
 
     @abstractmethod
     @contextmanager
@@ -156,7 +152,6 @@ class NetSeat(Seat):
         return [] if self._run is None else generations_of(self._run, "generation")
 
     def net(self, generation: int | None) -> NeuralNet:
-        """The network; the best of a run without a generation. Raises InputError."""
         text = self._text if generation is None or self._run is None else f"{self._text}:{generation}"
         return self._nets.load(find_checkpoint(text, self._loaded))
 
@@ -178,6 +173,9 @@ class GivenNetSeat(Seat):
         check_net(net, loaded.game)
         super().__init__(id, title, _size_of(net.card), slider_of(net.card))
         self._loaded, self._net = loaded, net
+
+    def net(self, generation: int | None) -> NeuralNet:
+        return self._net
 
     @contextmanager
     def playing(self, step: int, generation: int | None, seed: int) -> Iterator[Player]:

@@ -22,8 +22,10 @@ from alphazero.training.selfplay.shown_games import (
     read_shown,
     shown_generations,
 )
+from alphazero.web import seats
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
+from alphazero.web.searches import Stop
 from tests.web.watched import make_run_and_tournament
 
 
@@ -155,6 +157,38 @@ def test_a_runs_generations_are_contestants(folder):
     assert opinions[0] != opinions[1]
     with pytest.raises(InputError, match="has no generation"):
         ask(engine, "policy", game="tictactoe", actions=[], player={"id": "run:one", "generation": 77})
+
+
+def test_an_analysis_asks_the_new_best_net_of_its_run(folder, monkeypatch):
+    run, viewer = folder / "runs" / "one", object()
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), folder / "runs", None, "cpu"))
+
+    def tree_after(actions: list[int]) -> object:
+        fields = {"game": "tictactoe", "actions": actions, "player": {"id": "run:one"}, "limit": 8}
+        list(engine.searches["analyse"](viewer, Question({"id": 1, "ask": "analyse", **fields}), Stop()))
+        return engine.trees.get(viewer, 0)
+
+    for generation, is_new in ((0, True), (0, False), (1, True)):
+        best, before = run / f"generation_{generation:04d}.safetensors", engine.trees.get(viewer, 0)
+        monkeypatch.setattr(seats, "find_checkpoint", lambda text, loaded, best=best: best)
+        assert (tree_after([]) is not before) == is_new
+    kept = engine.trees.get(viewer, 0)
+    assert tree_after([4]) is kept, "a move keeps the tree"
+
+
+def test_a_net_that_was_replaced_is_read_anew(folder, tmp_path):
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), tmp_path / "runs", None, "cpu"))
+
+    def opinion(generation: int) -> dict[str, Any]:
+        player = {"id": "run:one", "generation": generation}
+        return ask(engine, "policy", game="tictactoe", actions=[], player=player)
+
+    before = opinion(1)
+    for ending in ("safetensors", "json"):
+        run = tmp_path / "runs" / "one"
+        shutil.copy(run / f"generation_0000.{ending}", run / f"generation_0001.{ending}")
+    assert opinion(1) == opinion(0) != before
 
 
 def test_a_tournament_with_its_standings(engine):
