@@ -16,14 +16,16 @@ from alphazero.game import Position
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import LoadedGame
 from alphazero.players.contestants import Contestant
-from alphazero.storage.run_folder import read_config
+from alphazero.storage.run_folder import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
+from alphazero.web.kept import Kept
 from alphazero.web.message import Question
 from alphazero.web.seats import Nets, NetSeat, Seat, find_seat, given_seat, usual_seats
 from alphazero.web.truth import Result, results_of
 
 MOST_RUNS = 50
 """Runs, the newest, that the page offers as contestants."""
+_CONFIGS = Kept[dict[str, Any]](lambda file: read_config(file.parent), 200)
 
 
 class Table:
@@ -89,14 +91,14 @@ class Table:
     def _seats_of_runs(self) -> list[Seat]:
         found = []
         for path in newest_runs(self._runs)[:MOST_RUNS]:
-            if path not in self._run_seats:
-                try:
-                    if read_config(path).get("game") not in (self.name, self.game.name):
-                        continue
-                    id = f"run:{path.name}"
-                    self._run_seats[path] = NetSeat(id, f"run {path.name}", self.loaded, self._nets, str(path), path)
-                except InputError:
+            try:
+                if config_of(path).get("game") not in (self.name, self.game.name):
                     continue
+            except InputError:
+                continue
+            if path not in self._run_seats:
+                id = f"run:{path.name}"
+                self._run_seats[path] = NetSeat(id, f"run {path.name}", self.loaded, self._nets, str(path), path)
             if self._run_seats[path].generations():
                 found.append(self._run_seats[path])
         return found
@@ -138,6 +140,11 @@ class Table:
 def title_of(name: str) -> str:
     """A game's name for people."""
     return re.sub(r"(?<=[a-z])(?=\d)", " ", name.replace("_", " ").capitalize())
+
+
+def config_of(path: Path) -> dict[str, Any]:
+    """The settings of a run, as `read_config` reads them; raises StorageError."""
+    return _CONFIGS.get(path / CONFIG)
 
 
 def newest_runs(folder: Path | None) -> list[Path]:

@@ -13,14 +13,15 @@ from alphazero.game import Game
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
 from alphazero.storage.folder_lock import holder_of
-from alphazero.storage.run_folder import read_config, read_metrics
-from alphazero.tournaments.folder import read_games, read_settings, tournament_of
+from alphazero.storage.metrics_file import METRICS, read_metrics
+from alphazero.tournaments.folder import GAMES, read_games, read_settings, tournament_of
 from alphazero.tournaments.standings import Standings, cross_cells, remarks
 from alphazero.training.health import Watch
 from alphazero.training.metrics import seconds_left
 from alphazero.training.selfplay.shown_games import read_shown, shown_generations
+from alphazero.web.kept import Kept
 from alphazero.web.message import Question
-from alphazero.web.tables import as_numbers, find_folder, newest_runs, newest_tournaments
+from alphazero.web.tables import as_numbers, config_of, find_folder, newest_runs, newest_tournaments
 
 FIGURES = (
     "policy_loss", "value_loss", "gate_score", "policy_entropy", "policy_surprise", "value_calibration_error",
@@ -35,6 +36,11 @@ MOST_LINES = 500
 MOST_WARNINGS = 30
 MOST_GAMES = 2000
 """Games of a tournament that are listed, the newest."""
+_LAST_LINES = Kept[Sequence[Mapping[str, Any]]](lambda file: read_metrics(file.parent)[-1:], MOST_LISTED)
+"""The last line of each run's metrics, in a list that is empty before there is one."""
+_ALL_LINES = Kept[Sequence[Mapping[str, Any]]](lambda file: read_metrics(file.parent), 4)
+"""All lines of the runs that somebody watches."""
+_GAME_COUNTS = Kept[int](lambda file: len(read_games(file.parent)), MOST_LISTED)
 
 
 # --- runs ---
@@ -45,7 +51,7 @@ def list_runs(folder: Path | None) -> list[dict[str, Any]]:
     found = list[dict[str, Any]]()
     for path in newest_runs(folder)[:MOST_LISTED]:
         try:
-            found.append(_headline(path, read_config(path), read_metrics(path)))
+            found.append(_headline(path, config_of(path), _LAST_LINES.get(path / METRICS)))
         except InputError as error:
             found.append({"name": path.name, "fault": str(error)[:300]})
     return found
@@ -57,7 +63,7 @@ def describe_run(folder: Path | None, question: Question) -> dict[str, Any]:
     `total_games` of a generation are all games up to it, also of generations that are not in the answer.
     """
     path = find_folder(newest_runs(folder), question.text("name"))
-    saved, lines = read_config(path), read_metrics(path)
+    saved, lines = config_of(path), _ALL_LINES.get(path / METRICS)
     after = question.number("after", -1, 10**9, -1)
     names = (*FIGURES, *_benchmark_names(lines))
     games = accumulate(as_numbers(line, ("games",)).get("games", 0.0) for line in lines)
@@ -118,7 +124,7 @@ def _warnings(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def games_of_run(folder: Path | None, question: Question) -> tuple[str, list[GameRecord]]:
     """The name of a run's game, and the games of one generation that the run keeps."""
     path = find_folder(newest_runs(folder), question.text("name"))
-    name = read_config(path).get("game")
+    name = config_of(path).get("game")
     return str(name), read_shown(path, question.number("generation", 0, 10**9))
 
 
@@ -142,7 +148,7 @@ def list_tournaments(folder: Path | None) -> list[dict[str, Any]]:
         try:
             settings = read_settings(path)
             planned = sum(games for _, _, games in settings["pairings"])
-            played = len(read_games(path))
+            played = _GAME_COUNTS.get(path / GAMES)
         except InputError as error:
             found.append({"name": path.name, "fault": str(error)[:300]})
             continue

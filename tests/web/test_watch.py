@@ -22,7 +22,7 @@ from alphazero.training.selfplay.shown_games import (
     read_shown,
     shown_generations,
 )
-from alphazero.web import seats
+from alphazero.web import seats, tables, watch
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
 from alphazero.web.searches import Stop
@@ -58,6 +58,33 @@ def test_a_run_in_full_and_what_is_new(engine):
     assert [row["generation"] for row in run["rows"]] == [1, 2] and run["shown"] == [1, 2]
     assert {"policy_loss", "value_loss", "seconds"} <= set(run["rows"][0]) and "policy_loss" in run["figures"]
     assert [row["generation"] for row in ask(engine, "run", name="one", after=1)["rows"]] == [2]
+
+
+def test_files_that_have_not_changed_are_not_read_again(folder, tmp_path, monkeypatch):
+    """The page asks every two seconds, and every move asks for the contestants."""
+    shutil.copytree(folder, tmp_path / "copy")
+    runs, cups = tmp_path / "copy" / "runs", tmp_path / "copy" / "tournaments"
+    engine = Engine(Stage("connect4", registry.load("connect4"), (), runs, cups, "cpu"))
+    read: list[str] = []
+    for module, name in ((watch, "read_metrics"), (watch, "read_games"), (tables, "read_config")):
+        old = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda path, old=old, name=name: (read.append(name), old(path))[1])
+
+    def look() -> tuple[int, int]:
+        read.clear()
+        for game in ("connect4", "tictactoe"):
+            ask(engine, "game", game=game)
+        (run,), (cup,) = ask(engine, "runs")["runs"], ask(engine, "tournaments")["tournaments"]
+        return run["generation"], cup["played"]
+
+    assert look() == (2, 12) and sorted(read) == ["read_config", "read_games", "read_metrics"]
+    assert look() == (2, 12) and read == []
+    ask(engine, "run", name="one")
+    metrics, games = runs / "one" / "metrics.jsonl", cups / "cup" / "all_games.jsonl"
+    metrics.write_bytes(metrics.read_bytes() + json.dumps({"generation": 3, "seconds": 1}).encode() + b"\n")
+    games.write_bytes(games.read_bytes()[:-20])
+    assert look() == (3, 11) and sorted(read) == ["read_games", "read_metrics"]
+    assert ask(engine, "run", name="one")["rows"][-1]["generation"] == 3
 
 
 def test_every_row_carries_all_games_up_to_it(folder, tmp_path):
