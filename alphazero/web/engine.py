@@ -21,7 +21,7 @@ from alphazero.players.contestants import Contestant
 from alphazero.web.message import BadMessage, Question
 from alphazero.web.review import review
 from alphazero.web.searches import MOST_SIMULATIONS, Grown, Stop, Trees, choose, policy_of
-from alphazero.web.tables import Table, title_of
+from alphazero.web.tables import Table, is_game, title_of
 from alphazero.web.truth import as_fields
 
 Answer = dict[str, Any]
@@ -93,9 +93,11 @@ class Engine:
 
     def table_named(self, name: str) -> Table:
         """The game of that name: the page's own, or one that comes with the framework. Raises UnknownName."""
+        stage = self.stage
+        if name not in registry.NAMES and is_game(name, stage.name, stage.loaded.game):
+            name = stage.name
         with self._lock:
             if name not in self._tables:
-                stage = self.stage
                 if name == stage.name:
                     table = Table(name, stage.loaded, stage.runs, stage.device, stage.given)
                 elif name in registry.NAMES:  # other names would load files

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.errors import InputError, StorageError, quote
-from alphazero.game import Position
+from alphazero.game import Game, Position, registry
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import LoadedGame
 from alphazero.players.contestants import Contestant
@@ -92,7 +92,7 @@ class Table:
         found = []
         for path in newest_runs(self._runs)[:MOST_RUNS]:
             try:
-                if config_of(path).get("game") not in (self.name, self.game.name):
+                if not is_game(str(config_of(path).get("game")), self.name, self.game):
                     continue
             except InputError:
                 continue
@@ -135,6 +135,23 @@ class Table:
             "game": self.name, "actions": list(position.actions), "opening": len(record.opening),
             "contestants": list(record.contestants), "result": record.result, "forfeit": record.forfeit,
         }  # fmt: skip
+
+
+def is_game(saved: str, name: str, game: Game) -> bool:
+    """The name in a run or a record means `game`, which was loaded by `name`; no file is opened for it.
+
+    The path of a file can be written in many ways, so its last part decides. Shipped games have one name alone: a file
+    of one's own may be called as they are.
+    """
+    if saved in (name, game.name):
+        return True
+    shipped = saved in registry.NAMES or game.name in registry.NAMES
+    return not shipped and _plain_name(saved) in (_plain_name(name), game.name)
+
+
+def _plain_name(name: str) -> str:
+    """A game's name without the folder and the ending of its file."""
+    return re.split(r"[\\/]", name)[-1].removesuffix(".py")
 
 
 def title_of(name: str) -> str:

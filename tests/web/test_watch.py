@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import shutil
+from collections import OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -216,6 +218,31 @@ def test_a_net_that_was_replaced_is_read_anew(folder, tmp_path):
         run = tmp_path / "runs" / "one"
         shutil.copy(run / f"generation_0000.{ending}", run / f"generation_0001.{ending}")
     assert opinion(1) == opinion(0) != before
+
+
+@pytest.mark.parametrize("stage", ["mine.py", "./mine.py", "/elsewhere/mine.py", "mine"])
+def test_a_game_of_ones_own_may_be_spelled_otherwise(folder, monkeypatch, stage):
+    class Mine(type(registry.load("tictactoe").game)):  # type: ignore[misc]
+        name = "mine"
+
+    old = tables.read_config
+    monkeypatch.setattr(tables, "read_config", lambda path: {**old(path), "game": "folder/mine.py"})
+    monkeypatch.setattr(tables._CONFIGS, "_found", OrderedDict())
+    engine = Engine(Stage(stage, registry.of(Mine), (), folder / "runs", None, "cpu"))
+    assert "run:one" in [player["id"] for player in ask(engine, "game", game=stage)["players"]]
+    games = ask(engine, "run_games", name="one", generation=1)["games"]
+    assert games and {found["game"] for found in games} == {stage}
+    text = ask(engine, "record", game=stage, actions=[4], first="a", second="b")["text"].replace(stage, r"..\\mine.py")
+    assert ask(engine, "load", text=text)["game"] == stage
+    with pytest.raises(InputError, match="no game"):
+        ask(engine, "game", game="other.py")
+
+
+def test_a_file_with_a_shipped_games_name_is_another_game():
+    shipped, mine = SimpleNamespace(name="connect4"), SimpleNamespace(name="my_connect4")
+    assert tables.is_game("connect4", "connect4", shipped) and tables.is_game("./connect4.py", "connect4.py", mine)
+    assert not tables.is_game("./connect4.py", "connect4", shipped)
+    assert not tables.is_game("connect4", "connect4.py", mine)
 
 
 def test_a_tournament_with_its_standings(engine):
