@@ -50,16 +50,20 @@ class Connection(Protocol):
 
 
 class Threads:
-    """The threads that answer all viewers: some for quick questions, MOST_SEARCHES for searches."""
+    """The threads that answer all viewers: some for quick questions, MOST_SEARCHES for searches, one for oracles.
+
+    An oracle can take seconds and cannot be stopped, and one position at a time is solved anyway.
+    """
 
     def __init__(self) -> None:
         self.quick = ThreadPoolExecutor(4, thread_name_prefix="quick")
+        self.truth = ThreadPoolExecutor(1, thread_name_prefix="truth")
         self.searches = ThreadPoolExecutor(MOST_SEARCHES, thread_name_prefix="search")
 
     def close(self) -> None:
         """Lets the threads end."""
-        self.quick.shutdown(wait=False, cancel_futures=True)
-        self.searches.shutdown(wait=False, cancel_futures=True)
+        for pool in (self.quick, self.truth, self.searches):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Viewer:
@@ -74,6 +78,8 @@ class Viewer:
         self._room = asyncio.Semaphore(MOST_QUICK)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._truth: tuple[int, asyncio.Task[None]] | None = None
+        """The last question to the oracle, and the task that answers it."""
         self._allowance, self._asked = float(BURST), time.monotonic()
 
     async def talk(self) -> None:
@@ -117,28 +123,36 @@ class Viewer:
                 stop.set()
         elif message.ask in self._engine.quick:
             await self._room.acquire()
-            self._start(self._answer_quickly(message))
+            task = self._start(self._answer_quickly(message))
+            task.add_done_callback(lambda _: self._room.release())
+            if message.ask == "truth":
+                self._stop_truth()
+                self._truth = message.id, task
         elif message.ask in self._engine.searches:
             self._begin_search(message)
         else:
             self._put(message.id, {"error": f"nobody here knows the question {quote(message.ask)}"})
 
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Any) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     # --- quick questions ---
 
     async def _answer_quickly(self, question: Question) -> None:
         answer = self._engine.quick[question.ask]
-        try:
-            found = await self._loop.run_in_executor(
-                self._threads.quick, _safely, lambda: answer(self, question), question.ask
-            )
-            self._put(question.id, found)
-        finally:
-            self._room.release()
+        pool = self._threads.truth if question.ask == "truth" else self._threads.quick
+        found = await self._loop.run_in_executor(pool, _safely, lambda: answer(self, question), question.ask)
+        self._put(question.id, found)
+
+    def _stop_truth(self) -> None:
+        """Gives up the last question to the oracle, if it is still open: a viewer looks at one position."""
+        if self._truth is not None and not self._truth[1].done():
+            number, task = self._truth
+            task.cancel()
+            self._put(number, {"stopped": True})
 
     # --- searches ---
 

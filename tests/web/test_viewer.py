@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import statistics
+import threading
 import time
 from functools import partial
 
@@ -16,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import MOST_VIEWERS, PageServer
-from alphazero.web.viewer import MOST_SEARCHES, MOST_WAITING
+from alphazero.web.viewer import MOST_QUICK, MOST_SEARCHES, MOST_WAITING
 from tests.web.client import talking, wait_for
 
 ENDLESS = {"game": "gomoku", "actions": [], "player": {"id": "mcts"}, "limit": 200_000}
@@ -237,6 +238,27 @@ def test_a_cancelled_search_ends(server, searches):
         client.cancel(number)
         wait_for(lambda: searches.running == 0)
         assert client.ask("welcome")["games"]
+
+
+def test_a_slow_oracle_keeps_no_other_question_waiting(server, engine, monkeypatch):
+    """A viewer who steps on wants the exact results of the last position alone."""
+    go_on, solved = threading.Event(), []
+
+    def solve(viewer, question):
+        go_on.wait(10)
+        solved.append(question.id)
+        return {"results": []}
+
+    monkeypatch.setitem(engine.quick, "truth", solve)
+    with talking(server) as client, talking(server) as other:
+        numbers = [client.send("truth", game="gomoku", actions=[action]) for action in range(2 * MOST_QUICK)]
+        assert client.ask("position", game="gomoku", actions=[0])["words"]
+        assert other.ask("position", game="gomoku", actions=[0])["words"] and not solved
+        last = other.send("truth", game="gomoku", actions=[0])
+        go_on.set()
+        assert other.receive()["id"] == last
+        assert client.ask("truth", game="gomoku", actions=[1])["results"] == []
+    assert len(solved) <= 4 and numbers[-1] in solved
 
 
 def test_no_more_searches_at_once_than_there_is_room_for(server):

@@ -120,7 +120,7 @@ export class AnalyseView {
     if (!this.game.truth || view.outcome !== null) return;
     try {
       const { results } = await this.app.engine.ask("truth", { game: this.game.game, actions: this.line.here });
-      if (key !== this.key) return;
+      if (key !== this.key || !results) return; // stopped: another position was asked about meanwhile
       this.truth = results;
       const best = results.filter((result) => result.words === results[0].words);
       const names = best.map(({ action }) => view.clicks.find((click) => click.action === action)?.name);
