@@ -43,11 +43,11 @@ class Fields:
         """The field is there."""
         return self._fields.get(name) is not None
 
-    def text(self, name: str, most: int = 200) -> str:
+    def text(self, name: str, most: int = 200, printable: bool = True) -> str:
         """The field as text of at most so many characters; raises BadMessage."""
         value = self._fields.get(name)
-        if not isinstance(value, str) or len(value) > most or not value.isprintable():
-            raise BadMessage(f"{name} must be printable text of at most {most} characters")
+        if not isinstance(value, str) or len(value) > most or (printable and not value.isprintable()):
+            raise BadMessage(f"{name} must be {'printable ' if printable else ''}text of at most {most} characters")
         return value
 
     def number(self, name: str, low: int, high: int, default: int | None = None) -> int:

@@ -119,12 +119,16 @@ class Table:
     # --- records ---
 
     def record_text(self, question: Question) -> str:
-        """The game so far as a line of a games file."""
+        """The game so far as a line of a games file; with `resigned`, that side has lost it."""
         position = self.position(question)
         names = question.text("first", MOST_TEXT), question.text("second", MOST_TEXT)
+        result, forfeit = RESULTS[position.outcome] if position.terminal else "*", ""
+        if question.has("resigned") and not position.terminal:
+            side = question.number("resigned", 0, 1)
+            reason = question.text("reason", MOST_TEXT, printable=False) if question.has("reason") else "resigns"
+            result, forfeit = RESULTS[1 if side else -1], f"{names[side]}: {reason}"[:MOST_TEXT]
         record = GameRecord(
-            self.name, 0, names, (), tuple(words_of(self.game, position.actions)),
-            RESULTS[position.outcome] if position.terminal else "*", (0.0, 0.0), 0,
+            self.name, 0, names, (), tuple(words_of(self.game, position.actions)), result, (0.0, 0.0), 0, forfeit
         )  # fmt: skip
         return line_of(record)
 

@@ -127,9 +127,11 @@ def test_the_file_searches_as_the_library_does():
 
 @needs_node
 def test_games_are_saved_and_loaded_and_moves_are_read():
-    (record,), (read,), (wrong,), (illegal,), (unknown,), (other,) = ask(
+    (record,), (given_up,), (resigned,), (read,), (wrong,), (illegal,), (unknown,), (other,) = ask(
         small_page("tictactoe"),
         {"ask": "record", "actions": [0, 3, 1, 4, 2], "first": "You", "second": MARKUP},
+        {"ask": "record", "actions": [4], "first": "You", "second": "net", "resigned": 1, "reason": "no time"},
+        {"ask": "record", "actions": [4], "first": "You", "second": "net", "resigned": 0},
         {"ask": "position", "moves": "a1, B1 a2"},
         {"ask": "position", "moves": "a1 z9"},
         {"ask": "position", "actions": [0, 0]},
@@ -139,6 +141,8 @@ def test_games_are_saved_and_loaded_and_moves_are_read():
     assert az.load_game("tictactoe").position(read["words"][0]).ply == 1 and len(read["actions"]) == 3
     assert "'z9' is not a legal action here (legal: " in wrong["error"] and "is not legal here" in illegal["error"]
     assert "does not know the question" in unknown["error"] and "contestants and moves" in other["error"]
+    for saved, result, forfeit in ((given_up, "1-0", "net: no time"), (resigned, "0-1", "You: resigns")):
+        assert {"result": result, "forfeit": forfeit}.items() <= json.loads(saved["text"]).items()
     ((loaded,),) = ask(small_page("tictactoe"), {"ask": "load", "text": record["text"]})
     assert (
         loaded["actions"] == [0, 3, 1, 4, 2] and loaded["contestants"] == ["You", MARKUP] and loaded["result"] == "1-0"

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 import time
+from pathlib import Path
 
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
@@ -151,6 +152,10 @@ def test_two_people_at_one_screen_and_resigning(browser, address):
         wait_status(page, "Second player to move")
         page.get_by_role("button", name="Resign").click()
         wait_status(page, "Second player has resigned. First player has won.")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save game").click()
+        saved = json.loads(Path(download.value.path()).read_text())
+        assert (saved["result"], saved["forfeit"]) == ("1-0", "human: resigns")
 
 
 def test_resigning_ends_the_game_only_where_one_resigned(browser, address):

@@ -393,6 +393,19 @@ def test_a_game_against_a_contestant_with_a_long_title_is_saved_and_loaded(small
     assert ask(small, "load", text=saved["text"])["contestants"] == ["human", title]
 
 
+def test_a_game_that_somebody_gave_up_is_saved_with_its_result(small):
+    """As matches write it: the winner's result, and who gave up and why."""
+    fields = {"game": "tictactoe", "actions": [4, 0], "first": "human", "second": "engine"}
+    for given, result, forfeit in (
+        ({}, "*", ""), ({"resigned": None}, "*", ""), ({"resigned": 0}, "0-1", "human: resigns"),
+        ({"resigned": 1, "reason": "no answer\tin 60 s"}, "1-0", "engine: no answer\tin 60 s"),
+    ):  # fmt: skip
+        saved = json.loads(ask(small, "record", **fields, **given)["text"])
+        assert (saved["result"], saved["forfeit"]) == (result, forfeit)
+    over = ask(small, "record", **{**fields, "actions": [0, 3, 1, 4, 2]}, resigned=0)
+    assert json.loads(over["text"])["result"] == "1-0", "a game that is over cannot be given up"
+
+
 def test_a_record_of_another_game_is_loaded_too(small):
     game = registry.load("connect4").game
     record = az.match("random", "greedy", "connect4", games=2).games[0]

@@ -346,12 +346,15 @@ class FileEngine {
     return { visits: edges.reduce((sum, edge) => sum + edge.visits, 0), value: clip(value), proven, edges, path, actions, mover: core.mover };
   }
 
-  record({ actions, first, second }) {
+  // With `resigned`, that side has lost the game.
+  record({ actions, first, second, resigned = null, reason = "resigns" }) {
     const { words } = this.position({ actions });
     const core = this.core("quick");
-    const result = core.over ? RESULTS[core.outcome] : "*";
+    const contestants = [first, second];
+    let [result, forfeit] = [core.over ? RESULTS[core.outcome] : "*", ""];
+    if (resigned !== null && !core.over) [result, forfeit] = [RESULTS[resigned ? 1 : -1], `${contestants[resigned]}: ${reason}`];
     return { text: JSON.stringify({
-      game: this.file.game, number: 0, contestants: [first, second], opening: [], moves: words, result, seconds: [0, 0], seed: 0, forfeit: "",
+      game: this.file.game, number: 0, contestants, opening: [], moves: words, result, seconds: [0, 0], seed: 0, forfeit,
     }) };
   }
 

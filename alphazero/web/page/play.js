@@ -197,7 +197,7 @@ export class PlayView {
           return;
         }
         if (answer.forfeit) {
-          this.gaveUp = { key, side: view.to_play, id: picker.id };
+          this.gaveUp = { key, side: view.to_play, id: picker.id, reason: answer.forfeit };
           await this.refresh();
           refill(this.detail, `${picker.title} gives up: ${answer.forfeit}`);
           return;
@@ -331,7 +331,9 @@ export class PlayView {
   async save() {
     try {
       const [first, second] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
-      const fields = { game: this.game.game, actions: this.line.actions, first, second };
+      const { resigned, line } = this;
+      const fields = { game: this.game.game, actions: line.actions, first, second };
+      if (resigned !== null) Object.assign(fields, { actions: line.here, resigned, reason: this.gaveUp.reason });
       const { text } = await this.app.engine.ask("record", fields);
       save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}.jsonl`, text);
       refill(this.extra, "The game is saved as a file of games.");
