@@ -155,7 +155,7 @@ class Engine:
         return {"text": self._table(question).record_text(question)}
 
     def _load(self, viewer: object, question: Question) -> Answer:
-        record = parse_record(question.text("text", 60_000).encode(errors="replace"), "the file")
+        record = parse_record(question.text("text", 60_000, printable=False).encode(errors="replace"), "the file")
         table = self.table_named(self.stage.name if record.game == self.stage.loaded.game.name else record.game)
         return table.record_fields(record)
 

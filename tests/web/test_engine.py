@@ -393,6 +393,12 @@ def test_a_game_against_a_contestant_with_a_long_title_is_saved_and_loaded(small
     assert ask(small, "load", text=saved["text"])["contestants"] == ["human", title]
 
 
+def test_a_record_may_have_white_space_between_its_parts(small):
+    saved = ask(small, "record", game="tictactoe", actions=[4, 0], first="human", second="José")["text"]
+    wide = json.dumps(json.loads(saved), indent="\t", ensure_ascii=False).replace("José", "Jos\xa0é")
+    assert ask(small, "load", text=wide)["contestants"] == ["human", "Jos\xa0é"]
+
+
 def test_a_game_that_somebody_gave_up_is_saved_with_its_result(small):
     """As matches write it: the winner's result, and who gave up and why."""
     fields = {"game": "tictactoe", "actions": [4, 0], "first": "human", "second": "engine"}
