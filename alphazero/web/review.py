@@ -92,9 +92,10 @@ def summary(rows: list[dict[str, Any]], table: Table) -> dict[str, Any]:
 
 def _mistake(row: dict[str, Any], lost: float | None, table: Table) -> dict[str, Any]:
     truth = row["truth"]
-    sentence = truth["sentence"] if truth is not None else f"gives away {100 * (lost or 0):.0f}% of the expected score"
+    points = f"gives away {100 * (lost or 0):.0f} percentage points of expected score"
     return {
-        "ply": row["ply"], "mover": row["mover"], "word": row["word"], "sentence": sentence,
+        "ply": row["ply"], "mover": row["mover"], "word": row["word"],
+        "sentence": truth["sentence"] if truth is not None else points,
         "best": truth["best"] if truth is not None else row["best"],
         "by": "oracle" if truth is not None else "search",
     }  # fmt: skip

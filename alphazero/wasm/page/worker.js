@@ -493,7 +493,7 @@ function summary(rows) {
       side.perfect += truth.perfect;
       if (!truth.right) mistakes.push({ ply, mover, word, best: truth.best, by: "oracle", sentence: truth.sentence });
     } else if (lost >= MISTAKE) {
-      const sentence = `gives away ${Math.round(100 * lost)}% of the expected score`;
+      const sentence = `gives away ${Math.round(100 * lost)} percentage points of expected score`;
       mistakes.push({ ply, mover, word, best, by: "search", sentence });
     }
   });

@@ -115,7 +115,7 @@ export class Review {
     const { sides, mistakes } = this.summary;
     const cards = sides.map((side, player) => {
       const known = side.known ? `${percent(side.right / side.known)} right` : null;
-      const lost = side.judged ? `gives away ${(100 * side.lost).toFixed(1)}% of the expected score per move` : null;
+      const lost = side.judged ? `gives away ${(100 * side.lost).toFixed(1)} percentage points per move` : null;
       return el("div", { class: "accuracy" },
         el("p", { class: "row" }, swatch(this.view.game.board, player), NAMES[player]),
         el("p", { class: "big" }, known ?? (side.judged ? `${(100 - 100 * side.lost).toFixed(1)}%` : "no moves")),
