@@ -73,7 +73,8 @@ def main(argv: list[str]) -> None:
 def serve(config: ServeConfig) -> None:
     """Serves the page until Ctrl-C."""
     server = make_server(config)
-    print(f"The page is at {server.address}\nCtrl-C ends it.", flush=True)
+    by_number = f"By number: {server.address_by_number}\n" if server.address_by_number else ""
+    print(f"The page is at {server.address}\n{by_number}Ctrl-C ends it.", flush=True)
     if config.browser and has_browser():
         threading.Timer(0.5, webbrowser.open, (server.address,)).start()
     server.run()

@@ -108,7 +108,8 @@ def allowed_hosts(host: str) -> set[str]:
     """The names by which a server that listens on `host` may be asked for."""
     names = set(LOOPBACK)
     if host in ("0.0.0.0", "::"):
-        names.add(socket.gethostname().lower())
+        name = socket.gethostname().lower()
+        names |= {name, f"{name.removesuffix('.local')}.local"}  # as phones and Macs on the same network find it
     elif host not in ("127.0.0.1", "localhost", "::1"):
         names.add(f"[{host}]" if ":" in host else host.lower())
     return names

@@ -110,10 +110,12 @@ class PageServer:
         self._socket = listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._token = "" if is_loopback(host) else secrets.token_urlsafe(24)
-        shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
-        shown = f"[{shown}]" if ":" in shown else shown
-        self.address = f"http://{shown}:{self.port}/" + (f"?token={self._token}" if self._token else "")
+        everywhere = host in ("0.0.0.0", "::")
+        self.address = self._address_of(socket.gethostname() if everywhere else host)
         """The address to open, with its token if it needs one."""
+        number = find_number() if everywhere else ""
+        self.address_by_number = self._address_of(number) if number else ""
+        """The same for other machines that cannot find this one by its name; empty if it is not known."""
         config = uvicorn.Config(
             Guard(make_app(engine), host, self.port, self._token),
             log_level="warning", access_log=False, ws_max_size=MOST_BYTES, ws_ping_interval=PING_SECONDS,
@@ -121,6 +123,10 @@ class PageServer:
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
+
+    def _address_of(self, host: str) -> str:
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.port}/" + (f"?token={self._token}" if self._token else "")
 
     def run(self) -> None:
         """Serves until Ctrl-C or SIGTERM."""
@@ -154,6 +160,14 @@ class PageServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def find_number() -> str:
+    """The IPv4 address of this machine in its network; empty without one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        probe.connect(("192.0.2.1", 9))  # chooses the way out and sends nothing; nobody has this address (RFC 5737)
+        return str(probe.getsockname()[0])
+    return ""
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import ipaddress
 import os
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+import alphazero.web.server
 from alphazero.web.guard import HEADERS, Guard, allowed_hosts, is_loopback
 from alphazero.web.server import read_page
 from tests.web.client import serving
@@ -181,7 +183,20 @@ def test_tokens_differ(guarded):
 def test_addresses_of_this_machine():
     assert all(map(is_loopback, ("127.0.0.1", "localhost", "::1", "127.0.0.9")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.1.2", "example.org")))
+    assert {name := socket.gethostname().lower(), f"{name.removesuffix('.local')}.local"} <= allowed_hosts("0.0.0.0")
     assert "192.168.1.2" in allowed_hosts("192.168.1.2") and "[::5]" in allowed_hosts("::5")
+
+
+def test_a_page_for_other_machines_has_an_address_by_number(server, monkeypatch):
+    """Phones seldom find a computer by its name."""
+    assert server.address_by_number == ""
+    number = alphazero.web.server.find_number()
+    assert number == "" or not ipaddress.ip_address(number).is_loopback
+    for number, rest in (("192.168.1.5", "http://192.168.1.5:{port}/?token={token}"), ("", "")):
+        monkeypatch.setattr("alphazero.web.server.find_number", lambda number=number: number)
+        with serving(host="0.0.0.0") as running:
+            token = running.address.partition("token=")[2]
+            assert running.address_by_number == rest.format(port=running.port, token=token)
 
 
 # --- the page's files ---
