@@ -21,6 +21,7 @@ from tests.web.browser import (
     PATIENCE,
     PHONE,
     click_first,
+    fits_phones,
     needs_chromium,
     play_on,
     press_first,
@@ -108,10 +109,10 @@ def test_a_game_is_played_to_its_end_on_a_phone(open_page: Any, game: str):
     wait_status(page, "Your turn")
     quick(page)
     assert re.search("won|draw", play_on(page, click_first))
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert fits_phones(page)
     page.get_by_role("button", name="Analyse", exact=True).first.click()
     page.wait_for_selector(".analysis .cell")
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert fits_phones(page)
 
 
 def test_moves_are_taken_back_and_brought_again(open_page: Any):

@@ -24,6 +24,8 @@ def some_games(*names: str) -> Any:
 PATIENCE = 120_000
 """Milliseconds: a search may have to be compiled first, on a machine that is busy."""
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+NARROWEST = 320
+"""The width of the smallest phones, and of a screen of 1280 at a zoom of 400%."""
 
 
 @contextlib.contextmanager
@@ -59,6 +61,23 @@ def page_at(
         assert unexpected == [], unexpected
     finally:
         context.close()
+
+
+WIDER = """() => [...document.querySelectorAll("body *")].filter((one) => {
+    const { right, width } = one.getBoundingClientRect();
+    const room = one.closest(".card")?.getBoundingClientRect().right ?? innerWidth;
+    return width > 1 && right > Math.min(room, innerWidth) + 1 && !one.closest(".scroll");
+}).map((one) => one.outerHTML.slice(0, 80))"""
+
+
+def fits_phones(page: Any) -> bool:
+    """Whether nothing is wider than a phone of 360 or 320 pixels, or than its card."""
+    for width in (PHONE["width"], NARROWEST):
+        page.set_viewport_size({**PHONE, "width": width})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(WIDER) == []
+    page.set_viewport_size(PHONE)
+    return True
 
 
 def status(page: Any) -> str:

@@ -16,6 +16,7 @@ from tests.web.browser import (
     choose_opponent,
     click_first,
     each_game,
+    fits_phones,
     needs_chromium,
     page_at,
     play_on,
@@ -60,12 +61,10 @@ def test_a_game_is_played_to_its_end_on_a_phone(browser, address, game):
         wait_status(page, "Your turn")
         choose_opponent(page, "random")
         assert re.search("won|draw", play_on(page, click_first))
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], (
-            "nothing is wider than the phone"
-        )
+        assert fits_phones(page)
         page.get_by_role("button", name="Analyse", exact=True).first.click()
         page.wait_for_selector(".analysis .cell")
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        assert fits_phones(page)
 
 
 @some_games("connect4", "dots_and_boxes")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.browser import PHONE, needs_chromium, page_at, wait_status
+from tests.web.browser import PHONE, fits_phones, needs_chromium, page_at, wait_status
 from tests.web.watched import TINY, make_run_and_tournament
 
 pytestmark = needs_chromium
@@ -264,4 +264,4 @@ def test_watching_fits_a_phone(browser, server):
     for view, wanted in (("runs", "figure"), ("tournaments", ".standings tbody tr")):
         with page_at(browser, f"{server.address}#/{view}", PHONE) as page:
             page.locator(wanted).first.wait_for()
-            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+            assert fits_phones(page)
