@@ -119,6 +119,7 @@ def click_first(page: Any) -> None:
         cells.first.click()
 
 
+IN_THE_VIEW = "document.activeElement.closest('main') !== null"
 FOCUSED = "document.activeElement.getAttribute('aria-label')"
 
 

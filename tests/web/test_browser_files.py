@@ -7,7 +7,7 @@ import json
 from alphazero.web.message import MOST_BYTES
 from tests.wasm.engines import needs_node
 from tests.wasm.published import ask, small_page
-from tests.web.browser import choose_opponent, click_first, needs_chromium, page_at, status, wait_status
+from tests.web.browser import IN_THE_VIEW, choose_opponent, click_first, needs_chromium, page_at, status, wait_status
 
 pytestmark = needs_chromium
 VIEW = "play"
@@ -31,6 +31,7 @@ def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
         page.get_by_label("Game in the file").select_option("0")
         page.get_by_role("button", name="Open").click()
         wait_status(page, "<b>x</b>")
+        assert page.evaluate(IN_THE_VIEW)
         assert page.locator(".move").all_inner_texts()[1:] == ["1.1", "2.2"]
         assert page.locator("b").count() == 0, "names are text"
         page.evaluate("link => { location.hash = link; }", "#/analyse?game=connect4&actions=3.3.3")

@@ -12,6 +12,7 @@ from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import (
+    IN_THE_VIEW,
     PHONE,
     choose_opponent,
     click_first,
@@ -354,6 +355,7 @@ def test_a_game_is_played_on_from_its_middle_by_whoever_moves_there(browser, add
         page.get_by_role("button", name="Play from here").click()
         wait_status(page, "Your turn")
         assert page.locator(".move").count() == 3
+        assert page.evaluate(IN_THE_VIEW), "the focus is not lost with the view that is left"
 
 
 def test_whoever_takes_a_seat_has_not_resigned(browser, address):

@@ -60,6 +60,11 @@ export function rescueFocus(node, elsewhere) {
   if (node.contains(focused) && (focused.disabled || focused.closest("[hidden]"))) elsewhere.focus();
 }
 
+// Moves the focus to the view, before what has it goes.
+export function focusView() {
+  document.getElementById("view").focus({ preventScroll: true });
+}
+
 export function button(text, onclick, props = {}) {
   return el("button", { type: "button", onclick, ...props }, text);
 }

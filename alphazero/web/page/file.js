@@ -1,6 +1,6 @@
 // Saves and loads games, and links to positions.
 
-import { button, el, refill } from "./dom.js";
+import { button, el, focusView, refill } from "./dom.js";
 
 const MOST_BYTES = 32 << 20;
 const MOST_GAMES = 2000;
@@ -38,6 +38,7 @@ function offer(node, lines, take) {
   const select = el("select", { "aria-label": "Game in the file" }, lines.slice(0, MOST_GAMES).map((line, i) => el("option", { value: i }, titleOf(line, i))));
   const rest = lines.length - MOST_GAMES;
   const row = el("p", { class: "row" }, select, rest > 0 && `and ${rest.toLocaleString("en")} more, which are not listed`, button("Open", () => {
+    focusView();
     row.remove();
     take(lines[Number(select.value)]);
   }));

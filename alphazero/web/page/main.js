@@ -1,7 +1,7 @@
 // The page: chooses the game and the view, keeps the line of play, and talks to the engine.
 
 import { AnalyseView } from "./analyse.js";
-import { button, el, refill } from "./dom.js";
+import { button, el, focusView, refill } from "./dom.js";
 import { Engine } from "./engine.js";
 import { copy } from "./file.js";
 import { Line } from "./line.js";
@@ -110,7 +110,9 @@ class App {
     this.now = name;
     this.views[name] ??= new VIEWS[name][1](this);
     const view = this.views[name];
+    const within = this.main.contains(document.activeElement);
     refill(this.main, view.node);
+    if (within && !this.main.contains(document.activeElement)) focusView();
     for (const tab of document.querySelectorAll("#tabs button")) tab.setAttribute("aria-current", tab.dataset.view === name ? "page" : "false");
     document.title = `${VIEWS[name][0]} · ${OF_GAME.includes(name) ? `${this.game.title} · ` : ""}alphazero`;
     try {
