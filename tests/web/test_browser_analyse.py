@@ -98,6 +98,10 @@ def test_a_button_that_has_done_its_work_leaves_the_focus_on_the_board(browser, 
         page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
         page.wait_for_timeout(100)  # a browser takes the focus from what is disabled when it draws next
         assert page.evaluate(on_the_board)
+        page.get_by_role("button", name="Compare with another").focus()
+        for words in ("End the comparison", "Compare with another"):
+            page.keyboard.press("Enter")
+            page.wait_for_function("words => document.activeElement.textContent === words", arg=words)
 
 
 @pytest.mark.slow

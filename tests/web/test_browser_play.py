@@ -221,6 +221,7 @@ LATE_ANSWER = """async () => {
     for (const picker of view.pickers) picker.choose({ id: "net" });
     view.board.show = () => {};
     view.moves.show = () => {};
+    document.getElementById("view").replaceChildren(view.node);
     view.shown();
     await answer(positions.shift());
     moves.shift().take({ action: 0 });  // the move is known, the position after it not yet
@@ -228,7 +229,13 @@ LATE_ANSWER = """async () => {
     view.playersChanged();
     await rest();
     await answer(positions.shift());
-    return { line: view.line.actions, asked: moves.map((one) => one.actions) };
+    const asked = moves.map((one) => one.actions);
+    moves.pop().take({ error: "no room" });
+    const again = [...view.node.querySelectorAll("button")].find((one) => one.textContent === "Try again");
+    again.focus();
+    again.click();
+    await rest();
+    return { line: view.line.actions, asked, focused: view.node.contains(document.activeElement) };
 }"""
 
 
@@ -238,6 +245,7 @@ def test_players_changed_while_a_position_is_on_its_way_do_not_stop_the_game(bro
         seen = page.evaluate(LATE_ANSWER)
     assert seen["line"] == [0]
     assert seen["asked"][-1] == [0], "the next move is asked for"
+    assert seen["focused"], "a button that goes leaves the focus in the view"
 
 
 CLICK_AND_LEAVE = """name => {
@@ -316,6 +324,8 @@ def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
         page.keyboard.press("Enter")
         page.wait_for_selector("#trouble:not([hidden])")
         assert "not a legal action" in page.locator("#trouble").inner_text()
+        page.get_by_role("button", name="Close").press("Enter")
+        assert page.locator("#trouble").is_hidden() and page.evaluate(IN_THE_VIEW)
         page.get_by_label("Type a move").fill("d3")
         page.keyboard.press("Enter")
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")

@@ -35,6 +35,10 @@ export class AnalyseView {
     this.back = button("‹", () => this.go(this.line.ply - 1), { "aria-label": "One move back" });
     this.forth = button("›", () => this.go(this.line.ply + 1), { "aria-label": "One move on" });
     this.last = button("»", () => this.go(this.line.actions.length), { "aria-label": "To the end" });
+    const play = button("Play from here", () => this.playHere());
+    const copy = button("Copy link", () => this.app.copyLink(this.extra));
+    this.extra = el("div", { class: "extra" });
+    this.headline = el("section", { class: "card headline", "aria-label": "Position" }, this.status, this.exact, el("div", { class: "buttons" }, this.compare, play, copy), this.extra);
     this.panel = el("div", { class: "side-panel" });
     this.node = el("div", { class: "columns analysis" },
       el("section", { class: "stage", "aria-label": "Board" }, this.boards,
@@ -46,12 +50,7 @@ export class AnalyseView {
   }
 
   fillPanel() {
-    const play = button("Play from here", () => this.playHere());
-    const copy = button("Copy link", () => this.app.copyLink(this.extra));
-    this.extra ??= el("div", { class: "extra" });
-    refill(this.panel,
-      el("section", { class: "card headline", "aria-label": "Position" }, this.status, this.exact, el("div", { class: "buttons" }, this.compare, play, copy), this.extra),
-      this.desks.map((desk) => desk.node), this.review.node, this.moves.node);
+    refill(this.panel, this.headline, this.desks.map((desk) => desk.node), this.review.node, this.moves.node);
   }
 
   get line() {

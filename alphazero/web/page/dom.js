@@ -32,12 +32,17 @@ export function put(node, ...children) {
   return node;
 }
 
-// Replaces all children; nothing happens to a child that stays where it is.
+// Replaces all children; nothing happens to children that stay where they are, nor to one that stays and has the focus.
 export function refill(node, ...children) {
   const wanted = children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false)
     .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
   if (wanted.length === node.childNodes.length && wanted.every((child, i) => child === node.childNodes[i])) return node;
-  node.replaceChildren(...wanted);
+  const held = wanted.find((child) => child.parentNode === node && child.contains(document.activeElement));
+  if (held) {
+    for (const child of [...node.childNodes]) if (child !== held) child.remove();
+    held.before(...wanted.slice(0, wanted.indexOf(held)));
+    held.after(...wanted.slice(wanted.indexOf(held) + 1));
+  } else node.replaceChildren(...wanted);
   return node;
 }
 

@@ -162,6 +162,7 @@ class App {
 
   trouble(text) {
     const node = document.getElementById("trouble");
+    if (node.contains(document.activeElement)) focusView();
     node.hidden = !text;
     refill(node, text, text && button("Close", () => this.trouble(""), { class: "small" }));
   }

@@ -193,7 +193,10 @@ export class PlayView {
         if (!this.visible || line !== this.line || key !== line.actions.join(".")) return;
         if (answer.error || answer.stopped) {
           refill(this.status, answer.error ? `${picker.title} cannot move` : "The search was stopped");
-          refill(this.detail, answer.error ?? "", " ", button("Try again", () => this.refresh()));
+          refill(this.detail, answer.error ?? "", " ", button("Try again", () => {
+            this.board.focus();
+            this.refresh();
+          }));
           return;
         }
         if (answer.forfeit) {
