@@ -137,8 +137,10 @@ def test_the_focus_stays_while_the_search_grows(browser, address):
         row = page.locator(".desk .lines tbody button").first
         row.focus()
         word = row.inner_text()
+        page.evaluate("() => { window.said = 0; addEventListener('focusin', () => { window.said += 1; }); }")
         page.wait_for_function(GROWS_OR_IS_OVER, arg=simulations(page) + 100)  # a fast machine may be done
         assert page.evaluate("document.activeElement.textContent") == word
+        assert page.evaluate("window.said") == 0, "a screen reader would read it again"
         page.keyboard.press("Enter")
         page.wait_for_function("() => document.querySelectorAll('.move').length === 2")
         assert page.locator(".move").nth(1).inner_text() == f"1.{word}"

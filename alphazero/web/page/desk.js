@@ -1,7 +1,7 @@
 // One analysis: a contestant, its growing search of the position, and the board that shows it.
 
 import { BoardView } from "./board.js";
-import { button, el, percent, redraw, refill, rescueFocus, short } from "./dom.js";
+import { button, el, percent, refill, rescueFocus, short } from "./dom.js";
 import { PlayerPicker } from "./players.js";
 
 export const FIRST_LIMIT = 50_000;
@@ -36,7 +36,10 @@ export class Desk {
     this.clearButton = button("Clear", () => this.restart());
     this.bar = el("div", { class: "bar", role: "img" }, el("span", { class: "first" }));
     this.barText = el("span", { class: "bar-text" });
-    this.table = el("table", { class: "lines" });
+    this.head = el("thead");
+    this.body = el("tbody");
+    this.kept = new Map();
+    this.table = el("table", { class: "lines" }, this.head, this.body);
     const title = this.side ? "Second contestant" : "Search";
     this.node = el("section", { class: "card desk", "aria-label": title },
       el("h2", {}, title), this.picker.node,
@@ -51,6 +54,7 @@ export class Desk {
     if (key !== this.key) {
       this.limit = FIRST_LIMIT;
       this.report = this.policy = this.fault = null;
+      this.kept.clear();
     }
     this.key = key;
     this.actions = actions;
@@ -227,27 +231,35 @@ export class Desk {
     const best = this.view.truth?.[0]?.words;
     const head = ["Move", "Visits", "Score", "Prior", ...(exact ? ["Exact"] : []), "Expected play"];
     this.table.classList.toggle("empty", !rows.length);
-    redraw(this.table,
-      el("thead", {}, el("tr", {}, head.map((word) => el("th", { scope: "col" }, word)))),
-      el("tbody", {}, rows.map((row) => {
-        const share = row.visits / total;
-        const meter = el("span", { class: "meter" });
-        meter.style.width = percent(share, 1);
-        const play = () => {
-          this.board.focus(); // the row goes with its position
-          this.view.onAction(row.action);
-        };
-        const point = (action) => () => {
-          this.pointed = action;
-          this.board.show(this.shown, { marks: this.marks(), best: action });
-        };
-        return el("tr", { onmouseenter: point(row.action), onmouseleave: point(null) },
-          el("th", { scope: "row" }, el("button", { type: "button", class: "link", "data-key": row.action, onclick: play, onfocus: point(row.action), onblur: point(null) }, row.word)),
-          el("td", { class: "visits", title: `${row.visits} visits` }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
-          el("td", {}, row.value === null ? "" : percent((1 + row.value) / 2, 1)),
-          el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
-          exact && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] : ""}` }, row.exact ? `${row.exact.words}${row.exact.words === best ? " ★" : ""}` : ""),
-          el("td", { class: "line" }, row.words.slice(1).join(" ")));
-      })));
+    refill(this.head, el("tr", {}, head.map((word) => el("th", { scope: "col" }, word))));
+    refill(this.body, rows.map((row) => {
+      const share = row.visits / total;
+      const meter = el("span", { class: "meter" });
+      meter.style.width = percent(share, 1);
+      const node = this.rowOf(row);
+      return refill(node, node.firstChild,
+        el("td", { class: "visits", title: `${row.visits} visits` }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
+        el("td", {}, row.value === null ? "" : percent((1 + row.value) / 2, 1)),
+        el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
+        exact && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] : ""}` }, row.exact ? `${row.exact.words}${row.exact.words === best ? " ★" : ""}` : ""),
+        el("td", { class: "line" }, row.words.slice(1).join(" ")));
+    }));
+  }
+
+  // The row of a move, with the move alone: it is kept while its figures change, so its focus is read once.
+  rowOf({ action, word }) {
+    if (!this.kept.has(action)) {
+      const play = () => {
+        this.board.focus(); // the row goes with its position
+        this.view.onAction(action);
+      };
+      const point = (pointed) => () => {
+        this.pointed = pointed;
+        this.board.show(this.shown, { marks: this.marks(), best: pointed });
+      };
+      this.kept.set(action, el("tr", { onmouseenter: point(action), onmouseleave: point(null) },
+        el("th", { scope: "row" }, el("button", { type: "button", class: "link", onclick: play, onfocus: point(action), onblur: point(null) }, word))));
+    }
+    return this.kept.get(action);
   }
 }
