@@ -75,6 +75,7 @@ def test_undo_takes_both_plies_back_and_redo_brings_them_again(browser, address,
         choose_opponent(page, "random")
         undo, redo = (page.get_by_role("button", name=name, exact=True) for name in ("Undo", "Redo"))
         assert undo.is_disabled()
+        said = page.locator("#said")
         for _ in range(2):
             wait_status(page, "Your turn")
             moves = page.locator(".move").count()
@@ -82,10 +83,11 @@ def test_undo_takes_both_plies_back_and_redo_brings_them_again(browser, address,
             page.wait_for_function("count => document.querySelectorAll('.move').length > count + 1", arg=moves)
         wait_status(page, "Your turn")
         words = page.locator(".move").all_inner_texts()
+        said.evaluate("said => said.replaceChildren()")
         undo.click()
         page.wait_for_function("() => document.querySelectorAll('.move.ahead').length > 0")
         assert page.locator(".move").all_inner_texts() == words, "the moves stay, to be played again"
-        assert status(page) == "Your turn"
+        assert status(page) == "Your turn" and said.inner_text().endswith("Your turn"), "screen readers hear it"
         redo.click()
         page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 0")
         page.keyboard.press("u")

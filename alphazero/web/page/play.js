@@ -34,7 +34,7 @@ export class PlayView {
   }
 
   build() {
-    this.status = el("p", { class: "status", role: "status" });
+    this.status = el("p", { class: "status" });
     this.detail = el("p", { class: "detail" });
     this.undo = button("Undo", () => this.takeBack());
     this.redo = button("Redo", () => this.again());
@@ -154,7 +154,9 @@ export class PlayView {
     } else {
       status = `${this.nameOf(view.to_play)} thinks …`;
     }
-    if (status !== this.status.textContent) say(`${ply ? `${words[ply - 1]}. ` : ""}${status}`);
+    const sentence = `${ply ? `${words[ply - 1]}. ` : ""}${status}`;
+    if (this.told?.ply !== ply || this.told.sentence !== sentence) say(sentence);
+    this.told = { ply, sentence };
     refill(this.status, view.outcome === 0 || this.resigned !== null ? null : swatch(this.game.board, view.outcome === null ? view.to_play : view.outcome > 0 ? 0 : 1), status);
     refill(this.detail, detail);
   }
