@@ -83,6 +83,7 @@ def test_undo_takes_both_plies_back_and_redo_brings_them_again(browser, address,
             page.wait_for_function("count => document.querySelectorAll('.move').length > count + 1", arg=moves)
         wait_status(page, "Your turn")
         words = page.locator(".move").all_inner_texts()
+        page.keyboard.press("n")  # a new game, but not in the middle of one
         said.evaluate("said => said.replaceChildren()")
         undo.click()
         page.wait_for_function("() => document.querySelectorAll('.move.ahead').length > 0")

@@ -111,7 +111,7 @@ export class PlayView {
     // whoever moved meanwhile draws the new position
     if (!this.visible || line !== this.line || key !== line.here.join(".")) return;
     this.view = view;
-    const over = view.outcome !== null || this.resigned !== null;
+    const over = (this.over = view.outcome !== null || this.resigned !== null);
     const human = !over && this.pickers[view.to_play].isHuman;
     const best = this.hint && this.hint.key === key ? this.hint.action : null;
     this.board.onAction = human ? (action) => this.humanPlays(action) : null;
@@ -356,8 +356,13 @@ export class PlayView {
     }
   }
 
+  // A slip of the finger must not end a game under way.
+  get mayBegin() {
+    return this.over || !this.line.actions.length;
+  }
+
   onKey(event) {
-    const keys = { u: () => this.takeBack(), r: () => this.again(), h: () => !this.hintButton.disabled && this.askHint(), n: () => this.newGame() };
+    const keys = { u: () => this.takeBack(), r: () => this.again(), h: () => !this.hintButton.disabled && this.askHint(), n: () => this.mayBegin && this.newGame() };
     keys[event.key]?.();
     return event.key in keys;
   }
