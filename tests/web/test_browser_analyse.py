@@ -257,6 +257,7 @@ def test_the_chart_and_the_moves_jump(browser, address, game):
         chart.click(position={"x": 30, "y": box["height"] / 3})
         page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
         chart.focus()
+        page.keyboard.press("Control+End")  # the browser's own
         page.keyboard.press("ArrowRight")
         page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('1.')")
         page.locator(".move").nth(2).click()

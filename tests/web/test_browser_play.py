@@ -114,6 +114,7 @@ def test_real_arrow_keys_move_over_the_board(browser, address):
         page.keyboard.press("Tab")
         page.locator(".stage .cell[tabindex='0']").focus()
         label = "document.activeElement.getAttribute('aria-label')"
+        page.keyboard.press("Control+ArrowRight")  # the browser's own
         assert page.evaluate(label) == "a1, empty, can be played"
         for key in ("ArrowRight", "ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft"):
             page.keyboard.press(key)

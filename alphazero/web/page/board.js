@@ -1,7 +1,7 @@
 // The board: draws a position as SVG and turns clicks and keys into actions.
 // It knows a board's description and a position's view, as the engine sends them, and no game.
 
-import { button, el, put, redraw, refill, svg } from "./dom.js";
+import { button, el, isShortcut, put, redraw, refill, svg } from "./dom.js";
 import { SCALE, center, drawArea, drawArrow, drawHole, drawPiece, path, radius, shrunk, words } from "./shapes.js";
 
 const MARGIN = 0.3;
@@ -241,6 +241,7 @@ export class BoardView {
   }
 
   onKey(event) {
+    if (isShortcut(event)) return;
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     const turn = { PageDown: 1, PageUp: -1 }[event.key];
     if (way) {

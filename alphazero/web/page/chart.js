@@ -1,6 +1,6 @@
 // Line charts as SVG: several series, told apart by colour, dashes and markers.
 
-import { el, svg } from "./dom.js";
+import { el, isShortcut, svg } from "./dom.js";
 
 const LEFT = 46;
 const RIGHT = 12;
@@ -81,7 +81,7 @@ export function pickable(box, place, onPick) {
   box.addEventListener("keydown", (event) => {
     const { last, at } = place();
     const wanted = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[event.key];
-    if (wanted === undefined) return;
+    if (wanted === undefined || isShortcut(event)) return;
     event.preventDefault();
     event.stopPropagation();
     onPick(Math.max(0, Math.min(last, wanted)));

@@ -65,6 +65,11 @@ export function rescueFocus(node, elsewhere) {
   if (node.contains(focused) && (focused.disabled || focused.closest("[hidden]"))) elsewhere.focus();
 }
 
+// Whether a key is the browser's or the system's, as Alt and an arrow.
+export function isShortcut({ ctrlKey, metaKey, altKey }) {
+  return ctrlKey || metaKey || altKey;
+}
+
 // Moves the focus to the view, before what has it goes.
 export function focusView() {
   document.getElementById("view").focus({ preventScroll: true });

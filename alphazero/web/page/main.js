@@ -1,7 +1,7 @@
 // The page: chooses the game and the view, keeps the line of play, and talks to the engine.
 
 import { AnalyseView } from "./analyse.js";
-import { button, el, focusView, refill } from "./dom.js";
+import { button, el, focusView, isShortcut, refill } from "./dom.js";
 import { Engine } from "./engine.js";
 import { copy } from "./file.js";
 import { Line } from "./line.js";
@@ -176,7 +176,7 @@ class App {
 
   // Keys that work wherever nobody types.
   async key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    if (isShortcut(event) || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
     const { line } = this;
     const view = this.views[this.now];
     if (OF_GAME.includes(this.now) && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
