@@ -12,7 +12,7 @@ import alphazero as az
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
-from tests.web.browser import each_game, needs_chromium, page_at, some_games, status, wait_status
+from tests.web.browser import CONTRAST, each_game, needs_chromium, page_at, some_games, status, wait_status
 
 pytestmark = needs_chromium
 VIEW = "analyse"
@@ -207,6 +207,13 @@ def test_mistakes_are_found_by_the_oracle_and_tried_again(browser, address):
         assert "1. 1" in first.inner_text() and "turns a" in first.inner_text()
         assert page.locator(".move .judged").count() == page.locator(".mistakes li").count() > 1
         assert page.locator(".judged-wrong").count() == page.locator(".mistakes li").count(), "on the chart"
+        page.get_by_role("button", name="To the start").click()
+        ahead = page.locator(".move.ahead", has=page.locator(".judged")).first
+        ahead.wait_for()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            for text in (ahead, ahead.locator(".ply"), ahead.locator(".judged")):
+                assert text.evaluate(CONTRAST) >= 4.5
         page.get_by_role("button", name="Try move 1 again").click()
         wait_status(page, "Your turn")
         assert page.locator(".move").count() == 1 and page.locator(".seat select").first.input_value() == "human"
