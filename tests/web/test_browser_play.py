@@ -308,6 +308,40 @@ def test_a_game_that_comes_late_does_not_replace_the_one_chosen_after_it(browser
         wait_status(page, "Your turn")
 
 
+def test_a_new_contestant_is_offered_without_disturbing_the_choice(browser):
+    """A run ends a generation while its page is open."""
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
+    game, late = engine.quick["game"], []
+
+    def answer(viewer, question):
+        found = game(viewer, question)
+        return {**found, "players": found["players"] + late}
+
+    engine.quick["game"] = answer
+    with PageServer(engine, 0) as server, page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "mcts")
+        seat = page.locator(".seat").nth(1)
+        seat.locator("input[type=range]").fill("1")
+        one = {"id": "run:new", "title": "new", "note": "", "searches": True, "slider": None, "generations": [0, 1]}
+        late.append(one)
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        seat.locator("option[value='run:new']").wait_for(state="attached")
+        assert seat.locator("select").first.input_value() == "mcts"
+        assert seat.locator("input[type=range]").input_value() == "1"
+        choose_opponent(page, "run:new")
+        seat.locator("select").nth(1).select_option("1")
+        late[0] = {**one, "generations": [0, 1, 2]}
+        for view in ("Analyse", "Play"):
+            page.locator("#tabs").get_by_role("button", name=view).click()
+            page.locator("main option[value='2']").first.wait_for(state="attached")
+        assert seat.locator("select").nth(1).input_value() == "1"
+        late[0] = {**one, "id": "run:other"}
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        seat.locator("option[value='run:other']").wait_for(state="attached")
+        assert seat.locator("select").first.input_value() == "run:new", "nobody else takes the seat"
+
+
 def test_a_slider_tells_the_measured_strength(browser, address):
     with page_at(browser, address("connect4")) as page:
         wait_status(page, "Your turn")

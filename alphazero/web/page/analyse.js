@@ -53,6 +53,10 @@ export class AnalyseView {
     refill(this.panel, this.headline, this.desks.map((desk) => desk.node), this.review.node, this.moves.node);
   }
 
+  offer(players) {
+    this.desks.forEach((desk) => desk.picker.offer(players));
+  }
+
   get line() {
     return this.app.line;
   }

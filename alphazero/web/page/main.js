@@ -38,6 +38,7 @@ class App {
     refill(document.getElementById("tabs"), shown.map(([name, [title]]) => button(title, () => this.open(name), { "data-view": name })));
     window.addEventListener("hashchange", () => this.follow());
     document.addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("visibilitychange", () => this.renewPlayers());
     document.querySelector(".skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address belongs to the views
       this.main.focus();
@@ -94,6 +95,20 @@ class App {
     return true;
   }
 
+  // Runs that train bring contestants and generations: whoever looks at a view of the game is offered them.
+  async renewPlayers() {
+    const { game } = this;
+    if (document.hidden || !OF_GAME.includes(this.now)) return;
+    try {
+      const { players } = await this.engine.ask("game", { game: game.game });
+      if (JSON.stringify(players) === JSON.stringify(game.players)) return;
+      game.players = players;
+      for (const name of OF_GAME) if (game === this.game) this.views[name]?.offer(players);
+    } catch (error) {
+      this.trouble(error.message);
+    }
+  }
+
   // The view is made anew when it is opened next.
   fresh(view) {
     delete this.views[view];
@@ -121,6 +136,7 @@ class App {
       this.trouble(error.message);
     }
     this.changed();
+    this.renewPlayers();
   }
 
   // Draws the view that is shown again.

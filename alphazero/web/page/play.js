@@ -28,9 +28,12 @@ export class PlayView {
     const others = this.game.players.map((player) => player.id);
     const known = app.memory.players ?? [{ id: HUMAN }, { id: others[0] }];
     this.pickers.forEach((picker, side) => {
-      picker.offer(this.game.players, known[side]?.id);
-      picker.choose(known[side] ?? {});
+      picker.offer(this.game.players, known[side] ?? {});
     });
+  }
+
+  offer(players) {
+    this.pickers.forEach((picker) => picker.offer(players));
   }
 
   build() {

@@ -21,15 +21,15 @@ export class PlayerPicker {
     this.node = el("div", { class: "picker" }, el("div", { class: "row" }, this.choice, this.generation), this.sliderRow, this.note);
   }
 
-  // Offers the game's contestants, and keeps the choice if it is still there.
-  offer(players, chosen = this.id) {
+  // Offers the game's contestants, and keeps the choice, also of one that is gone: whoever it plays is told.
+  offer(players, chosen = this.fields) {
+    const { player } = this;
+    if (player && !players.some(({ id }) => id === player.id)) players = [...players, player];
     this.players = players.filter((player) => !this.searches || player.searches);
     const options = this.players.map((player) => el("option", { value: player.id }, player.title));
     if (this.human) options.unshift(el("option", { value: HUMAN }, "You"));
     refill(this.choice, options);
-    const there = options.some((option) => option.value === chosen);
-    this.choice.value = there ? chosen : options[0]?.value ?? "";
-    this.changed(false);
+    this.choose(chosen);
   }
 
   get id() {
@@ -69,7 +69,7 @@ export class PlayerPicker {
     this.changed(false);
     const steps = this.player?.slider?.steps ?? [];
     if (step !== undefined && steps.includes(step)) this.slider.value = steps.indexOf(step);
-    if (generation !== undefined) this.generation.value = generation;
+    if (this.player?.generations.includes(generation)) this.generation.value = generation;
     this.describe();
   }
 
