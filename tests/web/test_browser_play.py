@@ -364,8 +364,10 @@ def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
         assert "not a legal action" in page.locator("#trouble").inner_text()
         page.get_by_role("button", name="Close").press("Enter")
         assert page.locator("#trouble").is_hidden() and page.evaluate(IN_THE_VIEW)
-        page.get_by_label("Type a move").fill("d3")
-        page.keyboard.press("Enter")
+        for move in ("h8", "d3"):
+            page.get_by_label("Type a move").fill(move)
+            page.keyboard.press("Enter")
+            page.locator("#trouble").wait_for(state="visible" if move == "h8" else "hidden")
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")
         assert page.locator(".move").nth(1).inner_text() == "1.d3"
 

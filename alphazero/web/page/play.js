@@ -260,6 +260,7 @@ export class PlayView {
       const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves });
       if (actions.length !== line.ply + 1) throw new Error(`'${typed}' is not one move: type a single one, as in the list`);
       field.value = "";
+      this.app.trouble("");
       await this.humanPlays(actions.at(-1));
     } catch (error) {
       this.app.trouble(error.message);
@@ -313,6 +314,7 @@ export class PlayView {
   async startFrom() {
     try {
       const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves: this.start.value });
+      this.app.trouble("");
       await this.newGame(actions);
     } catch (error) {
       this.app.trouble(error.message);
