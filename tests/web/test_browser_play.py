@@ -489,16 +489,25 @@ COLOURED = """async () => {
     const { BoardView } = await load("board.js");
     const board = new BoardView({ cells: [], strokes: [], labels: [], shapes: [], colors: {} });
     document.body.append(board.node);
-    board.show({ text: "\\x1b[31mX\\x1b[0m O", clicks: [] });
+    board.show({ text: "", clicks: [] });
     board.focus();
-    return [board.text.textContent, board.text.getAttribute("aria-label"), document.activeElement === board.text];
+    const clicks = Array.from({ length: 61 }, (_, action) => ({ action, name: `move ${action}`, cells: [] }));
+    const counts = [{}, { marks: {} }].map((options) => {
+        board.show({ text: "", clicks }, options);
+        return board.buttons.textContent.includes("and 1 more; type the move") ? 60 : board.buttons.children.length;
+    });
+    board.show({ text: "\\x1b[31mX\\x1b[0m O", clicks: [] });
+    const { text } = board;
+    return [counts, text.textContent, text.getAttribute("aria-label"), document.activeElement === text];
 }"""
 
 
 def test_a_board_of_text_is_read_without_its_colours(browser, address):
     with page_at(browser, address("connect4")) as page:
         wait_status(page, "Your turn")
-        assert page.evaluate(COLOURED) == ["X O", "X O", True]
+        counts, *seen = page.evaluate(COLOURED)
+        assert seen == ["X O", "X O", True]
+        assert counts == [60, 61], "where moves can be typed, and where they are analysed"
 
 
 def test_the_page_connects_again_where_it_was(browser, folder):

@@ -195,7 +195,8 @@ export class BoardView {
 
   showButtons() {
     const clicks = this.view.clicks.filter((click) => !click.cells.length);
-    const shown = clicks.slice(0, MOST_BUTTONS).map((click) => {
+    const most = this.marks ? clicks.length : MOST_BUTTONS; // no move can be typed where moves are analysed
+    const shown = clicks.slice(0, most).map((click) => {
       const text = this.marks?.texts?.[click.action];
       const share = this.marks?.shares?.[click.action];
       const name = click.name + (text !== undefined ? ` ${text}` : share >= LEAST_SHARE ? ` ${Math.round(100 * share)}%` : "");
@@ -203,7 +204,7 @@ export class BoardView {
         disabled: !this.onAction, "data-key": click.action, class: click.action === this.best ? "best" : "",
       });
     });
-    if (clicks.length > MOST_BUTTONS) shown.push(el("span", {}, `and ${clicks.length - MOST_BUTTONS} more; type the move`));
+    if (clicks.length > most) shown.push(el("span", {}, `and ${clicks.length - most} more; type the move`));
     redraw(this.buttons, shown);
     this.buttons.hidden = !shown.length;
   }
