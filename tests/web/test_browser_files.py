@@ -88,13 +88,18 @@ def test_a_question_is_as_long_as_its_connection_carries(browser, address):
     assert limit == MOST_BYTES
 
 
-def test_a_choice_of_a_file_that_is_cancelled_leaves_nothing(browser, address):
+def test_a_choice_of_a_file_that_is_cancelled_leaves_nothing_and_one_that_cannot_be_read_is_told(browser, address):
     with page_at(browser, address("connect4")) as page:
         wait_status(page, "Your turn")
         with page.expect_file_chooser():
             page.get_by_role("button", name="Load game").click()
         page.locator("input[type=file]").dispatch_event("cancel")
         assert page.locator("input[type=file]").count() == 0
+        page.evaluate("() => { File.prototype.text = () => Promise.reject(new Error('it was moved')); }")
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Load game").click()
+        chooser.value.set_files({"name": "game.jsonl", "mimeType": "application/json", "buffer": b"{}"})
+        page.locator("#trouble", has_text="game.jsonl cannot be read: it was moved").wait_for()
 
 
 def test_a_link_restores_the_position(browser, address):

@@ -24,7 +24,14 @@ export function load(node, take, fail) {
       fail(`${file.name} is larger than 32 MB: choose a smaller file of games`);
       return;
     }
-    const lines = (await file.text()).split(/\r?\n/).filter((line) => line.trim());
+    let text;
+    try {
+      text = await file.text();
+    } catch (error) {
+      fail(`${file.name} cannot be read: ${error.message}`);
+      return;
+    }
+    const lines = text.split(/\r?\n/).filter((line) => line.trim());
     if (lines.length === 1) take(lines[0]);
     else if (!lines.length) fail(`${file.name} holds no game`);
     else offer(node, lines, take);
