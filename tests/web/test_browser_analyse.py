@@ -214,6 +214,10 @@ def test_mistakes_are_found_by_the_oracle_and_tried_again(browser, address):
             page.emulate_media(color_scheme=scheme)
             for text in (ahead, ahead.locator(".ply"), ahead.locator(".judged")):
                 assert text.evaluate(CONTRAST) >= 4.5
+        assert page.locator(".chart-card circle").count() == 8
+        page.locator(".desk select").first.select_option("mcts")
+        page.wait_for_function("() => document.querySelectorAll('.chart-card circle').length < 2")  # not of both
+        assert page.locator(".mistakes li").count() > 1
         page.get_by_role("button", name="Try move 1 again").click()
         wait_status(page, "Your turn")
         assert page.locator(".move").count() == 1 and page.locator(".seat select").first.input_value() == "human"

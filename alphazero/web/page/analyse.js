@@ -137,6 +137,10 @@ export class AnalyseView {
 
   // --- what the desks, the review and the tree tell ---
 
+  onContestant(desk) {
+    if (desk.side === 0) this.review.forget();
+  }
+
   onReport(desk) {
     if (desk.side === 0) this.review.learn(this.line.here, desk.value);
   }

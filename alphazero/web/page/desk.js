@@ -13,7 +13,7 @@ const OUTCOME_COLORS = { 1: "#2fbf71", 0: "#8d99ae", "-1": "#d1495b" };
 const PATIENCE = 1500;
 
 export class Desk {
-  // `view` has {app, game, overlay, truth, onAction(action), onReport(side)}.
+  // `view` has {app, game, overlay, truth, onAction(action), onContestant(desk), onReport(desk)}.
   constructor(view, side) {
     this.view = view;
     this.side = side;
@@ -23,7 +23,7 @@ export class Desk {
     this.policy = null;
     this.key = null;
     this.board = new BoardView(view.game.board, (action) => view.onAction(action), side ? "Board of the second contestant" : "Board");
-    this.picker = new PlayerPicker(side ? "Second contestant" : "Contestant", { searches: true, onChange: () => this.restart() });
+    this.picker = new PlayerPicker(side ? "Second contestant" : "Contestant", { searches: true, onChange: () => this.changeContestant() });
     this.picker.offer(view.game.players);
     this.build();
   }
@@ -92,6 +92,11 @@ export class Desk {
     clearTimeout(this.waiting);
     this.stop?.();
     this.stop = null;
+  }
+
+  changeContestant() {
+    this.view.onContestant(this);
+    this.restart();
   }
 
   restart() {

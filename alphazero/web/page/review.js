@@ -43,6 +43,13 @@ export class Review {
     this.key = null;
   }
 
+  // Another contestant judges from now on: its curve must not be joined with that of the one before.
+  forget() {
+    this.end();
+    this.values.clear();
+    this.draw();
+  }
+
   // Remembers the value that an analysis gave to a position.
   learn(actions, value) {
     if (value !== null) this.values.set(actions.join("."), value);
@@ -100,8 +107,8 @@ export class Review {
       if (value !== undefined) points.push([ply, value]);
     }
     const marks = (this.summary?.mistakes ?? []).map(({ ply, sentence }) => ({
-      x: ply + 1, y: this.values.get(line.actions.slice(0, ply + 1).join(".")) ?? 0.5, kind: "wrong", title: sentence,
-    }));
+      x: ply + 1, y: this.values.get(line.actions.slice(0, ply + 1).join(".")), kind: "wrong", title: sentence,
+    })).filter(({ y }) => y !== undefined);
     const width = (this.width = Math.max(300, Math.min(900, this.chart.clientWidth || 560)));
     this.chart.setAttribute("aria-valuemax", line.actions.length);
     this.chart.setAttribute("aria-valuenow", line.ply);
