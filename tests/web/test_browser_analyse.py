@@ -123,7 +123,7 @@ def test_the_last_step_deeper_leaves_the_focus_on_the_board(browser, address):
 def test_the_truth_is_shown(browser, address, game, moves, words):
     with page_at(browser, address(game, f"&moves={moves}")) as page:
         page.wait_for_selector(".exact-line.known")
-        assert words in page.locator(".exact-line").inner_text()
+        assert words in page.locator(".exact-line").inner_text() and words in page.locator("#said").inner_text()
         page.wait_for_selector("td.exact")
         assert page.locator("td.exact", has_text="★").count() >= 1
         page.get_by_label("On the board").select_option("exact")
@@ -203,6 +203,7 @@ def test_mistakes_are_found_by_the_oracle_and_tried_again(browser, address):
     with page_at(browser, address("connect4", "&moves=1212121")) as page:
         review(page)
         assert "exact results" in page.locator(".review-card .numbers").inner_text()
+        assert re.search(r"exact results.* \d+ mistakes", page.locator("#said").inner_text())
         first = page.locator(".mistakes li").first
         assert "1. 1" in first.inner_text() and "turns a" in first.inner_text()
         assert page.locator(".move .judged").count() == page.locator(".mistakes li").count() > 1
@@ -271,6 +272,7 @@ def test_the_chart_and_the_moves_jump(browser, address, game):
         page.keyboard.press("Control+End")  # the browser's own
         page.keyboard.press("ArrowRight")
         page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('1.')")
+        assert re.match("Move 1(, [0-9]+%)?$", chart.get_attribute("aria-valuetext"))
         page.locator(".move").nth(2).click()
         page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('2.')")
         page.keyboard.press("Escape")

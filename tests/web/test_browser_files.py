@@ -18,6 +18,7 @@ def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
         wait_status(page, "Your turn")
         with page.expect_download() as download:
             page.get_by_role("button", name="Save game").click()
+        assert page.locator("#said").inner_text() == "The game is saved as a file of games."
         path = tmp_path / "game.jsonl"
         download.value.save_as(path)
         record = json.loads(path.read_text())

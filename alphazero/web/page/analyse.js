@@ -1,7 +1,7 @@
 // The view to analyse in: searches that grow, exact results, the tree, and the review of the game.
 
 import { Desk } from "./desk.js";
-import { button, el, refill, rescueFocus } from "./dom.js";
+import { button, el, refill, rescueFocus, say } from "./dom.js";
 import { MoveList } from "./moves.js";
 import { HUMAN } from "./players.js";
 import { Review } from "./review.js";
@@ -127,7 +127,9 @@ export class AnalyseView {
       this.truth = results;
       const best = results.filter((result) => result.words === results[0].words);
       const names = best.map(({ action }) => view.clicks.find((click) => click.action === action)?.name);
-      refill(this.exact, results.length ? `Exact: the ${view.to_play ? "second" : "first"} player ${results[0].outcome ? results[0].words : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.");
+      const sentence = results.length ? `Exact: the ${view.to_play ? "second" : "first"} player ${results[0].outcome ? results[0].words : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.";
+      refill(this.exact, sentence);
+      if (results.length) say(sentence);
       this.exact.classList.toggle("known", results.length > 0);
       this.desks.forEach((desk) => desk.draw());
     } catch (error) {

@@ -84,6 +84,12 @@ export function say(text) {
   document.getElementById("said").textContent = text;
 }
 
+// Shows a text, and tells it to screen readers.
+export function announce(node, text) {
+  refill(node, text);
+  say(text);
+}
+
 export function percent(share, digits = 0) {
   return `${(100 * share).toFixed(digits)}%`;
 }

@@ -1,6 +1,6 @@
 // Saves and loads games, and links to positions.
 
-import { button, el, focusView, refill } from "./dom.js";
+import { announce, button, el, focusView, refill } from "./dom.js";
 
 const MOST_BYTES = 32 << 20;
 const MOST_GAMES = 2000;
@@ -66,7 +66,7 @@ function titleOf(line, i) {
 export async function copy(text, node) {
   try {
     await navigator.clipboard.writeText(text);
-    refill(node, "The link is copied.");
+    announce(node, "The link is copied.");
   } catch {
     const field = el("input", { value: text, readonly: true, "aria-label": "Link to this position" });
     refill(node, field);

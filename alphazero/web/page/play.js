@@ -1,7 +1,7 @@
 // The view to play in: against a contestant, between two of them, or two people at one screen.
 
 import { BoardView } from "./board.js";
-import { button, el, percent, refill, rescueFocus, say } from "./dom.js";
+import { announce, button, el, percent, refill, rescueFocus, say } from "./dom.js";
 import { copy, load, save } from "./file.js";
 import { MoveList } from "./moves.js";
 import { HUMAN, PlayerPicker } from "./players.js";
@@ -197,7 +197,7 @@ export class PlayView {
         this.stopThinking();
         if (!this.visible || line !== this.line || key !== line.actions.join(".")) return;
         if (answer.error || answer.stopped) {
-          refill(this.status, answer.error ? `${picker.title} cannot move` : "The search was stopped");
+          announce(this.status, answer.error ? `${picker.title} cannot move` : "The search was stopped");
           refill(this.detail, answer.error ?? "", " ", button("Try again", () => {
             this.board.focus();
             this.refresh();
@@ -346,7 +346,7 @@ export class PlayView {
       if (resigned !== null) Object.assign(fields, { actions: line.here, resigned, reason: this.gaveUp.reason });
       const { text } = await this.app.engine.ask("record", fields);
       save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}.jsonl`, text);
-      refill(this.extra, "The game is saved as a file of games.");
+      announce(this.extra, "The game is saved as a file of games.");
     } catch (error) {
       this.app.trouble(error.message);
     }

@@ -1,7 +1,7 @@
 // The review of the whole game: the chart of values, each side's accuracy, and the mistakes.
 
 import { lineChart, pickable } from "./chart.js";
-import { button, el, percent, refill } from "./dom.js";
+import { announce, button, el, percent, refill, say } from "./dom.js";
 import { swatch } from "./shapes.js";
 
 const SIMULATIONS = 100;
@@ -67,7 +67,7 @@ export class Review {
     this.stop = app.engine.follow("review", fields, (answer) => {
       if (answer.error || answer.stopped) {
         this.stop = null;
-        refill(this.said, answer.error ?? "The review was stopped: too much was asked at once. Review the game again.");
+        announce(this.said, answer.error ?? "The review was stopped: too much was asked at once. Review the game again.");
         return;
       }
       for (const row of answer.rows) {
@@ -81,7 +81,9 @@ export class Review {
           this.judged[mistake.ply] = { kind: "wrong", sentence: mistake.sentence };
         }
         const judge = answer.summary.mistakes.some((mistake) => mistake.by === "oracle") || answer.summary.sides.some((side) => side.known);
-        refill(this.said, judge ? "Judged by exact results where they are known." : `Judged by ${title}, ${SIMULATIONS} simulations a position: an opinion, not the truth.`);
+        const sentence = judge ? "Judged by exact results where they are known." : `Judged by ${title}, ${SIMULATIONS} simulations a position: an opinion, not the truth.`;
+        refill(this.said, sentence);
+        say(`${sentence} ${this.count}`);
         this.drawResult();
         this.view.onJudged();
       }
@@ -112,10 +114,18 @@ export class Review {
     const width = (this.width = Math.max(300, Math.min(900, this.chart.clientWidth || 560)));
     this.chart.setAttribute("aria-valuemax", line.actions.length);
     this.chart.setAttribute("aria-valuenow", line.ply);
+    const here = this.values.get(line.here.join("."));
+    this.chart.setAttribute("aria-valuetext", (line.ply ? `Move ${line.ply}` : "Start") + (here === undefined ? "" : `, ${percent(here)}`));
     refill(this.chart, lineChart([{ name: "first player", points }], {
       y: [0, 1], x: [0, Math.max(1, line.actions.length)], yTicks: [0, 0.25, 0.5, 0.75, 1], middle: 0.5, height: 170, width, yTick: (y) => percent(y),
       xName: "moves played", whole: true, marks, at: line.ply,
     }));
+  }
+
+  // The number of mistakes in words.
+  get count() {
+    const { length } = this.summary.mistakes;
+    return length ? `${length} ${length === 1 ? "mistake" : "mistakes"}` : "No mistakes";
   }
 
   drawResult() {
@@ -133,7 +143,7 @@ export class Review {
       el("span", {}, ` ${mistake.sentence} `),
       button("Try again", () => this.view.tryAgain(mistake), { class: "small", "aria-label": `Try move ${mistake.ply + 1} again` })));
     refill(this.result, el("div", { class: "accuracies" }, cards),
-      el("h3", {}, mistakes.length ? `${mistakes.length} ${mistakes.length === 1 ? "mistake" : "mistakes"}` : "No mistakes"),
+      el("h3", {}, this.count),
       el("ul", { class: "mistakes" }, list));
   }
 }
