@@ -53,7 +53,7 @@ export function lineChart(series, options = {}) {
   for (const x of ticks(left, right, width / 80, options.whole)) {
     root.append(svg("text", { x: px(x), y: height - BOTTOM + 16, "text-anchor": "middle" }, tick(x)));
   }
-  if (xName) root.append(svg("text", { x: width - RIGHT, y: height - 1, "text-anchor": "end", class: "name" }, xName));
+  if (xName) root.append(svg("text", { x: width - RIGHT, y: height - 4, "text-anchor": "end", class: "name" }, xName));
   if (at !== undefined) root.append(svg("line", { x1: px(at), x2: px(at), y1: TOP, y2: height - BOTTOM, class: "here" }));
   series.forEach((one, i) => {
     const style = one.style ?? i;
