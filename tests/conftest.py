@@ -25,6 +25,21 @@ from alphazero.training import coach
 coach.LAST_GATE_GAMES = 20
 
 
+LONGEST = tuple(
+    f"tests/{name}.py"
+    for name in (
+        "wasm/test_browser", "wasm/test_file", "training/test_coach", "training/test_run", "docs/test_tutorials",
+        "reliability/test_r2_random_kills", "cluster/test_d1_faults", "docs/test_documents", "commands/test_train",
+        "web/test_browser_play", "training/test_workers", "wasm/test_truth", "wasm/test_engine", "wasm/test_moves",
+    )
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take minutes come first: at the end all other processes would wait for them."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
 def take_logging_back() -> None:
     """Removes the handler and the level that a command gave the root logger."""
     root = logging.getLogger()
