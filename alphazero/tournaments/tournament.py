@@ -40,10 +40,11 @@ MOST_OPEN = 16
 """Contestants in memory at once."""
 
 POCOCK = 2.413
-"""Standard errors between two ratings that an adaptive tournament tells apart; it looks at a pair `MOST` times.
+"""Standard errors between two ratings that an adaptive tournament tells apart.
 
-Pocock (1977), "Group sequential methods in the design and analysis of clinical trials": with five looks, two equal
-players are then told apart in 5% of all cases; with the 1.96 of a single look it would be 14%.
+Pocock (1977), "Group sequential methods in the design and analysis of clinical trials": with five looks, one after each
+`games` of the pair, two equal players are then told apart in 5% of all cases; with the 1.96 of a single look it would
+be 14%. Each round looks at all pairs, so there are more looks at a pair if others play on after it.
 """
 
 
