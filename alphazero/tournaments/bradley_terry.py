@@ -37,6 +37,8 @@ ELO = 400 / math.log(10)
 """Elo points of a natural unit, if there are no draws."""
 PRIOR = 1000.0
 """Standard deviation of the prior of each parameter, in such points."""
+PRECISION = (ELO / PRIOR) ** 2
+"""Its precision, in natural units."""
 FEW = 6
 """Names that a warning lists in full."""
 WIN, DRAW, LOSS = 0, 1, 2
@@ -78,9 +80,9 @@ class Ratings:
 def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
     """The likeliest ratings for `games int64[n, n, 3]`: wins, draws and losses of i beginning against j.
 
-    Standard errors are those of the observed information (the curvature of the log-likelihood, with the prior's). They
-    take the games as independent; of two games from one opening with the colours swapped that is not true, which makes
-    the errors too large rather than too small.
+    Standard errors are those of the observed information (the curvature of the log-likelihood, with the prior's), where
+    draws are as rare as the games allow: see `_rarer_draws`. They take the games as independent; of two games from one
+    opening with the colours swapped that is not true, which makes the errors too large rather than too small.
     """
     first, second = np.nonzero(games.sum(axis=2))
     counts, num_players = games[first, second].astype(np.float64), len(games)
@@ -89,6 +91,10 @@ def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
     parameters, covariance = _fit(design, counts[:, outcomes])
     draw_weight = math.exp(parameters[-1]) if DRAW in outcomes else 0.0
     points, slope = _in_elo(parameters, draw_weight, num_players + 1)
+    if draw_weight > 0:
+        parameters = _rarer_draws(parameters, draw_weight, covariance[-1, -1])
+        covariance = _covariance(design, counts.sum(axis=1), parameters)
+        _, slope = _in_elo(parameters, math.exp(parameters[-1]), num_players + 1)
     covariance, elo = slope @ covariance @ slope.T, points[:num_players]
     of_ratings = covariance[:num_players, :num_players]
     return Ratings(
@@ -99,6 +105,21 @@ def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
         advantage_error=Z_95 * math.sqrt(covariance[num_players, num_players]),
         draw_rate=draw_weight / (2 + draw_weight),
     )
+
+
+def _rarer_draws(parameters: np.ndarray, draw_weight: float, variance: float) -> np.ndarray:
+    """The parameters with a smaller weight of draws, for the errors; `variance` is that of ln v.
+
+    Errors in points grow with s, the share of decisive games, which is known badly if there are few of them: with the
+    likeliest s, three players with nothing but draws would have errors near 0. So this s is that of z^2 = 3.84 more
+    decisive games between equals; after draws alone it is the upper limit of Wilson's interval. N games of equals give
+    ln v the variance 1 / (N s (1 - s)), and with the additional games v' = v / (1 + z^2 / (N s)), which is
+    v / (1 + z^2 (1 - s) variance).
+    """
+    draw_rate = draw_weight / (2 + draw_weight)
+    rarer = parameters.copy()
+    rarer[-1] -= math.log1p(Z_95**2 * draw_rate * variance)
+    return rarer
 
 
 def _in_elo(parameters: np.ndarray, draw_weight: float, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -124,24 +145,31 @@ def _fit(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
     `design float64[m, o, k]`, `counts float64[m, o]` for m kinds of games and o outcomes.
     """
-    used, precision = np.ones(design.shape[2], bool), (ELO / PRIOR) ** 2
+    used = np.ones(design.shape[2], bool)
     used[-1] = design[:, :, -1].any()  # no weight of draws, if there are none
     design, weights = design[:, :, used], counts.sum(axis=1)
 
     def loss(x: np.ndarray) -> float:
         logits = design @ x
-        return float(weights @ logsumexp(logits, axis=1) - (counts * logits).sum() + precision * (x @ x) / 2)
+        return float(weights @ logsumexp(logits, axis=1) - (counts * logits).sum() + PRECISION * (x @ x) / 2)
 
     def gradient(x: np.ndarray) -> np.ndarray:
         expected = weights[:, None] * _shares(design, x)
-        return np.einsum("mo,mok->k", expected - counts, design) + precision * x
+        return np.einsum("mo,mok->k", expected - counts, design) + PRECISION * x
 
     def curvature(x: np.ndarray) -> np.ndarray:
-        return _curvature(design, weights, x) + precision * np.eye(len(x))
+        return _curvature(design, weights, x) + PRECISION * np.eye(len(x))
 
     start = np.zeros(int(used.sum()))
     found = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact", options={"gtol": 1e-8})
-    return found.x, np.linalg.inv(curvature(found.x))
+    return found.x, _covariance(design, weights, found.x)
+
+
+def _covariance(design: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """`float64[k, k]` of the parameters x, for `weights float64[m]` games of each kind."""
+    design = design[:, :, : len(x)]
+    covariance: np.ndarray = np.linalg.inv(_curvature(design, weights, x) + PRECISION * np.eye(len(x)))
+    return covariance
 
 
 def _shares(design: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -114,6 +114,27 @@ def test_planted_strengths_lie_in_the_intervals_at_the_stated_rate():
     assert 0.91 < advantages / repeats < 0.985
 
 
+@pytest.mark.parametrize(("draw_rate", "games_a_side"), [(0.88, 10), (0.95, 10), (0.95, 20)])
+def test_intervals_hold_the_truth_where_nearly_all_games_are_drawn(draw_rate, games_a_side):
+    rng, covered, differences, repeats = np.random.default_rng(9), 0, 0, 60
+    truth = 100 * (1 - draw_rate) * np.array([1.0, 0, -1])
+    for _ in range(repeats):
+        found = rate(simulate(truth, 0, 2 * draw_rate / (1 - draw_rate), games_a_side, rng))
+        covered += int((np.abs(found.elo - truth) <= found.errors).sum())
+        distance, error = found.difference(0, 2)
+        differences += abs(distance - (truth[0] - truth[2])) <= error
+    assert covered / (3 * repeats) > 0.93 and differences / repeats > 0.93
+
+
+def test_draws_alone_do_not_settle_a_rating():
+    games = table(3, {(i, j): (0, 10, 0) for i in range(3) for j in range(3) if i != j})
+    # the score of the 40 games of each is 1/2, and by Wilson's interval it may be 0.456 to 0.544: 31 Elo points
+    assert rate(games).elo == pytest.approx([0] * 3, abs=1e-6) and (rate(games).errors > 15).all()
+    for i in range(2):  # one who lost everything tells nothing of the draws between the others
+        games[i, 2], games[2, i] = (20, 0, 0), (0, 0, 20)
+    assert rate(games).difference(0, 1)[1] > 50 and rate(games).errors[2] > 100
+
+
 def test_the_anchor_is_zero_and_changes_nothing_else():
     games = simulate([0, 100, 300], 0, 0.2, 30, np.random.default_rng(6))
     plain, anchored = rate(games), rate(games, anchor=2)
