@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import IllegalAction, InvalidSetting, listed
+from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, listed
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.matches.balance import Balance
@@ -236,6 +236,21 @@ def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bo
     return decided
 
 
+def _checked(player: Player, answer: Any, count: int) -> np.ndarray:
+    """The player's answer for `count` positions as `int64[count]`; raises EvaluationError if it is none."""
+    try:
+        actions = np.asarray(answer)
+    except ValueError:  # lists of several lengths
+        found = f"a {type(answer).__name__}"
+    else:
+        if actions.shape == (count,) and np.issubdtype(actions.dtype, np.integer):
+            return actions.astype(np.int64)
+        found = f"an array of {actions.dtype} of shape {actions.shape}"
+    raise EvaluationError(
+        f"{player.name} must return one whole number for each of {count} positions, and returned {found}"
+    )
+
+
 @dataclass(frozen=True)
 class _FinishedGames:
     """The columns of a `MatchResult`, which grow in the order of the games' numbers: to copy them is quick."""
@@ -319,7 +334,7 @@ class _Match:
             answered = np.array([answer is not None for answer in answers])
             actions = np.array([-1 if answer is None else answer for answer in answers])
         else:
-            actions = np.asarray(player.select_actions(states.copy(), games, plies), np.int64)
+            actions = _checked(player, player.select_actions(states.copy(), games, plies), len(rows))
         taken = time.perf_counter() - begin
         num_answers = int(answered.sum())
         if num_answers:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches import arena
@@ -174,6 +174,25 @@ def test_players_without_randomness_repeat_their_games():
 def test_an_illegal_action_stops_the_match(action):
     with pytest.raises(IllegalAction, match=f"fixed chose {action} after .* not a legal action"):
         play_match(KERNELS["connect4"], Fixed(action), Fixed(action), 2, seed=1, opening_plies=0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (lambda n: [3] * (n - 1), r"an array of int64 of shape \(1,\)"),
+        (lambda n: 3, r"an array of int64 of shape \(\)"),
+        (lambda n: [0.5] * n, r"an array of float64 of shape \(2,\)"),
+        (lambda n: np.full(n, np.nan), r"an array of float64 of shape \(2,\)"),
+        (lambda n: [[3], []], "a list"),
+        (lambda n: None, r"an array of object of shape \(\)"),
+    ],
+    ids=["too few", "a scalar", "halves", "nan", "ragged", "None"],
+)
+def test_an_answer_that_is_no_action_for_each_position_is_refused(answer, found):
+    player = Fixed(3)
+    player.select_actions = lambda states, games, plies: answer(len(states))
+    with pytest.raises(EvaluationError, match=f"fixed must return one whole number for each of 2 positions.*{found}"):
+        play_match(KERNELS["connect4"], player, player, 4, seed=1, opening_plies=0)
 
 
 class Follower(FollowingPlayer):
