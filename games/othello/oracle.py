@@ -5,6 +5,7 @@ All of them use one endgame solver for each board size, so its transposition tab
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -76,7 +77,7 @@ def make_solver(
     kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int
 ) -> SolverPlayer:
     wanted = argument or str(EMPTY_SQUARES)
-    if settings or not wanted.isascii() or not wanted.isdigit() or not 1 <= int(wanted[:3]) <= MOST_EMPTY_SQUARES:
+    if settings or not re.fullmatch("[0-9]{1,2}", wanted) or not 1 <= int(wanted) <= MOST_EMPTY_SQUARES:
         raise InvalidSetting(
             "solver takes no settings, and as its argument the number of empty squares from which it plays perfectly, "
             f"1 to {MOST_EMPTY_SQUARES}: write solver or solver:20"

@@ -200,7 +200,7 @@ def test_greedy_takes_most_discs():
         assert set(chosen.tolist()) == {action for action, count in counts.items() if count == max(counts.values())}
 
 
-@pytest.mark.parametrize("text", ["solver:0", "solver:23", "solver:x", "solver@a=1", "greedy:2"])
+@pytest.mark.parametrize("text", ["solver:0", "solver:23", "solver:0168", "solver:x", "solver@a=1", "greedy:2"])
 def test_wrong_settings_are_refused(text: str):
     with pytest.raises(InvalidSetting, match="write (solver|greedy)"):
         open_contestant(text, registry.load("othello"), seed=0, threads=1)
