@@ -183,9 +183,12 @@ def _calibration(axes: Axes, lines: Lines) -> None:
 
 def _seconds(axes: Axes, lines: Lines) -> None:
     parts = ("self_play_seconds", "learning_seconds", "gate_seconds")
-    heights = [[line.get(name) or 0.0 for line in lines] for name in parts]
+    playing, *others = [[line.get(name) or 0.0 for line in lines] for name in parts]
     ends = [0.0, *(line["seconds"] for line in lines)]
     whole = [end - begin for begin, end in itertools.pairwise(ends)]
+    # on a cluster, games go on while the network learns: one second must not be drawn twice
+    alone = [max(0.0, total - sum(known)) for total, *known in zip(whole, *others, strict=True)]
+    heights = [list(map(min, playing, alone)), *others]
     rest = [max(0.0, total - sum(known)) for total, *known in zip(whole, *heights, strict=True)]
     labels = [*(name.removesuffix("_seconds").replace("_", "-") for name in parts), "other"]
     axes.stackplot(_times(axes, lines), *heights, rest, labels=labels)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import pytest
@@ -20,6 +21,7 @@ from alphazero.commands.train import main as train
 from alphazero.errors import shorten_path
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.run_folder import RunFolder
+from alphazero.training.report import _seconds
 
 TINY = [
     "--game", "tictactoe", "--net.blocks", "1", "--net.channels", "8", "--search.num-simulations", "4",
@@ -291,6 +293,18 @@ def test_long_runs_are_drawn_in_hours(run, seconds, unit):
     pictures = [base64.b64decode(source).decode() for source in sources]
     drawn = [found for picture in pictures for found in re.findall("<!-- (minutes|hours) -->", picture)]
     assert drawn == [unit] * (PICTURES - 1)  # all but that of values against outcomes
+
+
+def test_self_play_of_a_cluster_is_drawn_without_the_learning_beside_it():
+    lines = [
+        {"seconds": 10.0, "self_play_seconds": 6.0, "learning_seconds": 2.0, "gate_seconds": None},
+        {"seconds": 20.0, "self_play_seconds": 9.5, "learning_seconds": 2.0, "gate_seconds": 1.0},
+        {"seconds": 21.0, "self_play_seconds": 9.5, "learning_seconds": 2.0, "gate_seconds": 1.0},
+    ]
+    axes = Mock()
+    _seconds(axes, lines)
+    _, *heights = axes.stackplot.call_args.args
+    assert heights == [[6.0, 7.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0], [2.0, 0.0, 0.0]]
 
 
 @pytest.mark.usefixtures("no_pictures")
