@@ -60,7 +60,10 @@ class WinningSide:
     def __post_init__(self) -> None:
         if self.side not in SIDES:
             raise UnknownName("side", self.side, SIDES)
-        check_ranges(self, games=(1, 100_000), plies=(0, math.inf), random_plies=(0, math.inf))
+        check_ranges(
+            self, games=(1, 100_000), simulations=(0, 1_000_000), temperature=(0, 100), plies=(0, math.inf),
+            random_plies=(0, math.inf), seed=(0, (1 << 63) - 1), threads=(1, 1024),
+        )  # fmt: skip
 
 
 def main(argv: list[str]) -> None:

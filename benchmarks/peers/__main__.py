@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -67,6 +68,8 @@ class PeersBenchmark:
         check_ranges(self, batch=(1, 4096), simulations=(1, 4096), rounds=(1, 1000), seconds=(0.01, 600))
         if unknown := set(self.games) - set(GAMES):
             raise InvalidSetting(f"--games takes connect4 and othello, not {', '.join(sorted(unknown))}")
+        if not re.fullmatch(r"\d{1,3}x\d{1,4}", self.net):
+            raise InvalidSetting(f"--net takes blocks x channels, such as 5x64, not {self.net!r}")
 
 
 class Worker:

@@ -52,3 +52,9 @@ def test_an_environment_that_is_complete_is_not_made_again(tmp_path, monkeypatch
 def test_unknown_games_are_refused():
     with pytest.raises(InvalidSetting, match="--games takes connect4 and othello, not hex"):
         PeersBenchmark(games=("hex",))
+
+
+@pytest.mark.parametrize("net", ["free", "5", "5x", "x64", "5x64x2"])
+def test_a_net_without_a_size_is_refused_before_anything_is_installed(net):
+    with pytest.raises(InvalidSetting, match=f"--net takes blocks x channels, such as 5x64, not '{net}'"):
+        PeersBenchmark(net=net)
