@@ -12,7 +12,7 @@ from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import Search, SearchConfig
+from alphazero.search.mcts import Evaluate, Search, SearchConfig
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
 from benchmarks.peers.turns import read_task, serve
 
@@ -26,6 +26,26 @@ class AfterPly(threading.Event):
 
     def is_set(self) -> bool:
         return self._worker.num_positions > self._before
+
+
+def stagger(worker: SelfPlay, free: Evaluate) -> None:
+    """Gives the worker games at all stages, played with a free network.
+
+    The search asks the network ten times as often in the middle of a game as in its first plies, so the speed of games
+    that all begin together depends on how long one measures.
+    """
+    kernels, slots = worker.kernels, worker.num_slots
+    player = SelfPlay(kernels, worker.config, worker.search.config, free, slots, worker.seed)
+    state = {name: array.copy() for name, array in player.state().items()}
+    plies = np.random.default_rng(0).integers(2 * kernels.game.max_plies, size=slots)
+    for ply in range(int(plies.max()) + 1):  # a slot gets its game as it stands after so many plies
+        for name, array in player.state().items():
+            if array.ndim:
+                state[name][plies == ply] = array[plies == ply]
+            else:
+                state[name] = array
+        player.play(slots, AfterPly(player))
+    worker.restore(state)
 
 
 def main() -> None:
@@ -64,7 +84,9 @@ def main() -> None:
         net.evaluate(observations, masks)
         return batch
 
-    serve({"network": ask, "search": search_free, "self-play": play})
+    stagger(worker, free)
+    # a new generation begins with an empty cache, too
+    serve({"network": ask, "search": search_free, "self-play": play}, worker.forget)
 
 
 if __name__ == "__main__":

@@ -25,13 +25,14 @@ def read_task() -> dict[str, Any]:
     return task
 
 
-def serve(steps: dict[str, Step]) -> None:
-    """Warms every step up, then answers lines on standard input until it ends."""
+def serve(steps: dict[str, Step], begin: Callable[[], None] = lambda: None) -> None:
+    """Warms every step up, then answers lines on standard input until it ends; `begin` precedes each measurement."""
     for step in steps.values():
         step()
     print(json.dumps({"ready": True, "figures": list(steps)}), flush=True)
     for line in sys.stdin:
         name, seconds = line.split()
+        begin()
         print(json.dumps({"rate": _rate(steps[name], float(seconds))}), flush=True)
 
 

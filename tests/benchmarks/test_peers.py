@@ -6,12 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
+from alphazero.game.kernels import Kernels
+from alphazero.search.mcts import SearchConfig
 from alphazero.storage.files import write_json
+from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
 from benchmarks.peers.__main__ import FIGURES, PACKAGES, PeersBenchmark, Worker, make_environment, openings, table
+from benchmarks.peers.ours import stagger
+from benchmarks.peers.turns import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,6 +32,29 @@ def test_our_worker_measures_every_figure():
         worker.end()
     assert all(rate > 0 for rate in rates.values())
     assert rates["search"] > rates["self-play"]  # simulations, and positions of four simulations each
+
+
+def test_self_play_is_measured_with_games_at_all_stages():
+    kernels, slots = Kernels(registry.load("connect4").game), 32
+
+    def free(states, legal_masks):
+        return np.ones(legal_masks.shape, np.float32), np.zeros(len(states), np.float32)
+
+    worker = SelfPlay(kernels, SelfPlayConfig(), SearchConfig(num_simulations=4), free, slots, 0)
+    stagger(worker, free)
+    assert len(set(worker.plies)) > 10 and worker.num_games == 0
+    for slot in range(slots):
+        state = worker.states[slot : slot + 1]
+        assert int(np.bitwise_count(state).sum()) >= worker.plies[slot]  # a stone for each ply
+    assert len(worker.play(slots)) > 32  # the games go on to their ends
+
+
+def test_every_measurement_begins_anew(monkeypatch, capsys):
+    done = []
+    monkeypatch.setattr(sys, "stdin", ["work 0.0\n", "work 0.0\n"])
+    serve({"work": lambda: done.append("work") or 1}, lambda: done.append("begin"))
+    assert done == ["work", "begin", "work", "begin", "work"]
+    assert capsys.readouterr().out.count('{"rate": ') == 2
 
 
 @pytest.mark.parametrize("game", ["connect4", "othello"])
