@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, listed
+from alphazero.errors import EvaluationError, IllegalAction, listed
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.matches.balance import Balance
 from alphazero.matches.intervals import score_interval
-from alphazero.matches.openings import choose_openings, draw_openings, warn_of_few
+from alphazero.matches.openings import Openings, announce_choice, choose_openings, warn_of_few
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
 from alphazero.settings import check_range
@@ -179,12 +179,8 @@ def openings_of(
     check_range("the number of games", num_games, 1)
     num_pairs = (num_games + 1) // 2
     if opening_plies is None:
-        return choose_openings(game, num_pairs, seed, balance)
-    openings = draw_openings(game, num_pairs, opening_plies, seed, balance)
-    if not openings:
-        what = "ends the game" if balance is None else "is over or not balanced"
-        raise InvalidSetting(f"every opening of {opening_plies} plies {what}: choose fewer opening plies")
-    return openings
+        return choose_openings(game, num_pairs, seed, balance).first(num_pairs)
+    return Openings(game, opening_plies, seed, balance).some(num_pairs)
 
 
 def get_ready(kernels: Kernels, player: Player) -> None:
@@ -213,8 +209,7 @@ def play_and_show(
 
     for player in (first, second):
         get_ready(kernels, player)
-    if balance is not None:
-        logger.info("choosing openings: random plies to %s (minutes if there are thousands of games)", balance.words)
+    announce_choice(balance)
     openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
     if opening_plies is None:  # else they were told to be few
         warn_of_few(len(openings), num_games)

@@ -55,23 +55,60 @@ def describe_openings(kind: str, plies: int, game: Game) -> str:
     return f"Each pair of games begins with the same {what}, and the players swap sides; {off}."
 
 
-def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | None = None) -> list[Position]:
+class Openings:
+    """The openings of one length, drawn when they are asked for; those of fewer pairs are the first of more.
+
+    None of them is terminal, and all are different, also up to the game's symmetries: nets answer for a mirror image as
+    for the position itself, so two of them would play the same game twice.
+    """
+
+    def __init__(self, game: Game, plies: int, seed: int, balance: Balance | None = None):
+        self.plies = plies
+        self._balance, self._drawn = balance, list[Position]()
+        self._source = _draw_balanced(game, plies, seed, balance)
+
+    @property
+    def num_drawn(self) -> int:
+        """Openings that have been asked for."""
+        return len(self._drawn)
+
+    def first(self, count: int) -> list[Position]:
+        """So many openings; fewer if the game has no more."""
+        self._drawn += islice(self._source, max(0, count - len(self._drawn)))
+        return self._drawn[:count]
+
+    def some(self, count: int) -> list[Position]:
+        """As `first`; raises InvalidSetting if the game has none."""
+        openings = self.first(count)
+        if not openings:
+            what = "ends the game" if self._balance is None else "is over or not balanced"
+            raise InvalidSetting(f"every opening of {self.plies} plies {what}: choose fewer opening plies")
+        return openings
+
+
+def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | None = None) -> Openings:
     """Openings of the fewest plies, at least 2 or those that the balance needs, that give every pair of games its own.
 
-    Players without randomness repeat a game whose opening repeats. In a game too small for that, the most that there
-    are of one length; raises InvalidSetting if none is balanced.
+    Players without randomness repeat a game whose opening repeats. In a game too small for that, those of the length
+    with the most; raises InvalidSetting if none is balanced.
     """
-    most = list[Position]()
+    best: Openings | None = None
     least = 2 if balance is None else balance.least_plies
     for plies in (*range(least, game.max_plies), *range(least - 1, -1, -1)):
-        found = draw_openings(game, num_pairs, plies, seed, balance)
-        if len(found) > len(most):
-            most = found
-        if len(found) == num_pairs:
+        found = Openings(game, plies, seed, balance)
+        if len(found.first(num_pairs)) > (best.num_drawn if best else 0):
+            best = found
+        if found.num_drawn == num_pairs:
             break
-    if not most:
+    if best is None:
         raise InvalidSetting(f"{game.name} has no balanced opening: choose {option('openings', 'random')}")
-    return most
+    return best
+
+
+def announce_choice(balance: Balance | None) -> None:
+    """Says that balanced openings are about to be drawn, since that takes a while."""
+    if balance is not None:
+        logger.info("choosing openings: random plies to %s (minutes if there are thousands of games)", balance.words)
 
 
 def warn_of_few(num_openings: int, num_games: int) -> None:
@@ -86,21 +123,15 @@ def warn_of_few(num_openings: int, num_games: int) -> None:
         )
 
 
-def draw_openings(
-    game: Game, num_openings: int, plies: int, seed: int, balance: Balance | None = None
-) -> list[Position]:
-    """Positions after random legal plies, none of them terminal; fewer if the game has no more.
-
-    All are different, also up to the game's symmetries: nets answer for a mirror image as for the position itself, so
-    two of them would play the same game twice.
-    """
-    drawn, openings = _draw_all(game, plies, seed), list[Position]()
+def _draw_balanced(game: Game, plies: int, seed: int, balance: Balance | None) -> Iterator[Position]:
+    """The positions of `_draw_all` that are balanced."""
+    drawn = _draw_all(game, plies, seed)
     if balance is None:
-        return list(islice(drawn, num_openings))
-    while len(openings) < num_openings and (piece := list(islice(drawn, AT_ONCE))):
+        yield from drawn
+        return
+    while piece := list(islice(drawn, AT_ONCE)):
         fits = balance.are_balanced(np.array([position.state for position in piece]))
-        openings += [position for position, fit in zip(piece, fits, strict=True) if fit]
-    return openings[:num_openings]
+        yield from (position for position, fit in zip(piece, fits, strict=True) if fit)
 
 
 def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:

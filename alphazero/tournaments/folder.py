@@ -21,11 +21,11 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from alphazero.errors import InvalidSetting, RunFolderError, StorageError, quote
-from alphazero.game import Game
+from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.balance import JUDGE, Balance
-from alphazero.matches.openings import balance_of, choose_openings, plies_of, warn_of_few
+from alphazero.matches.openings import Openings, announce_choice, balance_of, choose_openings, plies_of, warn_of_few
 from alphazero.players.contestants import weights_of
 from alphazero.settings import settings_changed
 from alphazero.storage.files import (
@@ -110,7 +110,7 @@ class TournamentFolder:
     """The folder of the process that plays; raises InputError for one that holds something else."""
 
     def __init__(self, path: Path, tournament: Tournament, loaded: LoadedGame):
-        self.balance = balance_of(tournament.openings, loaded)
+        self._game, self._balance = loaded.game, balance_of(tournament.openings, loaded)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:  # the second for a NUL in the name
@@ -123,7 +123,9 @@ class TournamentFolder:
             self._targets: dict[Pairing, int] = {}
             self._gone: set[str] = set()
             """Contestants of a ladder whose nets were removed; their games stay in the folder, and count no more."""
-            self._begin(_as_saved(tournament, loaded, self.balance), loaded)
+            self._pairs = 0
+            """Pairs of games for which openings have been asked."""
+            self._begin(_as_saved(tournament, loaded, self._balance), loaded)
             self.records = self._read_games()
         except BaseException:
             self.close()
@@ -179,6 +181,25 @@ class TournamentFolder:
             self._targets |= more
             self._save()
 
+    def openings(self, num_games: int) -> list[Position]:
+        """The openings of a pair that plays so many games: one for two of them, or all that there are."""
+        pairs = (num_games + 1) // 2
+        if pairs <= self._pairs:
+            return self._openings.first(pairs)
+        if pairs > self._openings.num_drawn:
+            announce_choice(self._balance)
+        openings, self._pairs = self._openings.some(pairs), pairs
+        if len(openings) < pairs and plies_of(self._tournament.openings) is None:
+            longer = choose_openings(self._game, pairs, self._tournament.seed, self._balance)
+            if longer.num_drawn > len(openings):
+                logger.warning(
+                    "this tournament was begun for fewer games, so its openings do not suffice for so many: some are "
+                    "played again, and intervals become too narrow; another --folder has different ones"
+                )
+            else:
+                warn_of_few(len(openings), num_games)
+        return openings
+
     def _begin(self, now: dict[str, Any], loaded: LoadedGame) -> None:
         """Takes the settings that the folder holds, if they fit, and writes them with what is new."""
         if (self.path / SETTINGS).exists():
@@ -193,15 +214,12 @@ class TournamentFolder:
                     f"{self.path / SETTINGS} asks for {self.opening_plies:,} opening plies, and {loaded.name} takes "
                     f"fewer than {most:,}; bring it back or choose another folder"
                 )
-            if self._choose_plies(loaded.game) > self.opening_plies:
-                logger.warning(
-                    "this tournament was begun for fewer games, so its openings do not suffice for so many: some are "
-                    "played again, and intervals become too narrow; another --folder has different ones"
-                )
+            self._openings = Openings(loaded.game, self.opening_plies, self._tournament.seed, self._balance)
         else:
             if (self.path / GAMES).exists():
                 raise StorageError(f"{self.path} holds games without {SETTINGS}; bring that back or choose another one")
-            self.opening_plies = self._choose_plies(loaded.game)
+            self._openings = self._choose_openings()
+            self.opening_plies = self._openings.plies
         for pairing in self._tournament.pairings:
             swapped = Pairing(pairing.second, pairing.first)
             known = swapped if swapped in self._targets else pairing
@@ -209,15 +227,16 @@ class TournamentFolder:
         self._settings = now
         self._save()
 
-    def _choose_plies(self, game: Game) -> int:
-        """Opening plies that give each pair of games its own opening."""
-        plies, most = plies_of(self._tournament.openings), self._tournament.games
-        if plies is None:
-            most *= MOST if self._tournament.adaptive else 1
-            openings = choose_openings(game, (most + 1) // 2, self._tournament.seed, self.balance)
-            warn_of_few(len(openings), most)
-            plies = openings[0].ply
-        return plies
+    def _choose_openings(self) -> Openings:
+        """Openings of a length that gives each pair of games its own."""
+        plies, games, seed = plies_of(self._tournament.openings), self._tournament.games, self._tournament.seed
+        if plies is not None:
+            return Openings(self._game, plies, seed)
+        announce_choice(self._balance)
+        # a net takes about a second for each opening, and those that it chooses are long enough to be many
+        if self._tournament.adaptive and not (self._balance and self._balance.by_net):
+            games *= MOST
+        return choose_openings(self._game, (games + 1) // 2, seed, self._balance)
 
     def _save(self) -> None:
         self._check_lock()

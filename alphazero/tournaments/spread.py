@@ -17,7 +17,6 @@ from alphazero.errors import CheckpointError, InputError, InvalidSetting, Storag
 from alphazero.game.record import GameRecord, parse_record
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
-from alphazero.matches.arena import openings_of
 from alphazero.nets.devices import INFERENCES, wanted_inference
 from alphazero.players.contestants import checkpoint_of, load_net
 from alphazero.progress import Progress
@@ -107,9 +106,8 @@ class _Matches:
     def add(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
         """More games to play."""
         for pairing, numbers in missing.items():
-            target, seed = folder.targets[pairing], self.tournament.seed
-            found = openings_of(self._loaded.game, target, seed, folder.opening_plies, folder.balance)
-            openings = tuple(opening.actions for opening in found)
+            target = folder.targets[pairing]
+            openings = tuple(opening.actions for opening in folder.openings(target))
             for start in range(0, len(numbers), GAMES_OF_ORDER):
                 games = tuple(numbers[start : start + GAMES_OF_ORDER])
                 with self._lock:

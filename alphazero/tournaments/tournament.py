@@ -214,6 +214,7 @@ def _play(
     loaded: LoadedGame,
 ) -> None:
     """The missing games, match by match."""
+    folder.openings(max(folder.targets[pairing] for pairing in missing))  # before there is a bar of progress
     clock = _Clock({pairing: len(numbers) for pairing, numbers in missing.items()}, loaded.game.max_plies)
     with Progress(f"{len(tournament.contestants)} contestants") as progress:
         for pairing, numbers in missing.items():
@@ -229,9 +230,10 @@ def _play(
 
             first, second = players.get(pairing.first), players.get(pairing.second)
             clock.begin(pairing)
+            target = folder.targets[pairing]
             play_match(
-                kernels_of(loaded.game), first, second, folder.targets[pairing], tournament.seed, folder.opening_plies,
-                on_progress=keep, numbers=numbers, balance=folder.balance,
+                kernels_of(loaded.game), first, second, target, tournament.seed,
+                on_progress=keep, numbers=numbers, openings=folder.openings(target),
             )  # fmt: skip
 
 

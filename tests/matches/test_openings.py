@@ -12,14 +12,23 @@ from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
+from alphazero.matches import openings as openings_module
 from alphazero.matches.arena import play_match
 from alphazero.matches.balance import EVEN, LEAST_PLIES, Balance
-from alphazero.matches.openings import balance_of, choose_openings, describe_openings, draw_openings
+from alphazero.matches.openings import Openings, balance_of, choose_openings, describe_openings
 from alphazero.players.contestants import make_player
 from games.connect4.solver import Solver
 from tests.game.double_move_game import DoubleMove
 
 TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE = registry.load("tictactoe").game, registry.load("connect4").game, DoubleMove()
+
+
+def drawn(game, count, plies, seed, balance=None):
+    return Openings(game, plies, seed, balance).first(count)
+
+
+def chosen(game, num_pairs, seed, balance=None):
+    return choose_openings(game, num_pairs, seed, balance).first(num_pairs)
 
 
 def images(opening: az.Position) -> set[bytes]:
@@ -39,23 +48,23 @@ def images(opening: az.Position) -> set[bytes]:
 )
 def test_openings_are_all_there_are_and_no_two_are_mirror_images(game, plies, count, up_to_symmetry):
     # 9 x 8 ordered pairs of squares; distinct Connect Four positions by OEIS A212693
-    openings = draw_openings(game, 10_000, plies, seed=1)
+    openings = drawn(game, 10_000, plies, seed=1)
     every = [images(opening) for opening in openings]
     assert len(openings) == up_to_symmetry and sum(map(len, every)) == len(set().union(*every)) == count
     assert all(opening.ply == plies and not opening.terminal for opening in openings)
 
 
 def test_openings_never_end_the_game():
-    openings = draw_openings(TIC_TAC_TOE, 10_000, 5, seed=1)
+    openings = drawn(TIC_TAC_TOE, 10_000, 5, seed=1)
     # three crosses and two noughts on nine squares, less the 8 lines with any two noughts beside them
     assert sum(len(images(opening)) for opening in openings) == 84 * 15 - 8 * 15
     assert not any(opening.terminal for opening in openings)
 
 
 def test_openings_are_random_and_follow_the_seed():
-    texts = [[opening.actions for opening in draw_openings(CONNECT_4, 10, 4, seed)] for seed in (1, 1, 2)]
+    texts = [[opening.actions for opening in drawn(CONNECT_4, 10, 4, seed)] for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
-    firsts = [draw_openings(CONNECT_4, 1, 1, seed)[0].actions[0] for seed in range(700)]  # the one or its mirror image
+    firsts = [drawn(CONNECT_4, 1, 1, seed)[0].actions[0] for seed in range(700)]  # the one or its mirror image
     assert all(60 < firsts.count(column) < 140 for column in range(7))
 
 
@@ -64,17 +73,17 @@ def test_openings_are_random_and_follow_the_seed():
     [(TIC_TAC_TOE, 1, 2), (TIC_TAC_TOE, 12, 2), (TIC_TAC_TOE, 13, 3), (CONNECT_4, 25, 2), (CONNECT_4, 26, 3)],
 )
 def test_the_default_opening_gives_every_pair_its_own(game, num_pairs, plies):
-    openings = choose_openings(game, num_pairs, seed=1)
+    openings = chosen(game, num_pairs, seed=1)
     assert {opening.ply for opening in openings} == {plies}
     assert len({opening.state.tobytes() for opening in openings}) == len(openings) == num_pairs
     assert [opening.actions for opening in openings] == [
-        opening.actions for opening in draw_openings(game, num_pairs, plies, seed=1)
+        opening.actions for opening in drawn(game, num_pairs, plies, seed=1)
     ]
 
 
 def test_a_tiny_game_gets_the_most_openings_it_has():
-    openings = choose_openings(DOUBLE_MOVE, 1000, seed=1)
-    numbers = [len(draw_openings(DOUBLE_MOVE, 1000, n, seed=1)) for n in range(12)]
+    openings = chosen(DOUBLE_MOVE, 1000, seed=1)
+    numbers = [len(drawn(DOUBLE_MOVE, 1000, n, seed=1)) for n in range(12)]
     assert len(openings) == numbers[openings[0].ply] == max(numbers) < 1000
 
 
@@ -89,16 +98,16 @@ def balance():
 def test_balanced_openings_are_the_draws_among_the_random_ones(balance):
     solver = Solver(threads=1)
     for plies in (2, 3):
-        every = draw_openings(CONNECT_4, 10_000, plies, seed=1)
+        every = drawn(CONNECT_4, 10_000, plies, seed=1)
         draws = [opening.actions for opening in every if solver.solve(opening) == 0]
-        found = draw_openings(CONNECT_4, 10_000, plies, 1, balance)
+        found = drawn(CONNECT_4, 10_000, plies, 1, balance)
         assert [opening.actions for opening in found] == draws and 0 < len(draws) < len(every) / 2
-        some = draw_openings(CONNECT_4, 5, plies, 1, balance)
+        some = drawn(CONNECT_4, 5, plies, 1, balance)
         assert [opening.actions for opening in some] == draws[:5]
 
 
 def test_balanced_openings_are_as_many_as_there_are_pairs_and_follow_the_seed(balance):
-    texts = [[opening.actions for opening in choose_openings(CONNECT_4, 40, seed, balance)] for seed in (1, 1, 2)]
+    texts = [[opening.actions for opening in chosen(CONNECT_4, 40, seed, balance)] for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
     assert len(texts[0]) == len(set(texts[0])) == 40 and {len(actions) for actions in texts[0]} == {4}
 
@@ -106,7 +115,7 @@ def test_balanced_openings_are_as_many_as_there_are_pairs_and_follow_the_seed(ba
 def test_a_game_without_a_balanced_opening_is_refused():
     nothing = lambda states: np.zeros(len(states), bool)  # noqa: E731
     with pytest.raises(InvalidSetting, match="tictactoe has no balanced opening"):
-        choose_openings(TIC_TAC_TOE, 2, 1, Balance(nothing, "nowhere", by_net=False))
+        chosen(TIC_TAC_TOE, 2, 1, Balance(nothing, "nowhere", by_net=False))
     with pytest.raises(InvalidSetting, match="is over or not balanced"):
         play_match(
             Kernels(TIC_TAC_TOE), None, None, 2, 1, opening_plies=2, balance=Balance(nothing, "nowhere", by_net=False)
@@ -121,15 +130,16 @@ def test_only_games_that_know_their_values_have_balanced_openings():
         balance_of("fair", registry.load("connect4"))
 
 
-def test_a_shipped_net_chooses_openings_where_no_solver_can():
+def test_a_shipped_net_chooses_openings_where_no_solver_can(monkeypatch):
+    monkeypatch.setattr(openings_module, "AT_ONCE", 8)  # the net takes a while for each
     loaded = registry.load("othello6")
     balance, game = balance_of("balanced", loaded), loaded.game
-    openings = choose_openings(game, 12, 1, balance)
+    openings = chosen(game, 12, 1, balance)
     assert len(openings) == 12 and {opening.ply for opening in openings} == {LEAST_PLIES}
     # by another way: the library's search of the same net, which asks about one position at a time
     net = az.load_net("best", game)
     net.use_inference("torch")
-    every = draw_openings(game, 40, LEAST_PLIES, 1)
+    every = drawn(game, 24, LEAST_PLIES, 1)
     judge = make_player(net, loaded, simulations=100)
     values = [judge.assess(p.state[None], np.zeros(1, int), np.zeros(1, int)).values[0] for p in every]
     fair = [p.actions for p, value in zip(every, values, strict=True) if abs(value) <= EVEN]
@@ -138,7 +148,8 @@ def test_a_shipped_net_chooses_openings_where_no_solver_can():
     assert "a position whose expected score is 45 to 55% by the shipped net with 100 simulations" in balance.words
 
 
-def test_a_tournament_goes_on_only_with_the_net_that_chose_its_openings(tmp_path, capsys):
+def test_a_tournament_goes_on_only_with_the_net_that_chose_its_openings(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(openings_module, "AT_ONCE", 8)
     line = ("greedy", "random", "minimax:1", "--game", "othello6", "--games", 2, "--openings", "balanced")
     assert run_pit(*line, "--folder", tmp_path) == 0
     assert "is 45 to 55% by the shipped net" in capsys.readouterr().out

@@ -11,9 +11,11 @@ import pytest
 
 from alphazero.errors import CheckpointError
 from alphazero.game import registry
+from alphazero.matches import openings
 from alphazero.nets.devices import INFERENCE_VARIABLE, wanted_inference
 from alphazero.nets.torch_net import TorchNet
 from alphazero.storage.checkpoint import checkpoint_bytes
+from alphazero.tournaments.folder import TournamentFolder
 from alphazero.tournaments.guest import MatchGuest
 from alphazero.tournaments.spread import _Matches
 from alphazero.tournaments.tournament import make_tournament, with_nets_found
@@ -65,6 +67,17 @@ def test_the_files_of_a_net_are_sent_as_they_are(net: Path):
     whole = net.read_bytes(), net.with_suffix(".json").read_bytes()
     assert checkpoint_bytes(net) == whole
     assert matches(net).files() == (0, {"2.safetensors": whole[0], "2.json": whole[1]})
+
+
+def test_orders_have_the_openings_of_the_folder(net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    work = matches(net)
+    with TournamentFolder(tmp_path / "played", work.tournament, LOADED) as folder:
+        monkeypatch.setattr(openings, "_draw_all", lambda *_: pytest.fail("they are drawn again"))
+        work.add(folder, folder.missing())
+        expected = tuple(opening.actions for opening in folder.openings(2))
+    for _ in range(3):
+        order = work.next_order(seat("cpu"))
+        assert order is not None and order.openings == expected and len(expected) == 1
 
 
 @pytest.mark.parametrize("ending", [".safetensors", ".json"])

@@ -19,6 +19,8 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.game.record import read_records
+from alphazero.matches import balance, openings
+from alphazero.matches.balance import Balance
 from alphazero.players import contestants
 from alphazero.players.contestants import load_net
 from alphazero.storage.files import sha256_of
@@ -161,8 +163,42 @@ def test_more_games_than_openings_suffice_for_are_warned_of(tmp_path, caplog):
     loaded = registry.load("tictactoe")
     for games, warns in ((4, False), (24, False), (26, True)):
         with tournament_folder.TournamentFolder(tmp_path, make(games=games), loaded) as folder:
-            assert folder.opening_plies == 2
+            assert folder.opening_plies == 2 and len(folder.openings(games)) == min(12, games // 2)
         assert ("its openings do not suffice" in caplog.text) == warns
+
+
+@pytest.fixture
+def lengths(monkeypatch):
+    """The plies of openings that were drawn, one entry for each time that the draw began."""
+    lengths, draw = [], openings._draw_all
+    monkeypatch.setattr(openings, "_draw_all", lambda *of: lengths.append(of[1]) or draw(*of))
+    return lengths
+
+
+def test_all_pairs_share_openings_that_are_drawn_once(lengths, tmp_path, uninterrupted):
+    assert moves_by_key(play(tmp_path, make())) == uninterrupted
+    assert lengths == [2]
+    assert moves_by_key(play(tmp_path, make())) == uninterrupted
+    assert lengths == [2], "nothing is left to play"
+
+
+def test_an_adaptive_tournament_lets_the_net_judge_openings_when_they_are_needed(tmp_path, monkeypatch):
+    judged = []
+
+    def are_balanced(states):
+        judged.extend(states[:, 0].tolist())
+        return np.ones(len(states), bool)
+
+    monkeypatch.setattr(openings, "AT_ONCE", 1)
+    monkeypatch.setattr(balance, "LEAST_PLIES", 2)
+    monkeypatch.setattr(tournament_folder, "balance_of", lambda *_: Balance(are_balanced, "a test", by_net=True))
+    monkeypatch.setattr(tournament_folder, "weights_of", lambda *_: "0" * 64)
+    loaded, tournament = registry.load("tictactoe"), make(games=4, adaptive=True)
+    with tournament_folder.TournamentFolder(tmp_path, tournament, loaded) as folder:
+        assert len(judged) == 2
+        first = folder.openings(4)
+        assert len(judged) == 2 and folder.openings(10)[:2] == first
+        assert len(judged) == 5 and len(folder.openings(4)) == 2
 
 
 SCENARIO = """
