@@ -196,8 +196,9 @@ def test_nim_is_lost_where_the_exclusive_or_of_the_piles_is_zero():
     for word in words:
         sizes = [word >> 4 * pile & 15 for pile in range(4)]
         assert wins(word) == (functools.reduce(operator.xor, sizes) != 0)
-    values = action_values(Kernels(game), 16)(game.start().state[None].copy())[0]
-    assert (values < 0).all()  # all 16 first plies lose, and the others are not allowed
+    assert not wins(int(game.start().state[0]))
+    values = action_values(Kernels(game), 6)(np.array([[1 | 2 << 4 | 3 << 8]], np.uint64))[0]
+    assert (values < 0).all()  # all six plies lose from piles of 1, 2 and 3, and the others are not allowed
 
 
 def test_the_last_object_wins():

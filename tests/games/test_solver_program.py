@@ -342,14 +342,16 @@ def test_the_message_says_how_long_it_has_waited(program, labelled, monkeypatch)
     assert refusal(labelled, program("time.sleep(60)")).endswith(" for 1 s")
 
 
-def test_patience_is_for_each_answer_and_not_for_all(program, labelled, expected, monkeypatch):
-    monkeypatch.setattr(solver_program, "PATIENCE", 1.5)
+def test_patience_is_for_each_answer_and_not_for_all(program, expected, monkeypatch):
     code = """
 for line in sys.stdin:
     time.sleep(0.15)
     print(line.strip(), scores[line.strip()], flush=True)
 """
-    assert confirm(labelled, program(code)) == len(expected)  # after 2.25 s
+    answers = solver_program._ask(program(code), list(expected))
+    next(answers)  # now the program has started
+    monkeypatch.setattr(solver_program, "PATIENCE", 1.5)
+    assert len(list(answers)) == len(expected) - 1 == 14  # after 2.1 s
 
 
 def test_a_program_that_closes_its_output_but_does_not_end_is_given_up(program, labelled, expected, monkeypatch):

@@ -270,14 +270,15 @@ def test_a_player_that_was_interrupted_plays_on(name: str):
 
 
 def test_a_minimax_player_plays_on_after_ctrl_c():
-    game, ended = GAMES["connect4"], []
+    game, ended, busy = GAMES["connect4"], [], threading.Event()
     player = MinimaxPlayer(KERNELS["connect4"], 8, seed=1, threads=2)
     values = player._values
 
     def on_one_thread(states):
         if len(states) == 16:
-            time.sleep(0.1)  # until the other thread is busy
+            assert busy.wait(60)
             raise KeyboardInterrupt
+        busy.set()
         ended.append(values(states))
 
     player._values = on_one_thread
@@ -291,16 +292,17 @@ def test_a_minimax_player_plays_on_after_ctrl_c():
 
 def test_a_search_player_plays_on_after_ctrl_c():
     """As after the stop button of a notebook. The other thread ends too: the next call needs its trees."""
-    pressed, running = [True], []
+    pressed, running, busy = [True], [], threading.Event()
     uniform = planted([1] * 9)
 
     def on_this_thread(states, legal_masks):
         if pressed:
-            time.sleep(0.1)  # until the other thread is busy
+            assert busy.wait(60)
             raise KeyboardInterrupt
         return uniform(states, legal_masks)
 
     def on_the_other(states, legal_masks):
+        busy.set()
         running.append(time.sleep(0.02))
         return uniform(states, legal_masks)
 
