@@ -260,6 +260,23 @@ def test_curves_against_games_count_those_of_generations_left_out(browser, serve
         assert page.evaluate(GAMES_AXIS) == pytest.approx(0.1, abs=0.001)
 
 
+NARROW = f"""async () => {{{VIEW_OF}
+    const {{ RunsView }} = await load("runs.js");
+    const view = new RunsView({{}});
+    const rows = [0.596, 0.601, 0.608].map((gate_score, i) => ({{ generation: i, seconds: 60 * i, gate_score }}));
+    view.drawCharts([{{ name: "one", benchmark: {{}}, figures: [], rows }}]);
+    return [view.charts.querySelector("svg").getAttribute("aria-label"), ...[...view.charts.querySelectorAll("text")]
+        .map((one) => one.textContent).filter((text) => text.includes("%"))];
+}}"""
+
+
+def test_numbers_beside_a_narrow_curve_are_different(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        label, *numbers = page.evaluate(NARROW)
+        assert len(set(numbers)) == len(numbers) > 1 and label.endswith("now one 60.8%")
+
+
 def test_watching_fits_a_phone(browser, server):
     for view, wanted in (("runs", "figure"), ("tournaments", ".standings tbody tr")):
         with page_at(browser, f"{server.address}#/{view}", PHONE) as page:

@@ -159,9 +159,10 @@ export class RunsView extends PolledView {
       }).filter((one) => one.points.length);
       if (!series.length) return null;
       const share = SHARES.has(name) || name.includes("accuracy");
-      const last = series.map((one) => `${one.name} ${tick(one.points.at(-1)[1])}`).join(", ");
+      const inWords = (y) => (share ? `${tick(100 * y)}%` : tick(y));
+      const last = series.map((one) => `${one.name} ${inWords(one.points.at(-1)[1])}`).join(", ");
       return el("figure", {}, el("figcaption", {}, title(name)),
-        lineChart(series, { xName: this.axis, whole: this.axis !== "minutes", yTick: share ? (y) => percent(y) : tick, width: Math.max(290, Math.min(430, this.charts.clientWidth || 400)), height: 180, label: `${title(name)} against ${this.axis}: now ${last}` }));
+        lineChart(series, { xName: this.axis, whole: this.axis !== "minutes", yTick: inWords, width: Math.max(290, Math.min(430, this.charts.clientWidth || 400)), height: 180, label: `${title(name)} against ${this.axis}: now ${last}` }));
     });
     const names = shown.map((run, i) => ({ name: run.name, style: i }));
     refill(this.charts, names.length > 1 ? legend(names) : null, el("div", { class: "chart-grid" }, drawn),
