@@ -34,9 +34,15 @@ def showing(wanted: bool | None) -> Iterator[None]:
 
 def say(sentence: str) -> None:
     """Shows a line on stderr where a `Progress` would be shown."""
-    on_terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
-    if _shown.get() or (_shown.get() is None and on_terminal):
+    if _shown.get() or (_shown.get() is None and _is_seen()):
         print(sentence, file=sys.stderr, flush=True)
+
+
+def _is_seen() -> bool:
+    """Somebody looks at stderr: a terminal, or the notebook whose kernel this is."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return sys.stderr.isatty() or hasattr(shell, "kernel")
 
 
 class Progress:
@@ -47,7 +53,7 @@ class Progress:
 
     def __init__(self, title: str):
         self._title, self._begin = printable(title), time.monotonic()
-        self._on_terminal = _shown.get() is not False and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        self._on_terminal = _shown.get() is not False and _is_seen()
         self._next_line = self._begin + _SECONDS_BETWEEN_LINES if _shown.get() else math.inf
         layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
         self._bar = tqdm(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -335,6 +336,9 @@ def test_parse_knows_nested_settings_and_defaults():
 
 
 def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
+    monkeypatch.setitem(
+        sys.modules, "ipykernel", ModuleType("ipykernel")
+    )  # a program that runs notebooks loads it, too
     clock = iter([0, *range(1, 1000, 3)])
     monkeypatch.setattr("alphazero.progress.time.monotonic", lambda: float(next(clock)))
     with Progress("match") as progress:

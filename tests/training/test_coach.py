@@ -192,7 +192,7 @@ def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_pass
     monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
     grown = run_all(tmp_path / "grown", growing)
     said = [line for line in caplog.messages if "network of the new sizes" in line]
-    assert len(said) == 3 and "knows nothing yet" in said[0] and "passes the gate" in said[1]
+    assert len(said) == 3 and "begins untrained" in said[0] and "passes the gate" in said[1]
     assert "plays from now on, on cpu: trees" in said[2]
     monkeypatch.setattr(Coach, "_gate", gate_that_passes(0))
     run_all(tmp_path / "same", replace(growing, net=TINY.net))
