@@ -39,6 +39,9 @@ from alphazero import interruption
 logger = logging.getLogger(__name__)
 
 DIGEST_BYTES = 32
+LOCK = "alphazero.lock"
+PATIENCE = 10.0
+"""Seconds to wait for another program that keeps its code."""
 PACKAGE = Path(__file__).resolve().parents[1]
 """The installed library."""
 
@@ -146,18 +149,42 @@ class Cache(FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        from filelock import FileLock, Timeout  # costs 40 ms, which only a program that compiles should pay
+
         try:
-            super().save_overload(sig, data)
-        except OSError as error:
+            # numba writes the index and then the code: of two programs at once, each could write one of the two
+            with FileLock(Path(self._cache_path) / LOCK, timeout=PATIENCE):
+                super().save_overload(sig, data)
+        except Timeout:
+            return  # the next start compiles it again
+        except (OSError, NotImplementedError) as error:  # the second where the file system has no locks
             self.disable()
-            _say_not_kept(f"{self._cache_path}: {error.strerror}")
+            _say_not_kept(f"{self._cache_path}: {getattr(error, 'strerror', error)}")
 
 
 class _Files(IndexDataCacheFile):  # type: ignore[misc]
-    """The index of one function and its files of code. Each ends with the SHA-256 of what comes before."""
+    """The index of one function and its files of code. Each ends with the SHA-256 of what comes before.
+
+    A file of code names the arguments and the version of the source that it is for, since an index of another program
+    may name it.
+    """
 
     def __init__(self, folder: str, name: str, stamp: Any):
-        super().__init__(folder, f"{name}.sealed", stamp)
+        super().__init__(folder, f"{name}.sealed2", stamp)  # files called `sealed` do not say what they are for
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keeps the code for the arguments in `key`."""
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        """The code for the arguments in `key`, or None; raises ValueError if the file is for something else."""
+        found = super().load(key)
+        if found is None:
+            return None
+        stamp, kept, data = found
+        if (stamp, kept) != (self._source_stamp, key):
+            raise ValueError(f"a file of {self._index_path} is for other arguments or another version of the source")
+        return data
 
     def remove(self) -> None:
         """Removes them all, as far as that is allowed."""

@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+from numba import config
+
+from alphazero.storage import kernel_cache
+from alphazero.storage.kernel_cache import cached
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 54321
@@ -80,6 +85,36 @@ def test_code_whose_index_is_gone_is_compiled_anew(folder):
     next(path for path in files(folder) if path.suffix == ".nbi").unlink()
     assert run(folder).stdout == "compiled\n"
     assert run(folder).stdout == "found\n"
+
+
+def double(x):
+    return x * 2
+
+
+def test_code_of_other_arguments_is_not_taken(tmp_path, monkeypatch, caplog):
+    """Two programs that compile at once have left an index that names the other's code."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    made = cached(double)
+    assert made(3) == 6 and made(2.5) == 5.0
+    first, second = sorted(tmp_path.rglob("*.nbc"))
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+    again = cached(double)
+    assert again(2.5) == 5.0 and again(3) == 6 and not again.stats.cache_hits
+    assert caplog.text.count("compiled code on disk is damaged, and is compiled anew") == 1
+    found = cached(double)
+    assert found(2.5) == 5.0 and found(3) == 6 and len(found.stats.cache_hits) == 2
+
+
+def test_code_is_not_kept_while_another_program_keeps_its_own(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernel_cache, "PATIENCE", 0.0)
+    made = cached(double)
+    with FileLock(Path(made._cache.cache_path) / kernel_cache.LOCK):
+        assert made(3) == 6 and not caplog.text
+    assert not list(tmp_path.rglob("*.nb[ic]"))
+    assert made(2.5) == 5.0 and len(list(tmp_path.rglob("*.nbc"))) == 1
 
 
 NOWHERE = """
