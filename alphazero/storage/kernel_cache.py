@@ -36,6 +36,10 @@ from numba.core.caching import (
 
 from alphazero import interruption
 
+with contextlib.suppress(ImportError):  # not on Windows, where no file has a group's rights
+    import grp
+    import pwd
+
 logger = logging.getLogger(__name__)
 
 DIGEST_BYTES = 32
@@ -257,15 +261,22 @@ def examine_cache(compiled: Any) -> CacheState | None:
         except (OSError, ValueError):
             damaged += path.exists()  # another process may have compiled it anew
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    found = nearest.stat()
-    return CacheState(
-        folder,
-        os.access(nearest, os.W_OK),
-        bool(stat.S_IMODE(found.st_mode) & 0o022),
-        len(files),
-        num_bytes,
-        damaged,
-    )
+    others_can_write = _others_can_write(nearest.stat())
+    return CacheState(folder, os.access(nearest, os.W_OK), others_can_write, len(files), num_bytes, damaged)
+
+
+def _others_can_write(folder: os.stat_result) -> bool:
+    """Another user than the owner may write there. Many systems give each user a group of the same name, without other
+    members, that may write to all files of that user."""
+    if folder.st_mode & stat.S_IWOTH:
+        return True
+    if not folder.st_mode & stat.S_IWGRP:
+        return False
+    try:
+        owner, group = pwd.getpwuid(folder.st_uid).pw_name, grp.getgrgid(folder.st_gid)
+    except KeyError:  # a number without a name
+        return True
+    return group.gr_name != owner or not set(group.gr_mem) <= {owner}
 
 
 def _check(path: str) -> None:

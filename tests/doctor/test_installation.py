@@ -17,6 +17,7 @@ import torch
 from alphazero.commands import doctor
 from alphazero.doctor import installation, speed
 from alphazero.doctor.findings import Section, is_wrong, show, show_bytes
+from alphazero.storage import kernel_cache
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -116,10 +117,30 @@ def test_damaged_files_of_compiled_code_are_counted(tmp_path: Path):
     (folder / "not_ours.nbi").write_bytes(b"")
     found, _ = examine_cache(tmp_path)
     assert found == "(True, False, 3, 80, 2)"
-    folder.chmod(0o775)
-    assert examine_cache(tmp_path) == ("(True, True, 3, 80, 2)", folder)
     folder.chmod(0o777)  # then it is not used at all
     assert examine_cache(tmp_path)[1] != folder
+
+
+@pytest.mark.parametrize(
+    ("mode", "group", "members", "others"),
+    [
+        (0o755, "users", ["eva"], False),
+        (0o777, "adam", [], True),
+        (0o775, "adam", [], False),  # the group that Fedora and others make for each user
+        (0o775, "adam", ["adam"], False),
+        (0o775, "adam", ["adam", "eva"], True),
+        (0o775, "users", [], True),  # the first group of many users does not name them
+        (0o775, None, [], True),
+    ],
+)
+def test_ones_own_group_may_write_to_compiled_code(mode, group, members, others, monkeypatch: pytest.MonkeyPatch):
+    def find_group(number: int) -> SimpleNamespace:
+        return {7: SimpleNamespace(gr_name=group, gr_mem=members)}[number if group else -1]
+
+    monkeypatch.setattr(kernel_cache.pwd, "getpwuid", lambda number: SimpleNamespace(pw_name="adam"))
+    monkeypatch.setattr(kernel_cache.grp, "getgrgid", find_group)
+    folder = os.stat_result((0o040000 | mode, 1, 1, 2, 1000, 7, 0, 0, 0, 0))
+    assert kernel_cache._others_can_write(folder) is others
 
 
 def test_a_cache_that_cannot_be_used_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
