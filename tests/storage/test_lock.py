@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -121,6 +122,16 @@ def test_a_holder_that_has_not_written_its_name_is_another_process(folder):
             RunFolder.open(folder)
         assert time.monotonic() - started < 2
     RunFolder.open(folder).close()
+
+
+@pytest.mark.parametrize(("host", "shown"), [("b\u00fcro-pc", r"b\xfcro-pc"), ("b\udcfcro", r"b\udcfcro")])
+def test_a_computer_may_have_any_name(tmp_path, monkeypatch, host, shown):
+    monkeypatch.setattr(socket, "gethostname", lambda: host)
+    with RunFolder.create(tmp_path / "run", {}) as run:
+        run.check()
+        with pytest.raises(RunFolderError, match=re.escape(f"in use by process {os.getpid()} on {shown}; ")):
+            RunFolder.open(tmp_path / "run")
+    assert not (tmp_path / "run" / "lock_holder").exists()
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
