@@ -40,9 +40,11 @@ KINDS = {
     "learner": r"learner_\d+\..*",
     "games in progress": r"games_\d+\..*",
     "games of a cluster": r"(played|arrived)_\d+\..*",
-    "manifests": r"manifest_\d+\.json",
+    "manifests": r"manifest_\d+\.json|never_committed",
     "settings": r"config\.json",
-    "metrics and logs": r"metrics.*|events/.*|tensorboard/.*|run\.log.*|evaluation\.json|report\.html",
+    "games to look at": r"shown_\d+\.json",
+    "ladder": r"ladder/.*",
+    "metrics and logs": r"metrics.*|wandb\.json|wandb/.*|events/.*|tensorboard/.*|run\.log.*|evaluation\.json|report\.html",
     "lock": r"lock|lock_holder",
     "left behind": r"\..+\.\d+\.tmp",
 }

@@ -8,8 +8,10 @@
     played_NNNN.*              the numbers of a generation's games, where a cluster has played them; pruned
     arrived_NNNNNNNNN.*        games of a cluster that wait for their generation; removed when it is committed
     manifest_NNNN.json         size and SHA-256 of the generation's files, and the run's state
+    shown_NNNN.json            up to four games of a generation, for people
     never_committed            there until the first manifest is; tells a young run from a lost one
     run.log, run.log.1         what began and ended, for people
+    evaluation.json, report.html, ladder/, events/, wandb.json, wandb/    what is made of the run, for people
 
 A generation is finished when its manifest is in place, which is written last: write the files, then call
 `append_metrics`, then `commit`. A run can be resumed from the two newest manifests; the files that they name are

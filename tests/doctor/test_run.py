@@ -84,6 +84,16 @@ def test_a_sound_run_is_described(folder: Path, capsys):
     assert contents(folder) == before
 
 
+def test_every_kind_of_file_of_a_run_has_a_name(folder: Path, capsys):
+    (folder / "ladder").mkdir()
+    for name in ("ladder/tournament.json", "wandb.json", "report.html", "shown_0004.json", "played_0003.npz"):
+        (folder / name).write_bytes(b"12345")
+    code, shown = examine(folder, capsys)
+    assert code == 0 and "ladder 5 bytes in 1 file" in shown and not re.search(r"other [\d.]+ \w+ in", shown)
+    (folder / "notes.txt").write_bytes(b"123")
+    assert "other 3 bytes in 1 file" in examine(folder, capsys)[1]
+
+
 def test_the_command_is_that_of_a_deterministic_run(folder: Path, capsys):
     assert "--deterministic" not in examine(folder, capsys)[1]
     reseal_manifest(folder / "manifest_0003.json", lambda manifest: manifest["state"].update(deterministic=True))
