@@ -102,7 +102,7 @@ def main(argv: list[str]) -> None:
     defaults, named = _defaults(given, loaded), Path(given.run) if given.run else None
     if given.resume:
         named = named or choose_folder(loaded.game.name, resume=True)
-        saved = training.read_saved(named, given.game, defaults.config)
+        saved = training.read_saved(named, given.game, defaults.config, loaded.game.name)
         config = config_from_dict(RunConfig, saved["settings"], str(named / "config.json"), like=defaults.config)
         defaults = replace(defaults, config=config, threads=saved["threads"], seed=saved["seed"])
     options = parse(Options, argv, default=defaults, command="train")

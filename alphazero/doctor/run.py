@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.doctor.findings import Section, show_bytes
-from alphazero.errors import InputError, StorageError, listed, shorten
+from alphazero.errors import InputError, StorageError, listed, shorten, shorten_path
 from alphazero.game import registry
 from alphazero.invocation import command_line
 from alphazero.storage.checkpoint import load_checkpoint
@@ -44,7 +44,8 @@ KINDS = {
     "settings": r"config\.json",
     "games to look at": r"shown_\d+\.json",
     "ladder": r"ladder/.*",
-    "metrics and logs": r"metrics.*|wandb\.json|wandb/.*|events/.*|tensorboard/.*|run\.log.*|evaluation\.json|report\.html",
+    "metrics and logs": r"metrics.*|events/.*|tensorboard/.*|run\.log.*|evaluation\.json|report\.html",
+    "Weights & Biases": r"wandb\.json|wandb/.*",
     "lock": r"lock|lock_holder",
     "left behind": r"\..+\.\d+\.tmp",
 }
@@ -115,8 +116,23 @@ def _add_command(section: Section, folder: Path, holder: str | None, *flags: str
     """The command that goes on with the run, unless somebody trains there."""
     if holder is None:
         with contextlib.suppress(InputError):
-            game = shorten(read_config(folder).get("game"))
+            name = str(read_config(folder).get("game"))
+            is_known = _can_be_named(name, folder)
+            game = shorten_path(name) if is_known else "PATH"
             section.add("command", command_line("train", "--game", game, "--run", folder, "--resume", *flags))
+            if not is_known:
+                section.add("PATH", f"the file of your game, which the run calls {shorten(name)}")
+
+
+def _can_be_named(game: str, folder: Path) -> bool:
+    """The game is found by that name, from the current folder: a run begun in Python or elsewhere may call it else."""
+    if os.path.isfile(game.partition(":")[0]):
+        return True
+    try:
+        registry.load_named(game, str(folder))  # never a file: that would run its code
+    except InputError:
+        return False
+    return True
 
 
 def _settings(folder: Path) -> Section:

@@ -82,7 +82,7 @@ def train(
     named = None if folder is None else Path(folder)
     if resume:
         named = named or choose_folder(loaded.game.name, resume=True)
-        saved = run.read_saved(named, game_name, run.example_config(loaded))
+        saved = run.read_saved(named, game_name, run.example_config(loaded), loaded.game.name)
         config = config_from_dict(RunConfig, saved["settings"], str(named), like=run.example_config(loaded))
         seed = saved["seed"] if seed is None else seed
         threads = saved["threads"] if threads is None else threads

@@ -17,7 +17,8 @@ import torch
 
 from alphazero._version import __version__
 from alphazero.cluster.connection import Cluster
-from alphazero.errors import InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path
+from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path
+from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
@@ -115,8 +116,11 @@ def example_config(loaded: LoadedGame) -> RunConfig:
     return next(iter(loaded.presets().values()))
 
 
-def read_saved(folder: Path, game: str, like: RunConfig | None = None) -> dict[str, Any]:
+def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name: str = "") -> dict[str, Any]:
     """The `config.json` of a run of `game`; its `settings` are a whole RunConfig's, as `like`. Raises InputError.
+
+    `own_name`: the name that the loaded game has itself. A file can be named in many ways, so the nets' cards decide
+    with it whether the run is of that game.
 
     No file of a run starts code: opponents that do are left out, and named under LEFT_OUT.
     """
@@ -125,14 +129,23 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None) -> dict[s
             f"{shorten_path(folder)} is not a run folder: leave {option('resume', True)} out to begin a run there"
         )
     saved = read_settings(folder)
-    if saved["game"] != game:
+    named = f"{saved['game']:.80}"
+    if saved["game"] != game and not _is_of_file(folder, {saved["game"], game}, own_name):
         raise RunFolderError(
-            f"{folder} is a run of {saved['game']:.80}, not of {game}: choose its game by {option('game')}"
+            f"{folder} is a run of {named}, not of {game}: choose its game, as in {option('game', named)}"
         )
     config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
     config, left_out = _without_code(config)
     settings = asdict(config)  # with the defaults of settings that are younger than the run
     return saved | {"settings": settings, LEFT_OUT: left_out}
+
+
+def _is_of_file(folder: Path, names: set[str], own_name: str) -> bool:
+    """The nets of the run play the game `own_name`, and none of the names is a shipped game's, which has one alone."""
+    try:
+        return names.isdisjoint(registry.NAMES) and read_net_card(resolve_checkpoint(str(folder)))["game"] == own_name
+    except InputError:  # there is no net yet
+        return False
 
 
 def _without_code(config: RunConfig) -> tuple[RunConfig, list[str]]:
@@ -194,8 +207,8 @@ def train(
     game_name = game_name or loaded.game.name
     devices = name_devices(devices)
     plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets, cluster)
-    settings = {"game": game_name, "seed": seed, "threads": threads, "settings": asdict(config)}
-    saved = read_saved(folder, game_name, config) if resume else {}
+    saved = read_saved(folder, game_name, config, loaded.game.name) if resume else {}
+    settings = {"game": saved.get("game", game_name), "seed": seed, "threads": threads, "settings": asdict(config)}
     _check_nets(loaded, config, is_new=not saved)
     if wandb:
         check_wandb()

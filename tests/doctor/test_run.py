@@ -248,14 +248,19 @@ def test_the_last_lines_of_the_log_are_shown_without_their_tricks(folder: Path, 
     assert last.startswith(r"line 99997 line 99998 line 99999 \x1b[31mred \u202e xxx") and len(last) < 500
 
 
-def test_no_game_is_loaded_from_a_file_that_settings_name(folder: Path, tmp_path: Path, capsys):
+def test_no_game_is_loaded_from_a_file_that_settings_name(folder: Path, tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     canary = tmp_path / "canary"
     game = tmp_path / "game.py"
     game.write_text(f"open({str(canary)!r}, 'w')\n")
-    reseal_config(folder, lambda config: config.update(game=str(game)))
+    reseal_config(folder, lambda config: config.update(game="game.py"))
     code, shown = examine(folder, capsys)
     assert code == 0 and "not checked: the game is not one that comes with alphazero" in shown
-    assert not canary.exists()
+    assert not canary.exists() and "--game game.py --run" in shown
+    game.unlink()
+    code, shown = examine(folder, capsys)
+    assert code == 0 and "--game PATH --run" in shown
+    assert "PATH the file of your game, which the run calls game.py" in shown
 
 
 def test_settings_of_another_version_are_named(folder: Path, capsys):

@@ -17,13 +17,13 @@ import pytest
 import torch
 
 import alphazero as az
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.game import registry
 from alphazero.storage.files import write_json
-from alphazero.storage.run_folder import RunFolder, latest_manifest
+from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config
 from alphazero.training.coach import Coach
 from alphazero.training.metrics import TensorBoard, Wandb
-from alphazero.training.run import train
+from alphazero.training.run import read_saved, train
 from alphazero.training.selfplay import Recordings, SelfPlayConfig
 from alphazero.training.workers import RunPlan
 from tests.storage.resealing import reseal_config, reseal_manifest
@@ -120,6 +120,53 @@ def test_a_run_knows_whether_it_is_deterministic(tmp_path, caplog, before):
     expected = "goes on without deterministic=True" if before else "deterministic=True holds from here on alone"
     assert expected in caplog.text
     assert latest_manifest(folder).state["deterministic"] is not before
+
+
+MINE = """
+from games.tictactoe.game import TicTacToe
+
+class MyGame(TicTacToe):
+    name = "mine"
+"""
+
+
+@pytest.fixture(scope="module")
+def run_of_a_file(tmp_path_factory):
+    """A run of one generation of the game in `my_game.py`."""
+    folder = tmp_path_factory.mktemp("file")
+    (folder / "my_game.py").write_text(MINE)
+    loaded = registry.load(str(folder / "my_game.py"))
+    train(loaded, replace(CONFIG, generations=1), folder / "run", game_name="my_game.py", threads=1)
+    return folder / "run"
+
+
+@pytest.mark.parametrize(
+    ("begun", "now", "own_name", "goes_on"),
+    [
+        ("my_game.py", "./my_game.py", "mine", True),
+        ("my_game.py", "/elsewhere/my_game.py:MyGame", "mine", True),
+        ("my_game.py", "mine", "mine", True),  # from a notebook
+        ("mine", "my_game.py", "mine", True),  # begun there
+        ("my_game.py", "./my_game.py", "other", False),
+        ("connect4", "connect4.py", "mine", False),
+        ("connect4.py", "connect4", "mine", False),
+    ],
+)
+def test_a_game_can_be_named_in_many_ways_on_resume(run_of_a_file, tmp_path, begun, now, own_name, goes_on):
+    folder = shutil.copytree(run_of_a_file, tmp_path / "run")
+    reseal_config(folder, lambda config: config.update(game=begun))
+    if goes_on:
+        assert read_saved(folder, now, own_name=own_name)["game"] == begun
+        return
+    with pytest.raises(RunFolderError, match=f"is a run of {begun}, not of {now}: choose its game, as in game='"):
+        read_saved(folder, now, own_name=own_name)
+
+
+def test_a_run_that_goes_on_under_another_name_keeps_the_first(run_of_a_file, tmp_path, monkeypatch):
+    folder = shutil.copytree(run_of_a_file, tmp_path / "run")
+    monkeypatch.chdir(run_of_a_file.parent)
+    assert az.train("./my_game.py", folder=folder, resume=True, generations=2, progress=False).generation == 2
+    assert read_config(folder)["game"] == "my_game.py"
 
 
 # --- another value target --------------------------------------------------------------------------------------------
