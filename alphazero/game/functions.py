@@ -168,3 +168,14 @@ def _digest_code(digest: Any, code: types.CodeType) -> None:
 def rule_functions(rules: Rules) -> dict[str, Callable[..., Any] | None]:
     """The rules by name, in the order of their declaration."""
     return {field.name: getattr(rules, field.name) for field in fields(rules)}
+
+
+def rules_fingerprint(rules: Rules) -> str:
+    """A name for what the rules compute, whatever the module is called that they lie in."""
+
+    def without_module(function: types.FunctionType) -> types.FunctionType:
+        function.__module__ = ""
+        return function
+
+    made: dict[Callable[..., Any], Any] = {}
+    return fingerprint(*(rebuilt(rule, without_module, made) for rule in rule_functions(rules).values()))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -15,8 +16,12 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
+from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, quote
+from alphazero.game import Game
+from alphazero.game.functions import rules_fingerprint
 from alphazero.game.kernels import Kernels
+from alphazero.game.python_game import PythonGame
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCES, wanted_inference
@@ -69,7 +74,15 @@ class SavedState(Struct):
     arrived: Counts = ()
     """The arrivals from a cluster that the generation has taken."""
     deterministic: bool | None = None
-    """Older runs do not tell."""
+    """Older runs do not tell, nor the next."""
+    rules: Text = ""
+    """Python's version and what `_name_rules` gave."""
+
+
+def _name_rules(game: Game) -> str:
+    """A name for the rules, which changes with them; and after Python's version, since each has its own byte code."""
+    name = game_fingerprint(game) if isinstance(game, PythonGame) else rules_fingerprint(game.rules)
+    return f"{sys.version_info[0]}.{sys.version_info[1]} {name}"
 
 
 def read_state(manifest: Manifest, folder: Path) -> SavedState:
@@ -146,6 +159,17 @@ def _compare_determinism(plan: RunPlan, path: Path, state: SavedState) -> None:
         logger.warning("%s was begun without %s: %s holds from here on alone", path, flag, flag)
 
 
+def _compare_rules(plan: RunPlan, path: Path, generation: int, state: SavedState) -> None:
+    """Warns where the rules are no longer those that the run was saved with."""
+    now = _name_rules(plan.loaded.game)
+    if state.rules != now and state.rules.split()[:1] == now.split()[:1]:
+        logger.warning(
+            "the rules of %s have changed since generation %d of %s: its samples and its games in progress are of the "
+            "old ones. If the game plays differently now, stop this run and begin a new one by %s",
+            plan.loaded.game.name, generation, path, option("initial_net", str(path)),
+        )  # fmt: skip
+
+
 def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState:
     """The run in the folder, ready to play: a new one with its generation 0, or as its newest generation left it.
 
@@ -157,6 +181,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
         saved = read_state(manifest, folder.path)
         check_place(plan, folder.path, saved)
         _compare_determinism(plan, folder.path, saved)
+        _compare_rules(plan, folder.path, manifest.generation, saved)
         learner = folder.path / f"learner_{manifest.generation:04d}.safetensors"
         check_announced(learner, plan.config.net_settings, plan.loaded)
     logger.info("getting ready")
@@ -314,6 +339,7 @@ class RunState:
             "inference": self.inference,
             "slots": self.workers.num_slots,
             "deterministic": self.plan.deterministic,
+            "rules": _name_rules(self.plan.loaded.game),
             "replay": [number for number, _ in self.replay.generations],
             "samples": [len(samples) for _, samples in self.replay.generations],
         }

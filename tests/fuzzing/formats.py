@@ -108,7 +108,7 @@ def read_config_file(path: Path) -> object:
 def saved_state() -> dict[str, Any]:
     return {
         "best": 0, "seconds": 12.5, "seed": 1, "threads": 2, "devices": ["cpu"], "inference": "torch", "slots": SLOTS,
-        "deterministic": True,
+        "deterministic": True, "rules": "3.12 0123456789abcdef0123",
         "replay": [1], "samples": [SAMPLES],
     }  # fmt: skip
 

@@ -169,6 +169,30 @@ def test_a_run_that_goes_on_under_another_name_keeps_the_first(run_of_a_file, tm
     assert read_config(folder)["game"] == "my_game.py"
 
 
+def test_changed_rules_are_said_when_a_run_goes_on(run_of_a_file, tmp_path, caplog):
+    folder, file = shutil.copytree(run_of_a_file, tmp_path / "run"), tmp_path / "my_game.py"
+
+    def go_on(source: str, generations: int) -> str:
+        file.write_text(source)
+        caplog.clear()
+        train(registry.load(f"{file}"), replace(CONFIG, generations=generations), folder, threads=1, resume=True)
+        return caplog.text
+
+    assert "have changed" not in go_on(f"# a comment, and another file\n{MINE}", 2)
+    turned = """
+    def terminal_value(state):
+        return 1.0
+
+    rules = replace(TicTacToe.rules, terminal_value=terminal_value)
+"""
+    said = go_on(f"from dataclasses import replace\n{MINE}{turned}", 3)
+    assert said.count("the rules of mine have changed since generation 2") == 1
+    assert f"begin a new one by initial_net='{folder}'" in said
+    for manifest in folder.glob("manifest_*.json"):
+        reseal_manifest(manifest, lambda saved: saved["state"].pop("rules"))
+    assert "have changed" not in go_on(MINE, 4)  # older runs do not tell
+
+
 # --- another value target --------------------------------------------------------------------------------------------
 
 
