@@ -101,7 +101,10 @@ def fault_point(name: str) -> None:
 
 
 def atomic_write(path: str | Path, content: bytes) -> str:
-    """Writes `content` to `path`, whole or not at all; returns its SHA-256 (hex)."""
+    """Writes `content` to `path`, whole or not at all; returns its SHA-256 (hex).
+
+    A file that lies there gives its mode to the new one; a link is replaced, not followed.
+    """
     path = Path(path)
     temporary = _temporary(path)
     sha256 = hashlib.sha256(content).hexdigest()
@@ -110,6 +113,7 @@ def atomic_write(path: str | Path, content: bytes) -> str:
     try:
         temporary.unlink(missing_ok=True)
         with open(temporary, "xb") as file:  # "x": a link lying there is never followed
+            _copy_mode(path, temporary)
             file.write(memoryview(content)[:half])
             file.flush()
             fault_point("write.within")
@@ -130,6 +134,14 @@ def atomic_write(path: str | Path, content: bytes) -> str:
         with contextlib.suppress(OSError):
             temporary.unlink()
     return sha256
+
+
+def _copy_mode(old: Path, new: Path) -> None:
+    """Lets those read and write `new` who may read and write the file `old`, if there is one, and the owner."""
+    with contextlib.suppress(OSError):  # there is none, or the file system knows no modes
+        mode = os.lstat(old).st_mode
+        if stat.S_ISREG(mode):
+            os.chmod(new, mode & 0o777 | 0o600)
 
 
 def _temporary(path: Path) -> Path:

@@ -368,3 +368,22 @@ def test_lines_are_read_one_by_one(tmp_path):
     path.write_bytes(longest + b"xx\n")
     with pytest.raises(StorageError, match="line 1 is too long"):
         list(storage.read_lines(path))
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_that_is_replaced_stays_as_private_as_it_was(tmp_path, mode):
+    path = tmp_path / "file"
+    storage.atomic_write(path, b"old")
+    path.chmod(mode)
+    storage.atomic_write(path, b"new")
+    assert path.read_bytes() == b"new" and path.stat().st_mode & 0o777 == mode
+
+
+def test_a_link_that_is_replaced_leaves_its_file_alone(tmp_path):
+    private = tmp_path / "private"
+    private.write_bytes(b"private")
+    private.chmod(0o600)
+    (tmp_path / "link").symlink_to(private)
+    storage.atomic_write(tmp_path / "link", b"new")
+    assert private.read_bytes() == b"private" and private.stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / "link").is_symlink() and (tmp_path / "link").read_bytes() == b"new"
