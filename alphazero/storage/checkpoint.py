@@ -133,9 +133,9 @@ def check_tensors(tensors: Mapping[str, np.ndarray], expected: Mapping[str, np.n
         if name in expected and (tensor.shape, tensor.dtype) != (expected[name].shape, expected[name].dtype)
     ]
     if problems:
-        more = f" and {len(problems) - 6} more" if len(problems) > 6 else ""
+        more = f" and {len(problems) - 2} more" if len(problems) > 2 else ""
         raise CheckpointError(
-            f"{path} is of another net: {', '.join(problems[:6])}{more}; choose the game and net size of its card"
+            f"{path} is of another net: {', '.join(problems[:2])}{more}; choose the game and net size of its card"
         )
 
 
