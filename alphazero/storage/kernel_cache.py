@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 DIGEST_BYTES = 32
 LOCK = "alphazero.lock"
-PATIENCE = 10.0
+PATIENCE = 2.0
 """Seconds to wait for another program that keeps its code."""
 PACKAGE = Path(__file__).resolve().parents[1]
 """The installed library."""
