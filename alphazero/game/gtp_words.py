@@ -6,6 +6,8 @@ game's own notation in capitals, as D4, unless the game's SPEC says otherwise (`
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -34,16 +36,34 @@ class GtpWords:
     """From an action in the game's notation to its vertex; capitals do not matter."""
 
     def vertex(self, position: Position, action: int) -> str:
-        """The vertex of an action at `position`: D4, or pass in small letters, on which some engines insist."""
-        word = self.vertex_of(position.format(action))
-        return "pass" if word.lower() == "pass" else word.upper()
+        """The vertex of a legal action at `position`: D4, or pass in small letters, on which some engines insist.
+
+        Where two actions would be called alike, each is called by its whole notation: bxc3 and Bxc3 in chess.
+        """
+        return _vertices(self.vertex_of, position)[action]
 
     def action(self, position: Position, vertex: str) -> int:
-        """The legal action that is called so; raises IllegalAction."""
-        for action in position.legal_actions:
-            if self.vertex(position, action).lower() == vertex.lower():
-                return action
-        raise IllegalAction(f"{quote(vertex)} is not a legal move here")
+        """The legal action that is called so, if only one is; raises IllegalAction."""
+        vertices = _vertices(self.vertex_of, position)
+        exact = [action for action, word in vertices.items() if word == vertex]
+        found = exact or [action for action, word in vertices.items() if word.lower() == vertex.lower()]
+        if not found:
+            raise IllegalAction(f"{quote(vertex)} is not a legal move here")
+        if len(found) > 1:
+            raise IllegalAction(f"{quote(vertex)} may mean each of {', '.join(vertices[action] for action in found)}")
+        return found[0]
+
+
+@functools.lru_cache(maxsize=64)  # an analysis asks for the words of its position again and again
+def _vertices(vertex_of: Callable[[str], str], position: Position) -> dict[int, str]:
+    """The vertices of the legal actions; a # would begin a comment, as in chess's Qh4#."""
+    notation = {action: position.format(action).replace("#", "") for action in position.legal_actions}
+    words = {action: vertex_of(text).upper() for action, text in notation.items()}
+    counts = Counter(words.values())
+    return {
+        action: notation[action] if counts[word] > 1 else "pass" if word == "PASS" else word
+        for action, word in words.items()
+    }
 
 
 def default_words(game: Game) -> GtpWords:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from alphazero.commands import gtp
@@ -156,6 +157,43 @@ def test_every_action_of_every_game_has_a_vertex_of_its_own(game):
         vertices = [words.vertex(position, action) for action in position.legal_actions]
         assert [words.action(position, vertex.lower()) for vertex in vertices] == position.legal_actions
         position = position.play(position.legal_actions[position.ply % len(position.legal_actions)])
+
+
+@pytest.mark.parametrize("name", ["nim", "chess", "amazons", "nine_mens_morris", "go(board_size=5)"])
+def test_every_action_of_openspiel_has_a_vertex_of_its_own(name):
+    pytest.importorskip("pyspiel")
+    loaded, rng = registry.load(f"openspiel:{name}"), np.random.default_rng(1)
+    words, position = loaded.gtp_words(loaded.game), loaded.game.start()
+    while not position.terminal and position.ply < 30:
+        vertices = [words.vertex(position, action) for action in position.legal_actions]
+        assert len(set(vertices)) == len(vertices)
+        assert [words.action(position, vertex) for vertex in vertices] == position.legal_actions
+        position = position.play(int(rng.choice(position.legal_actions)))
+
+
+def test_a_bishop_is_told_from_a_pawn():
+    pytest.importorskip("pyspiel")
+    talk = Talk("openspiel:chess", "random")
+    for ply, move in enumerate(["d4", "E6", "Bd2", "bb4", "a3", "Bc3"]):
+        assert talk(f"play {'wb'[ply % 2]} {move}") == "= \n\n"
+    position, words = talk.server.position, talk.server._words
+    assert {words.vertex(position, position.parse(move)) for move in ("Bxc3", "bxc3", "Nxc3")} == {
+        "Bxc3", "bxc3", "NXC3",
+    }  # fmt: skip
+    assert talk("play w BXC3") == "? illegal move\n\n"
+    for move in ("Bxc3", "bxc3"):
+        assert talk(f"play w {move}") == "= \n\n" and talk.server.position.actions[-1] == position.parse(move)
+        talk("undo")
+
+
+def test_a_mate_is_played_although_its_sign_begins_a_comment():
+    pytest.importorskip("pyspiel")
+    talk = Talk("openspiel:chess", "random")
+    for ply, move in enumerate(["f3", "e5", "g4"]):
+        talk(f"play {'wb'[ply % 2]} {move}")
+    position = talk.server.position
+    vertex = talk.server._words.vertex(position, position.parse("Qh4#"))
+    assert vertex == "QH4" and talk(f"play b {vertex}") == "= \n\n" and talk.server.position.terminal
 
 
 def test_an_analysis_goes_on_until_something_is_asked(monkeypatch):

@@ -49,6 +49,7 @@ class OpenSpielGame(PythonGame[Any]):
     """One game by its name and parameters, as `pyspiel.load_game` takes them."""
 
     name = "openspiel"
+    _last_names: tuple[bytes, dict[int, str]] = b"", {}
 
     def __init__(self, text: str):
         self.game = load_game(text)
@@ -116,11 +117,16 @@ class OpenSpielGame(PythonGame[Any]):
 
     def _names(self, state: np.ndarray) -> dict[int, str]:
         """The legal actions and what they are called."""
+        last, names = self._last_names
+        if last == state.tobytes():  # whoever formats one action often formats all
+            return names
         position = self.object_of(state)
         actions = [] if position.is_terminal() else position.legal_actions()
         names = {action: "_".join(position.action_to_string(action).split()) for action in actions}
         counts = Counter(names.values())
-        return {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
+        names = {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
+        self._last_names = state.tobytes(), names
+        return names
 
 
 def gtp_words(game: Game) -> GtpWords:
@@ -134,7 +140,11 @@ def gtp_words(game: Game) -> GtpWords:
     if isinstance(size, int):
         rows = columns = size
     name = game.game.get_type().short_name
-    return GtpWords(name, rows, columns, parameters.get("komi"), lambda word: word.rpartition("_")[2])
+    return GtpWords(name, rows, columns, parameters.get("komi"), _without_colour)
+
+
+def _without_colour(word: str) -> str:
+    return re.sub("^[BW]_", "", word)
 
 
 SPEC = GameSpec(gtp_words=gtp_words)
