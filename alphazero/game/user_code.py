@@ -5,6 +5,7 @@ To import a module is to run it, so only names that the user has typed are impor
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import importlib.util
@@ -13,6 +14,7 @@ import re
 import sys
 import sysconfig
 import traceback
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +26,9 @@ LEVELS = 3
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 """Folders of Python and of installed libraries."""
 FRAMEWORK = str(Path(__file__).resolve().parents[1])
+
+_seen: set[Path] = set()
+"""The folders of all files that were imported, and the folders above them that were looked into."""
 
 ALONE = "alphazero_user_"
 """Begins the names of modules that are imported by their path alone, which another process cannot find."""
@@ -56,6 +61,7 @@ def import_file(path: Path, kind: str, hint: str, error: type[InputError]) -> Mo
         raise error(f"there is no {kind} file {quote(str(path), 200)}: {hint}")
     in_package = (path.parent / "__init__.py").exists()
     with naming(f"the {kind} file {quote(str(path), 200)}", error):
+        _check_helpers(path.resolve(), error)
         while True:
             try:
                 return _import_from_package(path.resolve(), error) if in_package else _import_alone(path)
@@ -119,13 +125,56 @@ def _another_package(folder: Path) -> str:
     return getattr(loaded, "__file__", None) or (found and found.origin) or ", ".join(places) or "another module"
 
 
+def _check_helpers(path: Path, error: type[InputError]) -> None:
+    """Raises `error` if the file would get another file's helper in place of its own: Python keeps one of each name."""
+    names = _imports_of(path)
+    for name in names:  # grows by what its helpers import
+        if not (own := _folder_around(path, name)):
+            continue
+        found = _file_of(name)
+        folder = found and (found.parent.parent if found.name == "__init__.py" else found.parent)
+        if folder != own and folder in _seen:
+            raise error(
+                f"{quote(name)} is {found}, not that in {own}: rename one of the two, or write `from . import {name}` "
+                "in the file beside it"
+            )
+        names += [other for other in _imports_of(own / f"{name}.py") if other not in names]
+    _seen.update(path.parents[:LEVELS])
+
+
+def _imports_of(file: Path) -> list[str]:
+    """The modules that a file imports by absolute names, without what follows a dot; none if it cannot be read."""
+    names: list[str] = []
+    with contextlib.suppress(OSError, SyntaxError, ValueError), warnings.catch_warnings():  # its import will tell
+        warnings.simplefilter("ignore")
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.append(node.module)
+    return list(dict.fromkeys(name.partition(".")[0] for name in names))
+
+
+def _file_of(name: str) -> Path | None:
+    """The file, or the folder without `__init__.py`, of a module that is or would be imported."""
+    with contextlib.suppress(ValueError, ImportError):
+        if spec := importlib.util.find_spec(name):
+            places = [spec.origin] if spec.has_location else spec.submodule_search_locations
+            return next((Path(place).resolve() for place in places or [] if place), None)
+    return None
+
+
+def _folder_around(path: Path, name: str) -> Path | None:
+    """The nearest folder around a file that holds a module of that name."""
+    folders = path.parents[:LEVELS]
+    return next((each for each in folders if (each / f"{name}.py").is_file() or (each / name).is_dir()), None)
+
+
 def _add_folder_of(missing: str, path: Path) -> bool:
     """Puts the nearest folder around `path` that holds a module on Python's path; false if that helps nothing."""
     top = missing.partition(".")[0]
-    for folder in path.parents[:LEVELS]:
-        if top and ((folder / f"{top}.py").is_file() or (folder / top).is_dir()):
-            return _add_to_path(folder)
-    return False
+    folder = _folder_around(path, top) if top else None
+    return folder is not None and _add_to_path(folder)
 
 
 def _add_to_path(folder: Path) -> bool:

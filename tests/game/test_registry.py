@@ -184,6 +184,28 @@ def test_a_folder_that_is_called_as_another_module_is_said(tmp_path: Path, name:
     assert all(sys.modules.get(key) is module for key, module in modules.items())
 
 
+@pytest.mark.parametrize("is_loaded", [True, False], ids=["loaded", "found first"])
+def test_a_file_is_not_given_the_helper_of_another_file(tmp_path: Path, importable: Path, is_loaded: bool):
+    """Python keeps one module of each name; `shared` is the same for both files."""
+    name = f"a_helper_{is_loaded}"
+    write(tmp_path / "shared_helper.py", "")
+    uses = f"import shared_helper\nfrom {name}_caller import number\n" + source()
+    for folder in ("one", "two"):
+        write(tmp_path / folder / f"{name}.py", f"number = '{folder}'\n")
+    for folder in ("one", "three"):
+        write(tmp_path / folder / f"{name}_caller.py", f"from {name} import number\n")
+    first = write(tmp_path / "one" / "my_game.py", uses if is_loaded else "import beside_one\n" + source())
+    write(tmp_path / "one" / "beside_one.py", "")
+    write(tmp_path / "three" / f"{name}.py", "")
+    assert_plays(registry.load(first).game)
+    second = write(tmp_path / "two" / "my_game.py", f"import shared_helper\n\ndef f():\n    import {name}\n" + source())
+    assert_refused(second, second, f"'{name}' is {tmp_path / 'one' / name}.py", f"not that in {tmp_path / 'two'}")
+    third = write(tmp_path / "three" / "my_game.py", uses)
+    assert_refused(third, third, f"not that in {tmp_path / 'three'}: rename one")
+    write(tmp_path / "two" / "my_game.py", f"import shared_helper\nfrom .{name} import number\n" + source())
+    assert sys.modules[type(registry.load(second).game).__module__].number == "two"
+
+
 def test_a_missing_file_is_named(tmp_path: Path):
     assert_refused(str(tmp_path / "none.py"), str(tmp_path / "none.py"), "give the path of a Python file")
     (tmp_path / "folder.py").mkdir()
