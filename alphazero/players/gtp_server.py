@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import TextIO
 import numpy as np
 
 from alphazero._version import __version__
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError, InvalidSetting, printable
 from alphazero.game import Position
 from alphazero.game.gtp_words import COLOURS, GtpWords
 from alphazero.game.spec import LoadedGame
@@ -63,8 +64,8 @@ class Server:
             "list_commands": lambda words: "\n".join(self._names),
             "list_games": lambda words: self._words.name,
             "set_game": self._set_game,
-            "boardsize": lambda words: self._set_size(words, (self._words.rows, self._words.rows)),
-            "rectangular_boardsize": lambda words: self._set_size(words, (self._words.columns, self._words.rows)),
+            "boardsize": lambda words: self._set_size(words, self._words.rows),
+            "rectangular_boardsize": lambda words: self._set_size(words, self._words.columns, self._words.rows),
             "clear_board": self._clear_board,
             "komi": self._set_komi,
             "play": self._play,
@@ -115,9 +116,9 @@ class Server:
             raise Refused(f"this engine plays {self._words.name}")
         return self._clear_board(words)
 
-    def _set_size(self, words: list[str], size: tuple[int, int]) -> str:
-        """`size` is (columns, rows); one word asks for a square board."""
-        if words != [str(number) for number in size[: len(words)]] or self._words.columns != size[0] or not words:
+    def _set_size(self, words: list[str], *size: int) -> str:
+        """`size` is the columns and the rows, or the one number of a square board."""
+        if words != [str(number) for number in size] or self._words.columns != size[0]:
             raise Refused("unacceptable size")
         return self._clear_board(words)
 
@@ -178,15 +179,33 @@ class Server:
         """Reports at intervals, until it is interrupted or, if it is to move, until its search is done; then plays."""
         options = _analysis_options(words)
         position = self._turn_of(options.colour) if options.colour else self._turn_of(COLOURS[self.position.to_play])
-        dialect, _, rest = command.partition("-")
-        moves, player = rest != "analyze", self._player
-        assert isinstance(player, SearchPlayer)
+        assert isinstance(self._player, SearchPlayer)
         room = min(MOST_SIMULATIONS, max(1, MOST_EDGES // self._game.num_actions))
-        analysis = self._make_analysis(player, player.num_simulations if moves else room)
+        moves = not command.endswith("-analyze")
+        analysis = self._make_analysis(self._player, self._player.num_simulations if moves else room)
         self._say(f"={number}\n")
+        try:
+            self._go_on(analysis, position, command.partition("-")[0], options, interrupted if not moves else None)
+            if moves:
+                action = self._player.choose_after(analysis, self._number, position.ply)
+                self._positions.append(position.play(action))
+                self._say(f"play {self._words.vertex(position, action)}\n")
+        except InputError as error:  # the answer has begun: it can be no refusal any more
+            print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)
+        self._say("\n")
+
+    def _go_on(
+        self,
+        analysis: Analysis,
+        position: Position,
+        dialect: str,
+        options: _AnalysisOptions,
+        interrupted: Callable[[], bool] | None,
+    ) -> None:
+        """Searches and reports, until it is interrupted; None: until the search is done."""
         analysis.begin(position)
         next_report = time.monotonic() + options.seconds
-        while not (analysis.finished if moves else interrupted()):
+        while not (interrupted() if interrupted else analysis.finished):
             if analysis.finished:
                 time.sleep(0.01)
                 continue
@@ -194,11 +213,6 @@ class Server:
             if time.monotonic() >= next_report or analysis.finished:
                 next_report = time.monotonic() + options.seconds
                 self._report(dialect, position, analysis.lines()[: options.most_moves])
-        if moves:
-            action = player.choose_after(analysis, self._number, position.ply)
-            self._positions.append(position.play(action))
-            self._say(f"play {self._words.vertex(position, action)}\n")
-        self._say("\n")
 
     def _make_analysis(self, player: SearchPlayer, num_simulations: int) -> Analysis:
         if num_simulations not in self._analyses:

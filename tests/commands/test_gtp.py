@@ -12,12 +12,13 @@ import pytest
 
 from alphazero.commands import gtp
 from alphazero.commands.shared import run_command
-from alphazero.errors import InvalidSetting
+from alphazero.errors import EvaluationError, InvalidSetting
 from alphazero.game import registry
 from alphazero.game.gtp_words import GtpWords, without_i
 from alphazero.players import gtp_server
 from alphazero.players.contestants import open_contestant
 from alphazero.players.gtp_server import Server
+from alphazero.search.analysis import Analysis
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,6 +110,8 @@ def test_a_game_is_played_to_its_end():
         ("play b Z9", "illegal move"),
         ("boardsize", "unacceptable size"),
         ("boardsize x", "unacceptable size"),
+        ("boardsize 3 3", "unacceptable size"),
+        ("rectangular_boardsize 3", "unacceptable size"),
         ("komi", "komi is a number"),
         ("komi x", "komi is a number"),
         ("kata-analyze", "unknown command"),
@@ -123,7 +126,8 @@ def test_a_board_that_is_no_square():
     talk = Talk("connect4")
     assert talk("boardsize 6") == talk("boardsize 7") == "? unacceptable size\n\n"
     assert talk("rectangular_boardsize 7 6") == "= \n\n"
-    assert talk("rectangular_boardsize 6 7") == "? unacceptable size\n\n"
+    for size in ("6 7", "7", "7 6 6"):
+        assert talk(f"rectangular_boardsize {size}") == "? unacceptable size\n\n"
     assert re.fullmatch(r"= [1-7]\n\n", talk("genmove b"))
 
 
@@ -270,6 +274,17 @@ def test_an_analysis_that_cannot_begin_is_refused():
     assert talk("kata-analyze b 50 ownership").startswith("? after the colour")
     assert talk("kata-analyze interval x").startswith("? interval takes a whole number")
     assert talk("kata-analyze") == "=\n\n"
+
+
+@pytest.mark.parametrize("command", ["kata-analyze", "lz-genmove_analyze"])
+def test_an_analysis_that_fails_ends_with_one_empty_line(command, monkeypatch, capsys):
+    def fail(analysis):
+        raise EvaluationError("nan at the position")
+
+    talk = Talk("tictactoe", "mcts:20")
+    monkeypatch.setattr(Analysis, "step", fail)
+    assert talk(f"7 {command} b", steps=5) == "=7\n\n" and not talk.server.position.actions
+    assert capsys.readouterr().err == "error: nan at the position\n"
 
 
 def test_who_is_not_in_this_program_cannot_be_offered():
