@@ -31,7 +31,7 @@ from alphazero.errors import GameError, UnknownName, quote, shorten_path
 from alphazero.game.adapters import alpha_zero_general, openspiel
 from alphazero.game.game import Game
 from alphazero.game.spec import PARTS, GameSpec, LoadedGame, load_parts, resolve
-from alphazero.game.user_code import ALONE, can_be_found, import_file, naming
+from alphazero.game.user_code import ALONE, can_be_found, file_instead, import_file, naming
 from alphazero.invocation import option
 
 FOLDER = Path(__file__).resolve().parents[2] / "games"
@@ -181,6 +181,8 @@ def _find(name: str) -> LoadedGame:
         with naming(f"the game module {quote(module_name)}", GameError):
             module = importlib.import_module(module_name)
         return _load_module(module, class_name, module_name)
+    if "." in module_name and (file := file_instead(module_name)):
+        raise GameError(f"the game module {quote(module_name)} is not on Python's path: give {file} instead")
     if name in _FAULTS:
         raise GameError(_FAULTS[name])
     hint = "or a path to a Python file such as my_game.py, a dotted module name, or openspiel:NAME"

@@ -49,6 +49,16 @@ def can_be_found(module_name: str) -> bool:
     return False
 
 
+def file_instead(module_name: str) -> str:
+    """The file in the current folder that a module's name may mean where Python does not look there; else empty."""
+    *folders, last = module_name.split(".")
+    file = Path(*folders, f"{last}.py")
+    with contextlib.suppress(OSError):  # as of a name that is too long
+        if all(part.isidentifier() for part in (*folders, last)) and file.is_file():
+            return file.as_posix()
+    return ""
+
+
 def import_file(path: Path, kind: str, hint: str, error: type[InputError]) -> ModuleType:
     """The module in a file of that `kind`; raises `error`, with `hint` if there is no such file.
 

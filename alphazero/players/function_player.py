@@ -17,7 +17,7 @@ import numpy as np
 from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, UnknownName, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
-from alphazero.game.user_code import can_be_found, import_file, naming
+from alphazero.game.user_code import can_be_found, file_instead, import_file, naming
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.players.player import BEST, Assessment, FollowingPlayer, Temperature
 
@@ -102,6 +102,8 @@ def find_function(where: str) -> Callable[..., Any]:
         module = import_file(Path(module_name), "Python", EXAMPLE, InvalidSetting)
     else:
         if not can_be_found(module_name.partition(".")[0]):
+            if file := file_instead(module_name):
+                raise InvalidSetting(f"the module {quote(module_name)} is not on Python's path: give {file} instead")
             raise InvalidSetting(f"there is no module {quote(module_name, 200)}: {EXAMPLE}")
         with naming(f"the module {quote(module_name)}", InvalidSetting):
             module = importlib.import_module(module_name)

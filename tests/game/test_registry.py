@@ -206,6 +206,14 @@ def test_a_file_is_not_given_the_helper_of_another_file(tmp_path: Path, importab
     assert sys.modules[type(registry.load(second).game).__module__].number == "two"
 
 
+def test_a_module_of_the_current_folder_is_told_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The name alone runs no file of that folder."""
+    write(tmp_path / "a_folder" / "my_game.py", "raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    for name in ("a_folder.my_game", "a_folder.my_game:One"):
+        assert_refused(name, "'a_folder.my_game'", "is not on Python's path: give a_folder/my_game.py instead")
+
+
 def test_a_missing_file_is_named(tmp_path: Path):
     assert_refused(str(tmp_path / "none.py"), str(tmp_path / "none.py"), "give the path of a Python file")
     (tmp_path / "folder.py").mkdir()

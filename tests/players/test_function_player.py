@@ -176,6 +176,15 @@ def test_a_wrong_name_is_said_in_one_sentence(file, text, message, capsys):
     assert shown == "" and errors.count("\n") == 1 and message in errors
 
 
+@pytest.mark.parametrize(("name", "path"), [("net", "net.py"), ("a_folder.net", "a_folder/net.py")])
+def test_a_module_of_the_current_folder_is_told_by_its_path(tmp_path, monkeypatch, name, path):
+    (tmp_path / "a_folder").mkdir()
+    (tmp_path / path).write_text("raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidSetting, match=f"^the module '{name}' is not on Python's path: give {path} instead$"):
+        open_function(name, "f")
+
+
 def test_a_file_that_cannot_be_imported(tmp_path, capsys):
     (tmp_path / "bad.py").write_text("x = 1\nx.y\n")
     assert run_command(pit.main, [f"python:{tmp_path}/bad.py:f", "random"]) == 2
