@@ -104,6 +104,8 @@ def _import_from_package(path: Path, error: type[InputError]) -> ModuleType:
     root, names = path.parent.parent, [path.parent.name, path.stem]
     while (root / "__init__.py").exists():
         root, names = root.parent, [root.name, *names]
+    if dotted := [part for part in names if "." in part]:
+        return _import_despite_dot(path, dotted[0], error)
     name = ".".join(names)
     _add_to_path(root)
     if other := _another_package(root / names[0]):
@@ -115,6 +117,16 @@ def _import_from_package(path: Path, error: type[InputError]) -> ModuleType:
     if Path(str(module.__file__)).resolve() != path:
         raise error(f"{quote(name)} is {module.__file__}; give the folder of {path} another name")
     return module
+
+
+def _import_despite_dot(path: Path, part: str, error: type[InputError]) -> ModuleType:
+    """A file that no name leads to, as the part of it has a dot; it may not import its neighbours by `from .`."""
+    try:
+        return _import_alone(path)
+    except ImportError as failed:
+        if "no known parent package" not in str(failed):
+            raise
+        raise error(f"{quote(part)} has a dot, so that `from .` finds nothing: give it a name without one") from failed
 
 
 def _is_shipped(path: Path) -> bool:

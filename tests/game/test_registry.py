@@ -71,6 +71,15 @@ def test_a_changed_file_is_read_again(tmp_path: Path):
     assert_plays(registry.load(path).game, "Changed")
 
 
+def test_a_package_with_a_dot_in_its_name(tmp_path: Path):
+    """Python cannot import it by its name."""
+    write(tmp_path / "v1.0" / "__init__.py", "")
+    write(tmp_path / "v1.0" / "beside_a_dot.py", "")
+    assert_plays(registry.load(write(tmp_path / "v1.0" / "a_game.py", "import beside_a_dot\n" + source())).game)
+    path = write(tmp_path / "v1.0" / "b_game.py", "from . import beside_a_dot\n" + source())
+    assert_refused(path, path, "'v1.0' has a dot", "give it a name without one")
+
+
 def test_one_of_two_games_in_a_file(tmp_path: Path):
     path = write(tmp_path / "my_game.py", source("One") + source("Two"))
     assert_plays(registry.load(f"{path}:Two").game, "Two")
