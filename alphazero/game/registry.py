@@ -167,7 +167,7 @@ def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
 def _find(name: str) -> LoadedGame:
     if name.startswith(openspiel.PREFIX):
         return _with_parts(openspiel.OpenSpielGame(name.removeprefix(openspiel.PREFIX)), openspiel.OpenSpielGame)
-    module_name, _, class_name = name.partition(":")
+    module_name, class_name = _split(name)
     if module_name in NAMES:
         loaded = _load_declared(module_name, _PACKAGES[module_name], _PACKAGES[module_name].SPEC)
         cls = type(loaded.game)
@@ -188,6 +188,17 @@ def _find(name: str) -> LoadedGame:
     hint = "or a path to a Python file such as my_game.py, a dotted module name, or openspiel:NAME"
     faults = "".join(f"; besides, {fault}" for fault in _FAULTS.values())
     raise UnknownName("game", name, [*NAMES, *entries], hint + faults)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The module, dotted or the path of a file, and what follows its colon; a path may have colons, too."""
+    if name.endswith(".py"):
+        return name, ""
+    path, found, class_name = name.rpartition(".py:")
+    if found:
+        return f"{path}.py", class_name
+    module_name, _, class_name = name.partition(":")
+    return module_name, class_name
 
 
 def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:

@@ -71,6 +71,12 @@ def test_a_changed_file_is_read_again(tmp_path: Path):
     assert_plays(registry.load(path).game, "Changed")
 
 
+def test_a_path_with_a_colon(tmp_path: Path):
+    path = write(tmp_path / "a:b.py:c" / "my_game.py", source("One"))
+    assert_plays(registry.load(path).game, "One")
+    assert_plays(registry.load(f"{path}:One").game, "One")
+
+
 def test_a_package_with_a_dot_in_its_name(tmp_path: Path):
     """Python cannot import it by its name."""
     write(tmp_path / "v1.0" / "__init__.py", "")
