@@ -69,7 +69,7 @@ def fails(capsys, *argv: str) -> str:
         (["--search.c-puct", "x"], ["x"]),
         (["--net.blocks", "0"], ["blocks", "0"]),
         (["--net.lines", "8", "--net.line-length", "7"], ["line_length", "6", "7"]),
-        (["--learner.batch-size", "1"], ["--learner.batch-size must be", "1"]),
+        (["--learner.batch-size", "1"], ["--learner.batch-size must lie between 2 and"]),
         (["--gate.threshold", "2"], ["threshold", "2"]),
         (["--deterministic", "--minutes", "5"], ["--deterministic", "--minutes"]),
         (["--deterministic", "--cluster", "auto"], ["--deterministic", "--cluster", "depends on the clock"]),

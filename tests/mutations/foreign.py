@@ -68,12 +68,12 @@ FOREIGN = [
     Mutation(
         "a long file of a tournament is not read", "alphazero/tournaments/file.py",
         "read_bytes(path, MAX_BYTES)", "read_bytes(path, 1 << 40)",
-        T_TOURNAMENT + "test_a_wrong_file_gets_one_sentence",
+        "tests/tournaments/test_tournament_command.py::test_a_wrong_file_gets_one_sentence",
     ),
     Mutation(
         "a key of many dots in a tournament's file is not parsed", "alphazero/tournaments/file.py",
         '        if QUOTED.sub("", text).count(".") > MOST_DOTS:\n', "        if False:\n",
-        T_TOURNAMENT + "test_a_wrong_file_gets_one_sentence",
+        "tests/tournaments/test_tournament_command.py::test_a_wrong_file_gets_one_sentence",
     ),
     Mutation(
         "a new game is not written to what a link leads to", "alphazero/commands/rules/new.py",

@@ -261,7 +261,7 @@ MUTATIONS = [
     Mutation(
         "a tournament's file starts no code", "alphazero/tournaments/file.py",
         "if runs_code(word):", "if False:",
-        "tests/tournaments/test_tournament.py::test_a_wrong_file_gets_one_sentence",
+        "tests/tournaments/test_tournament_command.py::test_a_wrong_file_gets_one_sentence",
     ),
     # --- resuming
     Mutation(

@@ -1,0 +1,133 @@
+"""The command that plays tournaments: its report, its files, and what wrong words get."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from alphazero.commands import pit
+from alphazero.commands.shared import run_command
+
+ROOT = Path(__file__).resolve().parents[2]
+FOUR = ("random", "greedy", "mcts:8", "mcts:16@temperature=0.5")
+
+
+def run_pit(*arguments):
+    again = ["--overwrite"] if {"--json", "--save-games"} & set(arguments) else []
+    return run_command(pit.main, [*map(str, arguments), *again])
+
+
+def test_a_tournament_is_reported_and_written(tmp_path, capsys):
+    file, folder = tmp_path / "result.json", tmp_path / "folder"
+    assert run_pit(*FOUR, "--game", "tictactoe", "--games", 6, "--seed", 5, "--folder", folder, "--json", file) == 0
+    report, errors = capsys.readouterr()
+    assert "error" not in errors and report.startswith("tictactoe: round-robin of 4 contestants, 36 games, ")
+    written = json.loads(file.read_text())
+    assert written == json.loads((folder / "results.json").read_text())
+    rows = {row["name"]: row for row in written["contestants"]}
+    assert list(rows) == list(FOUR) and rows["random"]["rating"] == 0.0
+    strongest = max(rows.values(), key=lambda row: row["rating"])
+    line = next(line for line in report.splitlines() if line.startswith("1  "))
+    assert f"{strongest['rating']:+.0f} ± {strongest['rating_error']:.0f}" in line and strongest["name"] in line
+    assert len(written["matches"]) == 6 and written["games"] == 36
+    for name, row in rows.items():
+        wins = sum(m["wins"] for m in written["matches"] if m["first"] == name)
+        wins += sum(m["losses"] for m in written["matches"] if m["second"] == name)
+        assert row["wins"] == wins and row["wins"] + row["draws"] + row["losses"] == 18
+        assert row["score"] == (row["wins"] + row["draws"] / 2) / 18
+    assert "--replay" in report and "report.html" in report
+    assert run_pit(*FOUR, "--game", "tictactoe", "--games", 6, "--seed", 5, "--folder", folder) == 0
+    assert capsys.readouterr().out == report
+
+
+def test_the_next_command_of_a_tournament_in_a_game_of_ones_own_works(tmp_path, capsys):
+    game = str(ROOT / "tests" / "game" / "double_move_game.py")
+    words = ["random", "greedy", "minimax:1", "--game", game, "--games", 2, "--folder", tmp_path / "t"]
+    assert run_pit(*words) == 0
+    (line,) = re.findall(r"step through the first game: (.*)", capsys.readouterr().out)
+    words = shlex.split(line)
+    assert run_pit(*words[words.index("--replay") :]) == 0
+    assert words[-2:] == ["--game", game]
+
+
+def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("spring.toml").write_text(
+        'contestants = ["mcts:8", "random", "greedy"]\ngame = "tictactoe"\nkind = "gauntlet"\ngames = 4\nseed = 2\n'
+    )
+    assert run_pit("--tournament", "spring.toml", "--anchor", "greedy") == 0
+    assert "greedy is 0" in capsys.readouterr().out
+    written = json.loads(Path("tournaments/spring/results.json").read_text())
+    assert [(match["first"], match["second"]) for match in written["matches"]] == [
+        ("mcts:8", "random"), ("mcts:8", "greedy"),
+    ]  # fmt: skip
+    assert written["seed"] == 2 and written["games"] == 8 and written["contestants"][2]["rating"] == 0.0
+
+
+WRONG = [
+    ("random greedy random", "random is named twice"),
+    ("random greedy mcts:5 --sprt 0,20", "--sprt and --save-games are for matches of two"),
+    ("random greedy mcts:5 --save-games x", "--sprt and --save-games are for matches of two"),
+    ("random greedy mcts:5 --anchor minimax:2", "--anchor names 'minimax:2', who takes no part"),
+    ("random greedy human", "leave human out"),
+    ("random greedy gredy", "did you mean 'greedy'?"),
+    ("random greedy none.safetensors", "'none.safetensors' is no file or folder here"),
+    ("random greedy --gauntlet", "are for tournaments: name three contestants or more"),
+    ("random greedy --folder x", "are for tournaments: name three contestants or more"),
+    ("random greedy --cluster auto", "are for tournaments: name three contestants or more"),
+    ("random greedy mcts:5 --folder a.toml", "cannot make the folder a.toml"),
+    ("--tournament none.toml", "there is no file none.toml"),
+    ("--tournament a.toml random", "leave names, --ladder and --gauntlet out"),
+    ("--tournament a.toml --gauntlet", "leave names, --ladder and --gauntlet out"),
+    ("--tournament a.toml --openings balanced", "a.toml sets openings: leave --openings out"),
+    ("--tournament a.toml --games 5", "a.toml sets games: leave --games out"),
+    ("--ladder none", "none does not exist; name the folder of a run"),
+    ("--ladder none --gauntlet", "leave --gauntlet and --adaptive out"),
+    ("--ladder none --tournament a.toml", "leave names, --ladder and --gauntlet out"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
+def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("a.toml").write_text('contestants = ["random", "greedy", "mcts:4"]\ngames = 6\nopenings = "random"\n')
+    assert run_pit(*line.split()) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1
+    assert errors.startswith("error: ") and message in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["a.toml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("games = 5", "contestants is missing"),
+        ("contestants = 5", "contestants must be a list of 1,000 words at most"),
+        ('contestants = ["a", 1]', "contestants[1] must be a"),
+        ('contestants = ["random", "greedy"]', "a tournament takes three contestants or more, not 2"),
+        ('contestants = ["a", "b", "c"]\nkind = "cup"', "kind must be one of round-robin, gauntlet, not 'cup'"),
+        ('contestants = ["a", "b", "c"]\nkind = ["cup"]', "kind must be one of round-robin, gauntlet, not ['cup']"),
+        (
+            'contestants = ["a", "b", "c"]\nopenings = "fair"',
+            "one of random, balanced, none, not 'fair'",
+        ),
+        ('contestants = ["a", "b", "c"]\nsed = 1', "did you mean 'seed'?"),
+        ('contestants = ["a", "b", "c"]\nseed = true', "seed must be a whole number, not True"),
+        ('contestants = ["a", "b", "c"]\ngames = -1', "--games must lie between"),
+        ('contestants = ["a", "b", "c"]\ngame = "evil.py"', "none of the shipped ones: say where it is by --game"),
+        ('contestants = ["a", "b", "python:evil.py:f"]', "name it on the command line"),
+        ('contestants = ["a", "b", "gtp:touch x"]', "name it on the command line"),
+        ("contestants = [", "is not valid TOML"),
+        ('contestants = ["a", "b", "c"]\n' + "#" * (1 << 16), "a.toml is too large: 65,566 bytes, allowed are 65,536"),
+        ('contestants = ["a", "b", "c"]\n' + "a." * 101 + "b = 1", "its keys are nested, and no setting is"),
+    ],
+)
+def test_a_wrong_file_gets_one_sentence(text, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("a.toml").write_text(text)
+    Path("evil.py").write_text("raise SystemExit('executed')")
+    assert run_pit("--tournament", "a.toml") == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1 and message in errors
