@@ -1,5 +1,6 @@
 """Pieces, names and clicks that a page knows without Python."""
 
+import functools
 import json
 from dataclasses import asdict
 
@@ -8,14 +9,23 @@ import pytest
 
 from alphazero.errors import GameError
 from alphazero.game import Board, Game, Piece, registry
-from alphazero.wasm.looks import chain_through, facts, looks_of, pieces_of, some_positions, told
+from alphazero.wasm.looks import Looks, chain_through, facts, looks_of, pieces_of, some_positions, told
+
+SAME = {"gomoku15": "gomoku", "othello": "othello6"}
+"""Games whose smaller board has the same rules, and takes less time."""
+
+
+@functools.cache
+def learned(name: str) -> Looks:
+    """The looks of a shipped game, learned once: it takes seconds."""
+    return looks_of(registry.load(name).game)
 
 
 def test_the_looks_of_every_game_are_learned(game: Game):
     """They are right in positions that nobody learned from, and small."""
-    if game.name == "gomoku15":
-        pytest.skip("half a minute; gomoku has the same rules on a smaller board")
-    looks = looks_of(game)
+    if game.name in SAME:
+        pytest.skip(f"half a minute; {SAME[game.name]} has the same rules on a smaller board")
+    looks = learned(game.name)
     for position in some_positions(game, 300, seed=99):
         assert told(looks, position) == facts(position)
     assert len(json.dumps(asdict(looks))) < 30_000
@@ -23,14 +33,14 @@ def test_the_looks_of_every_game_are_learned(game: Game):
 
 @pytest.mark.parametrize(("name", "length"), [("tictactoe", 3), ("connect4", 4), ("gomoku", 5), ("othello6", 0)])
 def test_the_cells_of_a_winning_line_are_marked(name: str, length: int):
-    looks = looks_of(registry.load(name).game)
+    looks = learned(name)
     assert looks.line == length and not looks.beside and not looks.owned
 
 
 @pytest.mark.parametrize("name", ["hex", "hex_swap"])
 def test_the_chain_that_wins_is_marked(name: str):
     game = registry.load(name).game
-    looks, compared = looks_of(game), 0
+    looks, compared = learned(name), 0
     assert looks.line == 0
     for position in some_positions(game, 500, seed=98):
         if position.terminal:
@@ -42,7 +52,7 @@ def test_the_chain_that_wins_is_marked(name: str):
 
 def test_boxes_belong_to_who_drew_their_last_side():
     game = registry.load("dots_and_boxes").game
-    looks, owned = looks_of(game), set[int | None]()
+    looks, owned = learned(game.name), set[int | None]()
     for position in some_positions(game, 300, seed=97):
         pieces = {piece.cell: piece.player for piece in game.pieces(position)}
         assert {cell: piece["player"] for cell, piece in pieces_of(game, position.actions, looks).items()} == pieces

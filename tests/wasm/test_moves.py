@@ -62,8 +62,9 @@ def compare_moves(game: Game, config: az.SearchConfig, count: int, folder: Path)
 
 
 @needs_node
-@pytest.mark.parametrize("config", [HALVING, PUCT], ids=["halving", "puct"])
+@pytest.mark.parametrize("config", [HALVING, pytest.param(PUCT, marks=pytest.mark.slow)], ids=["halving", "puct"])
 def test_moves_are_those_of_match_players(config: az.SearchConfig, tmp_path: Path):
+    """By PUCT in the slow tests, since `test_engine` compares its trees."""
     compare_moves(registry.load("connect4").game, config, 25, tmp_path)
 
 
