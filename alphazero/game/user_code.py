@@ -26,6 +26,8 @@ LEVELS = 3
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 """Folders of Python and of installed libraries."""
 FRAMEWORK = str(Path(__file__).resolve().parents[1])
+OURS = ("alphazero", "games")
+"""The packages that come with the framework, which every file may import."""
 
 _seen: set[Path] = set()
 """The folders of all files that were imported, and the folders above them that were looked into."""
@@ -151,7 +153,7 @@ def _check_helpers(path: Path, error: type[InputError]) -> None:
     """Raises `error` if the file would get another file's helper in place of its own: Python keeps one of each name."""
     names = _imports_of(path)
     for name in names:  # grows by what its helpers import
-        if not (own := _folder_around(path, name)):
+        if name in OURS or not (own := _folder_around(path, name)):
             continue
         found = _file_of(name)
         folder = found and (found.parent.parent if found.name == "__init__.py" else found.parent)

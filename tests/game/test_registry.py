@@ -221,6 +221,14 @@ def test_a_file_is_not_given_the_helper_of_another_file(tmp_path: Path, importab
     assert sys.modules[type(registry.load(second).game).__module__].number == "two"
 
 
+def test_the_frameworks_own_games_are_no_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A folder called `games` beside a file is not meant, also where files of the framework's folder have been used."""
+    monkeypatch.setattr("alphazero.game.user_code._seen", {registry.FOLDER.parent})
+    write(tmp_path / "games" / "notes.py", "")
+    file = write(tmp_path / "my_game.py", "from games.tictactoe.game import TicTacToe\n" + source())
+    assert_plays(registry.load(f"{file}:TwoPlies").game)
+
+
 def test_a_module_of_the_current_folder_is_told_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The name alone runs no file of that folder."""
     write(tmp_path / "a_folder" / "my_game.py", "raise SystemExit\n")
