@@ -350,4 +350,4 @@ class Rules:
     """`transform(state, symmetry)` applies the game's symmetry of that index in place; lets mirrored positions
     share cache entries and samples."""
     heuristic: Callable[..., float] | None = None
-    """`heuristic(state)`: a guess in (-1, 1) for the player to move, used by the baselines `minimax` and `greedy` alone."""
+    """`heuristic(state)`: a guess in (-1, 1) for the player to move, used by the baselines `minimax` and `greedy`."""
