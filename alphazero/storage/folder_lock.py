@@ -43,9 +43,8 @@ class FolderLock:
         host = socket.gethostname().encode("ascii", "backslashreplace").decode()
         self._name = f"{os.getpid()} {host}\n"
         try:
-            atomic_write(
-                self._holder, self._name.encode("ascii")
-            )  # takes the place of a link or a pipe that lies there
+            # takes the place of a link or a pipe that lies there
+            atomic_write(self._holder, self._name.encode("ascii"))
         except StorageError as error:
             self._lock.release()
             raise RunFolderError(str(error)) from error

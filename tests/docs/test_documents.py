@@ -15,6 +15,7 @@ MADE = "connect4.html", "othello.html", "hex.html"
 """Files that docs/hooks.py makes."""
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "pretrained" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+# a run of a few games without a gate
 FEW = 'gate={"enabled": False}, self_play={"games_per_generation": 16, "num_slots": 8}'
 SMALLER = {
     'evaluation={"opponents": ()}': f'evaluation={{"opponents": ()}}, {FEW}',
