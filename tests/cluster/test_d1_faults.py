@@ -80,7 +80,7 @@ def meanwhile(act: Callable[[threading.Event], None]) -> Iterator[None]:
         thread.join()
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it never held"
@@ -149,6 +149,7 @@ def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(
                 ray_cluster.remove_node(node, allow_graceful=False)
                 wait_until(lambda: pool.num_replaced > 0)
                 seen.append(pool.num_ready)
+                wait_until(lambda: coach.state.generation >= 1)  # there are games to count
             finally:
                 coach.stop.set()
 
