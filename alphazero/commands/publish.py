@@ -16,11 +16,13 @@ import math
 import os
 import platform
 import shlex
+import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import torch
 import tyro
 from msgspec import Struct
@@ -32,6 +34,7 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.arena import MatchResult, play_match
 from alphazero.matches.intervals import elo_difference, elo_interval, finite
+from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import find_checkpoint, load_game, load_net, open_contestant, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
@@ -146,7 +149,12 @@ def main(argv: list[str]) -> None:
         "cpu_hours": round(sum(line["cpu_seconds"] for line in lines) / 3600, 3),
         "hardware": hardware_of(path.parent, saved["threads"]),
     }
-    card |= measure(config, path, loaded)
+    if isinstance(load_net(str(path), loaded, "cpu"), TorchNet):
+        tensors = narrowed(tensors)
+    with tempfile.TemporaryDirectory() as folder:
+        as_published = Path(folder) / config.output.name
+        save_checkpoint(as_published, tensors, card)
+        card |= measure(config, as_published, loaded)
     save_checkpoint(config.output, tensors, card)
     print(f"{config.output} and its card are written")
 
@@ -198,6 +206,20 @@ def hardware_of(folder: Path, threads: int) -> str:
             devices = read_state(manifest, folder).devices
     learned = f"learned on {' + '.join(devices) or 'a device that the run does not tell'} with {threads} threads"
     return f"{learned}; measured on {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
+
+
+def narrowed(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Matrices and filters in float16, which makes the file half as large; `TorchNet.load` takes them for float32.
+
+    Tensors with one dimension are small and stay as they are, and so do those with a number that float16 cannot hold.
+    """
+    most = np.finfo(np.float16).max
+    return {
+        name: array.astype(np.float16)
+        if array.dtype == np.float32 and array.ndim > 1 and np.abs(array).max(initial=0) <= most
+        else array
+        for name, array in tensors.items()
+    }
 
 
 def command_of(loaded: LoadedGame, saved: Mapping[str, Any]) -> str:

@@ -235,6 +235,9 @@ class TorchNet(NeuralNet):
             raise CheckpointError(
                 f"{path} plays {quote(card.get('game'))}, not {quote(self.card['game'])}: choose it by {option('game')}"
             )
+        for name, array in arrays.items():  # a published net has float16 to be half as large
+            if array.dtype == np.float16 and name in expected:
+                arrays[name] = array.astype(expected[name].dtype)
         check_tensors(arrays, expected, path)
         self.module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
         self.freeze()

@@ -3,12 +3,15 @@
 import shlex
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 
 from alphazero.commands import publish
 from alphazero.commands import train as program
 from alphazero.commands.shared import parse, run_command
 from alphazero.game import registry
+from alphazero.game.kernels import kernels_of
+from alphazero.players.contestants import load_net
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.run_folder import read_metrics
 
@@ -37,8 +40,38 @@ def published(run, tmp_path, *more):
 def test_the_weights_are_those_of_the_generation(run, tmp_path):
     tensors, card = published(run, tmp_path)
     expected, _ = load_checkpoint(run / "generation_0002.safetensors")
-    assert tensors.keys() == expected.keys() and all((tensors[name] == expected[name]).all() for name in tensors)
+    assert tensors.keys() == expected.keys()
+    for name, tensor in tensors.items():
+        assert tensor.dtype == (np.float16 if tensor.ndim > 1 else expected[name].dtype)
+        assert (tensor == expected[name].astype(tensor.dtype)).all()
     assert card["generation"] == 2 and card["description"] == "A test." and card["game"] == "tictactoe"
+
+
+def test_a_published_net_is_half_as_large_and_answers_nearly_alike(run, tmp_path):
+    published(run, tmp_path)
+    game = registry.load("tictactoe")
+    net, half = (load_net(name, game, "cpu") for name in (f"{run}:2", str(tmp_path / "net.safetensors")))
+    kernels = kernels_of(game.game)
+    states = kernels.start_states(1)
+    masks, _, _ = kernels.describe_all(states)
+    answers, of_half = (each.evaluate(kernels.observations(states), masks) for each in (net, half))
+    assert answers[0].dtype == of_half[0].dtype == np.float32
+    for answer, other in zip(answers, of_half, strict=True):
+        np.testing.assert_allclose(other, answer, atol=2e-3)
+    assert any((other != answer).any() for answer, other in zip(answers, of_half, strict=True)), "it is rounded"
+    sizes = [path.stat().st_size for path in (run / "generation_0002.safetensors", tmp_path / "net.safetensors")]
+    assert sizes[1] < 0.75 * sizes[0], "its many small tensors and the header stay as they are"
+
+
+def test_a_tensor_that_float16_cannot_hold_stays_as_it_is():
+    tensors = {
+        "large": np.full((2, 2), 7e4, np.float32), "small": np.full((2, 2), 0.1, np.float32),
+        "vector": np.full(3, 0.1, np.float32), "counts": np.ones((2, 2), np.int64), "empty": np.ones((0, 3), np.float32),
+    }  # fmt: skip
+    kinds = {name: tensor.dtype for name, tensor in publish.narrowed(tensors).items()}
+    assert kinds == {
+        "large": np.float32, "small": np.float16, "vector": np.float32, "counts": np.int64, "empty": np.float16
+    }  # fmt: skip
 
 
 def test_the_card_counts_what_the_net_was_made_from(run, tmp_path):
