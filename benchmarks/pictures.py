@@ -71,20 +71,20 @@ def search() -> str:
 
 
 def draw_accuracy(path: Path) -> None:
-    """The accuracy of the network against minutes of training, one line for each preset."""
+    """The accuracy of the network against minutes of training, one line for each run."""
     curves: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with MEASUREMENTS.open(encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            curves[row["preset"]].append((float(row["seconds"]) / 60, 100 * float(row["accuracy"])))
+            curves[row["run"]].append((float(row["seconds"]) / 60, 100 * float(row["accuracy"])))
     from matplotlib import rc_context
 
     with rc_context(LOOK):
         figure = new_figure(8, 4)
         axes = figure.add_subplot()
-        for (preset, points), color, marker in zip(curves.items(), ("#f5a623", "#4cc9f0"), "os", strict=True):
-            axes.plot(*zip(*points, strict=True), color=color, marker=marker, label=f"{preset} preset")
+        for (run, points), color, marker in zip(curves.items(), ("#f5a623", "#4cc9f0", "#9be564"), "os^", strict=True):
+            axes.plot(*zip(*points, strict=True), color=color, marker=marker, label=run)
             minutes, accuracy = points[-1]
-            axes.annotate(f"{accuracy:.1f}%", (minutes, accuracy), (0, 8), textcoords="offset points", ha="center")
+            axes.annotate(f"{accuracy:.1f}%", (minutes, accuracy), (0, -18), textcoords="offset points", ha="center")
         axes.set(
             title="Connect Four: right moves of the network alone, without a search",
             xlabel="minutes of training on two cores", ylabel="accuracy, %", xlim=(0, 42), ylim=(78, 97),
