@@ -66,7 +66,8 @@ def test_a_published_net_is_half_as_large_and_answers_nearly_alike(run, tmp_path
 def test_a_tensor_that_float16_cannot_hold_stays_as_it_is():
     tensors = {
         "large": np.full((2, 2), 7e4, np.float32), "small": np.full((2, 2), 0.1, np.float32),
-        "vector": np.full(3, 0.1, np.float32), "counts": np.ones((2, 2), np.int64), "empty": np.ones((0, 3), np.float32),
+        "vector": np.full(3, 0.1, np.float32), "counts": np.ones((2, 2), np.int64),
+        "empty": np.ones((0, 3), np.float32),
     }  # fmt: skip
     kinds = {name: tensor.dtype for name, tensor in publish.narrowed(tensors).items()}
     assert kinds == {
