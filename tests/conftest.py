@@ -28,16 +28,24 @@ coach.LAST_GATE_GAMES = 20
 LONGEST = tuple(
     f"tests/{name}.py"
     for name in (
-        "wasm/test_browser", "wasm/test_file", "training/test_coach", "training/test_run", "docs/test_tutorials",
-        "reliability/test_r2_random_kills", "cluster/test_d1_faults", "docs/test_documents", "commands/test_train",
-        "web/test_browser_play", "training/test_workers", "wasm/test_truth", "wasm/test_engine", "wasm/test_moves",
+        "wasm/test_browser", "training/test_coach", "search/test_cuda_search", "wasm/test_file", "wasm/test_moves",
+        "training/test_run", "docs/test_tutorials", "reliability/test_r2_random_kills", "commands/test_train",
+        "web/test_browser_play", "training/test_workers", "wasm/test_truth", "wasm/test_engine",
+        "cluster/test_d1_faults", "docs/test_documents",
     )
 )  # fmt: skip
+"""Files that take minutes, in the order in which they start: of the first ones, which start together, one alone trains,
+or each would compile the same game."""
+
+
+def place(item: pytest.Item) -> int:
+    """The place of an item's file among the longest ones, or behind them all."""
+    return next((i for i, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take minutes come first: at the end all other processes would wait for them."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(key=place)
 
 
 def take_logging_back() -> None:
