@@ -43,12 +43,19 @@ def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the program, and its code compiled."""
-    (tmp_path / "program.py").write_text(SOURCE)
-    assert run(tmp_path).stdout == "compiled\n"
-    return tmp_path
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / "program.py").write_text(SOURCE)
+    assert run(folder).stdout == "compiled\n"
+    return folder
+
+
+@pytest.fixture
+def folder(compiled: Path, tmp_path: Path) -> Path:
+    """A copy of that folder. The files keep their times, by which numba knows the program again."""
+    return shutil.copytree(compiled, tmp_path / "folder")
 
 
 def files(folder: Path) -> list[Path]:
@@ -78,7 +85,8 @@ def test_damaged_code_is_compiled_anew_once_and_this_is_said(folder, which, dama
     again = run(folder)
     assert again.stdout == "compiled\n"
     assert "compiled code on disk is damaged, and is compiled anew" in again.stderr and "Traceback" not in again.stderr
-    assert run(folder).stdout == "found\n"
+    if damage == "a bit":  # one program more, and no other damage differs here
+        assert run(folder).stdout == "found\n"
 
 
 def test_code_whose_index_is_gone_is_compiled_anew(folder):
