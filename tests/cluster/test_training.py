@@ -18,6 +18,7 @@ from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
+from alphazero.training.remote import workers as workers_module
 from alphazero.training.remote.chunk import Chunk, unpack
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.workers import _Play
@@ -170,18 +171,21 @@ class Stale(Host):
             super()._take(parcel)
 
 
-def test_games_of_a_stale_host_count_until_they_are_too_old_and_then_they_are_counted_as_left_out(tmp_path: Path):
-    """Eight networks may have taken over since a game began."""
+def test_games_of_a_stale_host_count_until_they_are_too_old_and_then_they_are_counted_as_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Here three networks may have taken over since a game began, so that the run is short."""
+    monkeypatch.setattr(workers_module, "MOST_AGE", 3)
     folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b"), machine("c")])
     cluster.behave, cluster.bodies = begin_together(3), lambda usual, number: (Stale if number == 0 else usual)()
-    coach = play(folder, cluster, 14)
+    coach = play(folder, cluster, 8)
     rows, sender = TrainedRun(GAME, folder).metrics, delivered(cluster)
     dropped = left_out(folder, cluster, coach)
     assert dropped and {sender[number] for number in dropped} == {0}
     assert sum(row["games_left_out"] for row in rows) == len(dropped)
     ages = [row["generation"] - 1 - int(played(folder, row["generation"])[:, 2].min()) for row in rows]
-    assert max(ages) == 8
-    assert max(row["oldest_weights_age"] for row in rows) == 8
+    assert max(ages) == 3
+    assert max(row["oldest_weights_age"] for row in rows) == 3
     assert_in_every_generation(folder, cluster, 1, 2)
     assert len(cluster.actors) == 3, "a stale host is no lost one"
 

@@ -137,7 +137,7 @@ def test_the_tutorials_presets_are_those_of_the_game(tmp_path: Path):
     assert found["quick"].minutes == 5.0 and set(found) >= {"quick", "standard"}
 
 
-@pytest.mark.parametrize("size", [5, 8])
+@pytest.mark.parametrize("size", [pytest.param(5, marks=pytest.mark.slow), 8])
 def test_the_new_games_board_can_be_made_larger(size: int, tmp_path: Path):
     assert new_game("my_game", "--folder", tmp_path) == 0
     path = tmp_path / "my_game.py"

@@ -188,7 +188,7 @@ def test_the_first_player_wins_from_the_centre_alone(solver):
 def law_positions(seed: int) -> list[Position]:
     """Where no search goes deep: before the book's ply, and after the next."""
     rng = np.random.default_rng(seed)
-    return [random_position(rng, ply) for ply in (*range(12), *range(14, 42)) for _ in range(4)]
+    return [random_position(rng, ply) for ply in (*range(12), *range(14, 42)) for _ in range(2)]
 
 
 def test_a_position_scores_as_its_best_column_and_a_child_as_minus_its_column(solver):
@@ -278,7 +278,7 @@ def test_a_threat_on_two_sides_loses_by_the_opponents_next_stone(solver):
 def mixed_positions() -> list[Position]:
     """Open and finished ones in turn, of many plies."""
     rng = np.random.default_rng(4)
-    positions = [random_position(rng, 15 + i % 26) for i in range(150)] + [random_finished(rng) for _ in range(50)]
+    positions = [random_position(rng, 15 + i % 26) for i in range(75)] + [random_finished(rng) for _ in range(25)]
     return [positions[i] for i in rng.permutation(len(positions))] + [parse_moves(DRAWN_GAME)]
 
 
