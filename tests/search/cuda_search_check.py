@@ -28,7 +28,7 @@ from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
 from tests.search.reference_search import plies_of, random_positions, states_of
 
 BASE = SearchConfig(
-    num_simulations=14, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0,
+    num_simulations=10, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0,
     gumbel_actions=0, gumbel_visit_offset=50.0, gumbel_value_scale=1.0, reuse_subtree=False, prove=True,
     leaves_per_step=1, prior_temperature=1.0,
 )  # fmt: skip
@@ -36,11 +36,11 @@ CONFIGS = {
     "noise": replace(BASE, noise_fraction=0.25),
     "kept subtrees": replace(BASE, reuse_subtree=True, c_puct=0.8, prior_temperature=1.7),
     "halving": replace(BASE, gumbel_actions=5, prior_temperature=1.7, noise_fraction=0.25, gumbel_value_scale=0.1),
-    "leaves in flight": replace(BASE, leaves_per_step=3, num_simulations=15),
+    "leaves in flight": replace(BASE, leaves_per_step=3, num_simulations=12),
     "unproven": replace(BASE, prove=False, c_puct=3.0),
 }
 FIELDS = "visit_counts", "policy", "q", "values", "actions"
-TREES = 5
+TREES = 3
 SEED = 7
 
 

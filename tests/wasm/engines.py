@@ -18,6 +18,8 @@ from alphazero.game.kernels import Kernels
 from alphazero.wasm.engine import Engine
 
 DRIVER = Path(__file__).with_name("drive.mjs")
+SAME = {"gomoku15": "gomoku", "othello": "othello6"}
+"""Games whose smaller board has the same rules, and takes less time."""
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed, and runs WebAssembly here")
 
 

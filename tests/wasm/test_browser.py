@@ -32,6 +32,9 @@ from tests.web.browser import (
 
 pytestmark = needs_chromium
 GAMES = ["tictactoe", "connect4", "breakthrough", "dots_and_boxes"]
+each_game = pytest.mark.parametrize(
+    "game", [pytest.param(game, marks=() if game == "connect4" else pytest.mark.slow) for game in GAMES]
+)
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +87,7 @@ def quick(page: Any) -> None:
     page.locator(".seat").nth(1).locator("input[type=range]").fill("0")
 
 
-@pytest.mark.parametrize(
-    "game",
-    [pytest.param(game, marks=() if game in ("connect4", "dots_and_boxes") else pytest.mark.slow) for game in GAMES],
-)
+@each_game
 @pytest.mark.parametrize("move", [click_first, press_first], ids=["mouse", "keyboard"])
 def test_a_game_is_played_to_its_end(open_page: Any, game: str, move: Any):
     page = open_page(game)
@@ -100,10 +100,7 @@ def test_a_game_is_played_to_its_end(open_page: Any, game: str, move: Any):
         wait_status(page, "Your turn")
 
 
-@pytest.mark.parametrize(
-    "game",
-    [pytest.param(game, marks=() if game in ("connect4", "dots_and_boxes") else pytest.mark.slow) for game in GAMES],
-)
+@each_game
 def test_a_game_is_played_to_its_end_on_a_phone(open_page: Any, game: str):
     page = open_page(game, size=PHONE)
     wait_status(page, "Your turn")

@@ -10,9 +10,7 @@ import pytest
 from alphazero.errors import GameError
 from alphazero.game import Board, Game, Piece, registry
 from alphazero.wasm.looks import Looks, chain_through, facts, looks_of, pieces_of, some_positions, told
-
-SAME = {"gomoku15": "gomoku", "othello": "othello6"}
-"""Games whose smaller board has the same rules, and takes less time."""
+from tests.wasm.engines import SAME
 
 
 @functools.cache
