@@ -94,7 +94,6 @@ def pool_of(coach: Coach) -> Pool:
 def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
     ray_cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
-    """The run goes on without the cluster, and then with it again."""
     killed: list[int] = []
 
     def kill_one(coach: Coach) -> None:
@@ -120,16 +119,6 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
         "these are Ray's words, a thousand characters of them"
     )
     assert {row["bytes_per_position"] < 100 for row in rows} == {True}
-
-    train(GAME, replace(CONFIG, generations=5), folder, threads=1, seed=3, resume=True)
-    run = play(folder, ray_cluster.address, 6, resume=True)
-    assert [row["generation"] for row in run.metrics] == list(range(1, 7))
-    numbers = [
-        number
-        for generation in (1, 2, 3, 4, 6)
-        for number in np.load(folder / f"played_{generation:04d}.npz")["games"][:, 0].tolist()
-    ]
-    assert len(numbers) == len(set(numbers))
 
 
 def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(

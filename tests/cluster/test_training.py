@@ -208,6 +208,17 @@ def test_a_host_of_another_version_is_refused_and_the_run_goes_on_with_the_other
     assert {row["cluster_workers"] for row in TrainedRun(GAME, folder).metrics} == {2}
 
 
+def test_a_run_goes_on_without_the_cluster_and_then_with_it_again(tmp_path: Path):
+    folder = tmp_path / "run"
+    play(folder, FakeCluster([machine("a")]), 2)
+    train(GAME, replace(QUICK, generations=3), folder, threads=1, seed=3, resume=True)
+    cluster, config = FakeCluster([machine("a")]), replace(QUICK, generations=4)
+    run = train(GAME, config, folder, threads=1, seed=3, cluster=cluster, resume=True)
+    assert [row["generation"] for row in run.metrics] == [1, 2, 3, 4]
+    numbers = [number for generation in (1, 2, 4) for number in played(folder, generation)[:, 0].tolist()]
+    assert len(numbers) == len(set(numbers))
+
+
 def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
