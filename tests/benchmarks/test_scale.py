@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from subprocess import check_output
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +22,7 @@ from benchmarks.scale.check import check, simulate_here
 from benchmarks.scale.costs import default_config
 from benchmarks.scale.efficiency import on_cores, positions_per_s
 from benchmarks.scale.simulation import Costs, Setting, simulate
+from tests.benchmarks.child import cores_of_a_child
 
 FREE = Costs(
     positions_per_s=3000, plies_per_game=30, bytes_per_position=40, message_seconds=0, answer_seconds=0,
@@ -237,10 +236,6 @@ def test_where_nothing_can_be_pinned_the_check_says_so(monkeypatch: pytest.Monke
     monkeypatch.delattr(os, "sched_setaffinity", raising=False)
     with pytest.raises(InputError, match="pins processes to cores"):
         on_cores(1, cores_of_a_child)
-
-
-def cores_of_a_child() -> int:
-    return int(check_output([sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"]))
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins no process to cores")

@@ -27,8 +27,14 @@ class Watched(Player):
         return self.player.select_actions(states, games, plies)
 
 
-@pytest.mark.parametrize("names", [("mcts:8", "minimax:2"), ("greedy", "greedy"), ("minimax:1", "random")])
-@pytest.mark.parametrize("name", ["connect4", "othello6", "breakthrough"])
+CASES = [
+    pytest.param(name, names, marks=() if name == "connect4" or "mcts:8" in names else pytest.mark.slow)
+    for name in ("connect4", "othello6", "breakthrough")
+    for names in (("mcts:8", "minimax:2"), ("greedy", "greedy"), ("minimax:1", "random"))
+]
+
+
+@pytest.mark.parametrize(("name", "names"), CASES)
 def test_two_hundred_games_are_balanced_paired_and_distinct(name: str, names: tuple[str, str]):
     loaded = registry.load(name)
     first, second = (
