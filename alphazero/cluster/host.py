@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import socket
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -43,11 +41,9 @@ class Host:
     """An actor of Ray's. Every answer is a pair: its kind, and the answer or what went wrong."""
 
     def hello(self) -> tuple[str, Any]:
-        """The version of the framework, and where this is."""
+        """The version of the framework, and the process."""
         return DONE, {
             "framework": framework_fingerprint(),
-            "python": sys.version.split()[0],
-            "host": socket.gethostname(),
             "pid": os.getpid(),
         }
 

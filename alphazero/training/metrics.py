@@ -30,9 +30,6 @@ class Tracker(Protocol):
     def add(self, figures: Figures) -> None:
         """Takes in the line of a finished generation."""
 
-    def close(self) -> None:
-        """Writes what is still to be written; a second call does nothing."""
-
 
 class Metrics:
     """The figures of a run's generations so far."""
@@ -106,9 +103,6 @@ class TensorBoard:
                 f"cannot write {self._folder}: {error.strerror}; check the folder and its disk"
             ) from error
 
-    def close(self) -> None:
-        """Does nothing: every writer is closed already."""
-
 
 @contextlib.contextmanager
 def _failing_quietly() -> Iterator[None]:
@@ -175,7 +169,7 @@ class Wandb:
         self._run.log(_numbers(figures), step=figures["generation"])
 
     def close(self) -> None:
-        """As in Tracker."""
+        """Writes what is still to be written; a second call does nothing."""
         self._run.finish()
 
 

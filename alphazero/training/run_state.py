@@ -209,8 +209,6 @@ class RunState:
         self.plan, self.folder, self._stop = plan, folder, stop
         self.generation = 0
         """The newest generation."""
-        self.saved_generation = 0
-        """The newest generation that is wholly on disk."""
         self.best_generation = 0
         """The generation whose net plays."""
         self.seconds = 0.0
@@ -347,7 +345,6 @@ class RunState:
         if arrivals:
             state["arrived"] = arrivals.taken
         self.folder.commit(self.generation, files, state, self.plan.config.keep)
-        self.saved_generation = self.generation
         if arrivals:
             arrivals.committed()
 
@@ -387,7 +384,7 @@ class RunState:
     def restore(self, manifest: Manifest, state: SavedState) -> None:
         """Goes on from the manifest's generation; raises InputError where that cannot be."""
         path, game = self.folder.path, self.plan.loaded.game
-        self.generation = self.saved_generation = manifest.generation
+        self.generation = manifest.generation
         self.best_generation, self.seconds = state.best, state.seconds
         self.learner.trainer.load(path / f"learner_{self.generation:04d}.safetensors")
         self.best.load(self.checkpoint(self.best_generation))

@@ -102,7 +102,7 @@ def play(settings: WorkerSettings, folder: Path, seconds: float, games_per_net: 
     while time.monotonic() - begin < 2 * seconds:  # the first half fills the slots with games of all lengths
         if orders % max(1, games_per_net // order_games) == 0:
             player.take(orders, folder)
-        answer = player.play(Order(orders, ((first, 4 * slots),), order_games, seconds / 2, False))
+        answer = player.play(Order(((first, 4 * slots),), order_games, seconds / 2, False))
         first, orders = first + 4 * slots, orders + 1
         chunk = unpack(answer, "a chunk", game, 1 << 20)
         content = answer if chunk.num_games else content

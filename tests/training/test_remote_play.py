@@ -59,8 +59,8 @@ def weights(settings: WorkerSettings, tmp_path_factory: pytest.TempPathFactory) 
     return folder
 
 
-def order(number: int, first: int, count: int, num_games: int, seconds: float = 60.0, show: bool = False) -> Order:
-    return Order(number, ((first, count),) if count else (), num_games, seconds, show)
+def order(first: int, count: int, num_games: int, seconds: float = 60.0, show: bool = False) -> Order:
+    return Order(((first, count),) if count else (), num_games, seconds, show)
 
 
 def chunk_of(content: bytes) -> Chunk:
@@ -72,11 +72,11 @@ def chunks(settings: WorkerSettings, weights: Path) -> list[Chunk]:
     """The chunks of six orders, one of which had no time at all, and one of which had new weights."""
     player = RemotePlayer(settings)
     player.take(0, weights)
-    found = [chunk_of(player.play(order(0, 100, 2 * SLOTS + 5, 5, show=True)))]
-    found += [chunk_of(player.play(order(1, 300, 5, 5)))]
-    found += [chunk_of(player.play(order(2, 400, 5, 5, seconds=0.0)))]
+    found = [chunk_of(player.play(order(100, 2 * SLOTS + 5, 5, show=True)))]
+    found += [chunk_of(player.play(order(300, 5, 5)))]
+    found += [chunk_of(player.play(order(400, 5, 5, seconds=0.0)))]
     player.take(1, weights)
-    found += [chunk_of(player.play(order(number, 500 + 10 * number, 5, 5))) for number in (3, 4, 5)]
+    found += [chunk_of(player.play(order(500 + 10 * number, 5, 5))) for number in (3, 4, 5)]
     return found
 
 
@@ -123,7 +123,7 @@ def test_a_game_on_a_cluster_is_the_game_that_a_thread_plays(settings: WorkerSet
     """Orders, which stop the search and go on, change nothing: a game is a function of weights, seed and number."""
     player = RemotePlayer(settings)
     player.take(0, weights)
-    remote = join([chunk_of(player.play(order(i, 20 * i, 2 * SLOTS + 6, 6))) for i in range(4)])
+    remote = join([chunk_of(player.play(order(20 * i, 2 * SLOTS + 6, 6))) for i in range(4)])
     _, kernels, net = make_net(settings, settings.playing_net)
     net.load(weights / CHECKPOINT)
     (evaluate,) = make_evaluators(kernels, net, 1, settings.cache_size)

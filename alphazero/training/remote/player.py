@@ -29,8 +29,6 @@ CARD = "weights.json"
 class Order(NamedTuple):
     """Some games to play."""
 
-    number: int
-    """Counts the orders of a run."""
     first_games: tuple[tuple[int, int], ...]
     """Numbers for games to begin: the first one, and how many in a row."""
     num_games: int

@@ -86,7 +86,6 @@ class _Play:
         self._lock = threading.Lock()
         """Held while the versions grow: the coach and the pool both see to it."""
         self._ledgers: dict[int, _Ledger] = {}
-        self._orders = 0
         self.next_game = 0
         self.counts, self.cpu_seconds = SelfPlayCounts(), 0.0
         self.bytes = self.positions = 0
@@ -135,9 +134,8 @@ class _Play:
             ledger.granted += needed
             self.next_game += needed
         ledger.orders += num_games
-        self._orders += 1
         show, self.wants_shown = self.wants_shown, False
-        return Order(self._orders, ranges, num_games, SECONDS_OF_ORDER, show)
+        return Order(ranges, num_games, SECONDS_OF_ORDER, show)
 
     def take(self, answers: Sequence[tuple[Seat, Order, bytes]]) -> list[Seat]:
         game, refused, chunks = self._plan.loaded.game, [], []
