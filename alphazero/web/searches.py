@@ -10,6 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,8 @@ from alphazero.game.kernels import kernels_of
 from alphazero.players.player import FollowingPlayer, Forfeit, Player
 from alphazero.search.analysis import Analysis, Node, on_one_thread
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import SearchConfig
 from alphazero.search.tree import bytes_of_node
-from alphazero.web.seats import Seat, quiet
+from alphazero.web.seats import Seat
 
 INTERVAL = 0.12
 """Seconds between two reports of an analysis."""
@@ -130,7 +130,7 @@ class Grown:
         self.key = game.name, seat.id, evaluate.net if isinstance(evaluate, Evaluator) else None
         """The game, the contestant and its network: a run that goes on gets others."""
         self.room = room_of(game)
-        config = quiet(learned, self.room)
+        config = replace(learned, num_simulations=self.room)
         self._analysis = Analysis(kernels_of(game), config, evaluate)
         self._lock = threading.Lock()
         self.turn = threading.Lock()
@@ -261,8 +261,7 @@ def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[st
 def short_search(seat: Seat, generation: int | None, game: Game, simulations: int) -> Analysis:
     """An analysis for many positions of one game."""
     evaluate, learned = seat.evaluate(generation)
-    config: SearchConfig = quiet(learned, simulations)
-    return Analysis(kernels_of(game), config, evaluate)
+    return Analysis(kernels_of(game), replace(learned, num_simulations=simulations), evaluate)
 
 
 def words_after(position: Position, actions: tuple[int, ...]) -> list[str]:

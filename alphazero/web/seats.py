@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -287,11 +287,6 @@ def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, 
     with seat.playing(0, None, 0):  # a mistake is told at once
         pass
     return seat
-
-
-def quiet(config: SearchConfig, simulations: int) -> SearchConfig:
-    """The settings for an analysis of so many simulations."""
-    return replace(config, num_simulations=simulations, noise_fraction=0.0, gumbel_actions=0)
 
 
 def find_seat(seats: Sequence[Seat], id: str) -> Seat:
