@@ -77,7 +77,7 @@ def cached(function: Callable[..., Any], **options: Any) -> Any:
 def is_on_disk(dispatcher: Any) -> bool:
     """Compiled code of the function was kept on disk, be it damaged or for arguments of other types."""
     cache = dispatcher._cache
-    return isinstance(cache, Cache) and os.path.exists(cache._cache_file._index_path)
+    return isinstance(cache, Cache) and cache.is_kept
 
 
 def _open_cache(function: Callable[..., Any]) -> Cache | None:
@@ -222,8 +222,7 @@ def needs_compiling(compiled: Any) -> bool:
     """A function that `cached` has compiled is neither ready in this process nor kept on disk."""
     if not hasattr(compiled, "signatures") or compiled.signatures:  # numba is switched off, or it is ready
         return False
-    cache = compiled._cache
-    return not (isinstance(cache, Cache) and cache.is_kept)
+    return not is_on_disk(compiled)
 
 
 @dataclass(frozen=True)
