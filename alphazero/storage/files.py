@@ -325,11 +325,8 @@ def sha256_of(path: str | Path) -> str:
 
 
 def sha256_of_open(file: io.FileIO) -> str:
-    """SHA-256 (hex) of the rest of an open file, read in pieces of 1 MiB."""
-    digest = hashlib.sha256()
-    while piece := file.read(1 << 20):
-        digest.update(piece)
-    return digest.hexdigest()
+    """SHA-256 (hex) of the rest of an open file."""
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def to_json(value: Any, indent: int | None = 1) -> bytes:
