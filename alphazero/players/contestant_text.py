@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from alphazero.errors import InvalidSetting, UnknownName, quote
-from alphazero.settings import check_range
 
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 _TRUTHS = {"true": True, "false": False}
@@ -56,16 +55,6 @@ def refuse_settings(parts: ContestantText) -> None:
 def refuse_argument(parts: ContestantText) -> None:
     if parts.argument or parts.head != parts.name:
         raise InvalidSetting(f"{parts.name} takes no argument, so {quote(parts.head)} means nothing")
-
-
-def number_setting(parts: ContestantText, name: str, default: float, low: float, high: float) -> float:
-    """The value of the only setting that the contestant takes."""
-    for given in parts.settings:
-        if given != name:
-            raise UnknownName("setting", given, [name])
-    value = float(_parse_setting(name, parts.settings.get(name, str(default)), float))
-    check_range(f"the {name} of {parts.name}", value, low, high, whole=False)
-    return value
 
 
 def whole_argument(parts: ContestantText, what: str, example: str) -> int:

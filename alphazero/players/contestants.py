@@ -44,7 +44,6 @@ from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlaye
 from alphazero.players.contestant_text import (
     ContestantText,
     is_path,
-    number_setting,
     parse_settings,
     refuse_argument,
     refuse_settings,
@@ -257,7 +256,8 @@ def _open_function(parts: ContestantText, kernels: Kernels, seed: int) -> Player
 
 
 def _open_engine(parts: ContestantText, loaded: LoadedGame) -> Player:
-    timeout = number_setting(parts, "timeout", TIMEOUT, 0.01, 86_400.0)
+    timeout = parse_settings(parts, {"timeout": float}).get("timeout", TIMEOUT)
+    check_range("the timeout of gtp", timeout, 0.01, 86_400.0, whole=False)
     quoted = re.fullmatch(r"\s*\"(.*)\"\s*", parts.argument, re.DOTALL)
     words = loaded.gtp_words(loaded.game)
     return GtpPlayer(loaded.game, words, quoted[1] if quoted else parts.argument, timeout)
