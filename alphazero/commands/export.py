@@ -11,7 +11,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import parse, spare_files
+from alphazero.commands.shared import Overwrite, argument, parse, spare_files
 from alphazero.errors import InvalidSetting
 from alphazero.nets.devices import want_inference
 from alphazero.nets.onnx_export import NUM_CHECKED, to_onnx
@@ -28,13 +28,10 @@ class ExportConfig:
     """The net: a shipped one (best), a run folder (its best net), folder:GENERATION, or a checkpoint."""
     output: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUTPUT")]
     """The file to write, as in net.onnx."""
-    game: Annotated[
-        str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of a checkpoint, else connect4)")
-    ] = None
+    game: Annotated[str | None, argument("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module."""
 
-    overwrite: bool = False
-    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
+    overwrite: Overwrite = False
 
     def __post_init__(self) -> None:
         check_output_file("OUTPUT", self.output)

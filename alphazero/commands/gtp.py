@@ -17,7 +17,7 @@ from typing import Annotated, TextIO
 
 import tyro
 
-from alphazero.commands.shared import Threads, parse
+from alphazero.commands.shared import Threads, argument, parse
 from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.gtp_server import Server
 from alphazero.progress import count_cores
@@ -33,13 +33,9 @@ class GtpConfig:
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/othello-1, mcts:400, minimax:4; no human and no engine."""
-    game: Annotated[
-        str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of the checkpoint)")
-    ] = None
+    game: Annotated[str | None, argument("NAME", "that of the checkpoint")] = None
     """The game: a name, a Python file or a module."""
-    simulations: Annotated[
-        int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 200 for nets; mcts needs a number)")
-    ] = None
+    simulations: Annotated[int | None, argument("INT", "200 for nets; mcts needs a number")] = None
     """Simulations per ply, for a contestant that searches and does not say how many."""
     seed: int = 0
     """Random seed. The same seed and the same commands give the same moves."""

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 import tyro
 
-from alphazero.commands.shared import Threads, keep_apart, spare_files
+from alphazero.commands.shared import Overwrite, Threads, keep_apart, spare_files
 from alphazero.game.spec import LoadedGame
 from alphazero.matches.judge import Judge, Judgement, open_players
 from alphazero.pages import check_picture_file
@@ -33,8 +33,7 @@ class JudgeConfig:
     """Write the figures into this file as well."""
     plot: Path | None = None
     """Draw the accuracy by ply into this file (.png, .svg or .pdf)."""
-    overwrite: bool = False
-    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
+    overwrite: Overwrite = False
     seed: int = 0
     """Breaks ties between equally good moves."""
     threads: Threads = field(default_factory=count_cores)

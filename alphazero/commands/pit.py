@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
 from alphazero.cluster.connection import Cluster
 from alphazero.commands.serve import ServeConfig, serve
-from alphazero.commands.shared import Threads, keep_apart, parse, say, spare_files
+from alphazero.commands.shared import Overwrite, Threads, argument, keep_apart, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
 from alphazero.commands.watch import list_games, play_with_human, step_through
 from alphazero.errors import InvalidSetting, UnknownName
@@ -32,10 +32,6 @@ from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 
 
-def _option(metavar: str, default: str) -> Any:
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
-
-
 @dataclass(frozen=True)
 class PitConfig:
     """Plays two contestants against each other and says who is stronger. Three or more play a tournament.
@@ -48,13 +44,13 @@ class PitConfig:
 
     contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = ()
     """The contestants. With --replay: the number of a game, or nothing."""
-    game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
+    game: Annotated[str | None, argument("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module."""
     games: Annotated[
-        int | None, _option("INT", "100; 2 with a human, 20 with --ladder, at most 20,000 with --sprt")
+        int | None, argument("INT", "100; 2 with a human, 20 with --ladder, at most 20,000 with --sprt")
     ] = None
     """Games per pair of contestants; each contestant begins half of them."""
-    simulations: Annotated[int | None, _option("INT", "200 for nets, 16 with --ladder; mcts needs a number")] = None
+    simulations: Annotated[int | None, argument("INT", "200 for nets, 16 with --ladder; mcts needs a number")] = None
     """Simulations per ply, for contestants that search and do not set their own. With 0, nets play without a search."""
     seed: int = 0
     """Random seed. The same seed gives the same match."""
@@ -64,43 +60,42 @@ class PitConfig:
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     inference: str = field(default_factory=wanted_inference)
     """The library that runs nets on the CPU: auto (the fastest of those here), torch, openvino or winograd."""
-    json: Annotated[Path | None, _option("FILE", "none")] = None
+    json: Annotated[Path | None, argument("FILE", "none")] = None
     """Also write the result into this file, as JSON."""
-    sprt: Annotated[str | None, _option("ELO0,ELO1", "none")] = None
+    sprt: Annotated[str | None, argument("ELO0,ELO1", "none")] = None
     """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
     This is a sequential probability ratio test, as in --sprt 0,20."""
 
-    openings: Annotated[str, _option("KIND", "random")] = "random"
+    openings: Annotated[str, argument("KIND", "random")] = "random"
     """Openings: random (a few random plies), balanced (random plies to an even position) or none (the start).
     Balanced ones need a game with a solver or a shipped net."""
-    save_games: Annotated[Path | None, _option("FILE", "none")] = None
+    save_games: Annotated[Path | None, argument("FILE", "none")] = None
     """Write all games into this file, one line of JSON each, with the moves in the game's notation."""
-    overwrite: bool = False
-    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
-    replay: Annotated[Path | None, _option("FILE", "none")] = None
+    overwrite: Overwrite = False
+    replay: Annotated[Path | None, argument("FILE", "none")] = None
     """List the games in a file of --save-games, or step through one of them: --replay FILE NUMBER."""
 
     web: bool = False
     """Play in the browser: A or B is human. `alphazero serve` has further options."""
 
-    tournament: Annotated[Path | None, _option("FILE.toml", "none")] = None
+    tournament: Annotated[Path | None, argument("FILE.toml", "none")] = None
     """Play the tournament that this file describes: its contestants and settings."""
     gauntlet: bool = False
     """Tournament: the first contestant plays all others, and the others do not play each other."""
     adaptive: bool = False
     """Tournament: pairs whose ratings overlap play up to five times as many games."""
-    anchor: Annotated[str | None, _option("CONTESTANT", "random; without it, the mean is 0")] = None
+    anchor: Annotated[str | None, argument("CONTESTANT", "random; without it, the mean is 0")] = None
     """Tournament: the contestant whose rating is set to 0."""
-    folder: Annotated[Path | None, _option("FOLDER", "one in tournaments/, the same for the same command")] = None
+    folder: Annotated[Path | None, argument("FOLDER", "one in tournaments/, the same for the same command")] = None
     """Tournament: the folder for its games. Run the same command again to go on with a stopped tournament."""
-    ladder: Annotated[Path | None, _option("RUN", "none")] = None
+    ladder: Annotated[Path | None, argument("RUN", "none")] = None
     """Rate all generations of this run, on one core.
     They play each other; some also play random, greedy, mcts:100, mcts:400 and the contestants given."""
 
-    cluster: Annotated[str, _option("ADDRESS", "none")] = ""
+    cluster: Annotated[str, argument("ADDRESS", "none")] = ""
     """Tournament: play the games on a Ray cluster. On processors of one kind the games are the same.
     auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of the head."""
-    cluster_workers: Annotated[int | None, _option("INT", "one for each core, or for each GPU")] = None
+    cluster_workers: Annotated[int | None, argument("INT", "one for each core, or for each GPU")] = None
     """Tournament: workers on the cluster at most."""
 
     def __post_init__(self) -> None:

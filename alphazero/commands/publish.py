@@ -27,7 +27,7 @@ import torch
 import tyro
 from msgspec import Struct
 
-from alphazero.commands.shared import Threads, parse, spare_files
+from alphazero.commands.shared import Overwrite, Threads, argument, parse, spare_files
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, quote
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
@@ -77,13 +77,10 @@ class PublishConfig:
     """The net: a run folder (its best net), or folder:GENERATION; for a page also a checkpoint or a shipped net."""
     output: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUTPUT")]
     """The file to write: `.safetensors`, with the card beside it, or `.html`, a page that plays in any browser."""
-    game: Annotated[
-        str, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of the run or checkpoint)")
-    ] = ""
+    game: Annotated[str, argument("NAME", "that of the run or checkpoint")] = ""
     """The game: a name, a Python file or a module. Shipped nets and games of your own need it."""
-    overwrite: bool = False
-    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
-    description: Annotated[str, tyro.conf.arg(metavar="TEXT", help_behavior_hint="(default: none)")] = ""
+    overwrite: Overwrite = False
+    description: Annotated[str, argument("TEXT", "none")] = ""
     """A sentence about the net, for the card."""
     simulations: tuple[int, ...] = (0, 100, 800)
     """Numbers of simulations per position for the game's benchmark, in games that have one."""

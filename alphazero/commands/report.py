@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import parse, spare_files
+from alphazero.commands.shared import Overwrite, argument, parse, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.storage.files import atomic_write, check_output_file
 from alphazero.storage.run_folder import check_run_folder
@@ -21,12 +21,9 @@ class ReportConfig:
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run folder, as in runs/connect4-1."""
-    output: Annotated[
-        Path | None, tyro.conf.arg(metavar="FILE.html", help_behavior_hint="(default: report.html in the run folder)")
-    ] = None
+    output: Annotated[Path | None, argument("FILE.html", "report.html in the run folder")] = None
     """The file to write. The default one is replaced if it is there."""
-    overwrite: bool = False
-    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
+    overwrite: Overwrite = False
 
 
 def main(argv: list[str]) -> None:

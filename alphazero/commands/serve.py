@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from alphazero.commands.shared import parse
+from alphazero.commands.shared import argument, parse
 from alphazero.errors import InvalidSetting
 from alphazero.nets.devices import check_device, choose_device, want_inference, wanted_inference
 from alphazero.players.contestants import load_game
@@ -25,10 +25,6 @@ from alphazero.settings import check_ranges
 
 DEFAULT_GAME = "connect4"
 PORT = 8080
-
-
-def _option(metavar: str, default: str) -> Any:
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class ServeConfig:
     contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT ...")] = ()
     """Further contestants: a net, a run folder, or any other that `alphazero pit` takes.
     The page begins with the first one as the opponent."""
-    game: Annotated[str | None, _option("NAME", "that of a checkpoint, else connect4")] = None
+    game: Annotated[str | None, argument("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module. The page also has all games that come with alphazero."""
     port: int = PORT
     """The port on this machine; 0 takes a free one."""

@@ -26,6 +26,15 @@ Config = TypeVar("Config")
 Threads = Annotated[int, tyro.conf.arg(help_behavior_hint="(default: every core)")]
 """A number of processor cores whose default is that of the machine, which the help does not tell as a number."""
 
+Overwrite = Annotated[
+    bool,
+    tyro.conf.arg(
+        help="Replace existing files without asking. "
+        "Otherwise the command asks at a terminal, and elsewhere leaves them."
+    ),
+]
+"""Whether a command that writes files may replace them."""
+
 _FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
 # a message of tyro (a regular expression for its one line), and our words for it
@@ -42,6 +51,11 @@ _SAYINGS = (
     (r"Missing from [^:]*: (\S+) The (.*?)\.?", r"\1 is missing: the \2"),
     (r"Missing from [^:]*: (.*)", r"missing: \1"),
 )
+
+
+def argument(metavar: str, default: str) -> Any:
+    """Names an option's value, and tells its default in words, in the help."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
 
 
 def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = None) -> int:

@@ -16,7 +16,7 @@ import tyro
 
 from alphazero import interruption
 from alphazero.cluster.connection import Cluster
-from alphazero.commands.shared import Threads, parse, say
+from alphazero.commands.shared import Threads, argument, parse, say
 from alphazero.errors import InvalidSetting, UnknownName, shorten_path
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
@@ -62,9 +62,7 @@ class Options:
     cluster: str = ""
     """A Ray cluster that plays the games. Empty: threads on this machine.
     auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of the head."""
-    cluster_workers: Annotated[
-        int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: one for each core, or for each GPU)")
-    ] = None
+    cluster_workers: Annotated[int | None, argument("INT", "one for each core, or for each GPU")] = None
     """Workers on the cluster at most. A machine with GPUs has one for each of them."""
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import Threads, parse, spare_files
+from alphazero.commands.shared import Overwrite, Threads, argument, parse, spare_files
 from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.matches.judge import open_players, title_of
@@ -31,18 +31,15 @@ class BenchmarkConfig:
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/connect4-1, mcts:400, minimax:4 and so on."""
-    game: Annotated[
-        str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: that of the checkpoint)")
-    ] = None
+    game: Annotated[str | None, argument("NAME", "that of the checkpoint")] = None
     """The game: a name, a Python file or a module."""
     simulations: tuple[int, ...] = (0,)
     """Simulations per position, one or several numbers. 0: the policy of a net without a search."""
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
-    json: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(default: none)")] = None
+    json: Annotated[Path | None, argument("FILE", "none")] = None
     """Also write the figures into this file, as JSON."""
-    overwrite: bool = False
-    """Replace existing files without asking. Otherwise the command asks at a terminal, and elsewhere leaves them."""
+    overwrite: Overwrite = False
     seed: int = 0
     """Random seed; it decides between equally good moves."""
     threads: Threads = field(default_factory=count_cores)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import parse
+from alphazero.commands.shared import argument, parse
 from alphazero.errors import InputError
 from alphazero.game import registry
 
@@ -20,11 +20,7 @@ from alphazero.game import registry
 class SolveConfig:
     """Shows the exact result of every move in a position, in games that have a solver."""
 
-    moves: Annotated[
-        tuple[str, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(metavar="[MOVES ...]", help_behavior_hint="(default: none)"),
-    ] = ()
+    moves: Annotated[tuple[str, ...], tyro.conf.Positional, argument("[MOVES ...]", "none")] = ()
     """The moves that lead to the position, as in 4453 or f5 d6 c4; without moves, the start position."""
     game: Annotated[str, tyro.conf.arg(metavar="NAME")] = "connect4"
     """The game: a name, a Python file or a module."""
