@@ -65,9 +65,9 @@ class GameRecord:
         return found
 
 
-def words_of(game: Game, actions: Sequence[int]) -> list[str]:
-    """A game's actions in its notation."""
-    words, position = [], game.start()
+def words_of(position: Position, actions: Sequence[int]) -> list[str]:
+    """The actions after a position, in the notation of its game."""
+    words = list[str]()
     for action in actions:
         words.append(position.format(action))
         position = position.play(action)

@@ -26,7 +26,7 @@ def records_of(
     for number, actions, outcome, seconds, forfeit in zip(
         result.games, result.actions, result.outcomes, result.game_seconds, result.forfeits, strict=True
     ):
-        words = words_of(game, actions)
+        words = words_of(game.start(), actions)
         swapped = number % 2 == 1
         found.append(
             GameRecord(

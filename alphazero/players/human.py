@@ -77,7 +77,7 @@ class HumanPlayer(FollowingPlayer):
         history = self._history(position)
         own = [ply for ply, earlier in enumerate(history[:-1]) if earlier.to_play == position.to_play]
         since = range(own[-1] + 1 if own else 0, position.ply)
-        words = words_of(self._game, position.actions)
+        words = words_of(self._game.start(), position.actions)
         if since:
             print(f"\nPlayer {2 - position.to_play} plays {', '.join(words[ply] for ply in since)}")
         before, after = (indent(str(shown), " ") for shown in (history[max(0, position.ply - 1)], position))
@@ -107,7 +107,7 @@ class HumanPlayer(FollowingPlayer):
         visits = sum(line.visits for line in lines)
         print(f"{self._adviser.name}, {visits} simulations:")
         for line in lines[:LINES]:
-            moves = words_of(self._game, (*position.actions, *line.moves[:MOVES]))[position.ply :]
+            moves = words_of(position, line.moves[:MOVES])
             print(f"  {moves[0]:<6} {line.visits:>6} visits  value {line.value:+.2f}  {' '.join(moves)}")
 
     def _eval(self, position: Position, game: int, rest: str) -> None:
@@ -130,7 +130,7 @@ class HumanPlayer(FollowingPlayer):
             return
         first_is_human = self._game.start().to_play == position.to_play
         names = (self.name, self._opponent)
-        words = tuple(words_of(self._game, position.actions))
+        words = tuple(words_of(self._game.start(), position.actions))
         record = GameRecord(
             self.loaded_as, game, names if first_is_human else names[::-1], (), words, "*", (0.0, 0.0), self._seed
         )

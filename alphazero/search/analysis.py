@@ -11,6 +11,7 @@ import numpy as np
 from alphazero.errors import IllegalAction, InvalidSetting, NetError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
+from alphazero.game.record import words_of
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, check_net
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
@@ -56,10 +57,7 @@ class Found:
     """The best action and the expected play after it."""
 
     def __repr__(self) -> str:
-        words, position = list[str](), self.position
-        for action in self.line:
-            words.append(position.format(action))
-            position = position.play(action)
+        words = words_of(self.position, self.line)
         return (
             f"<Found {words[0]}: value {self.value:+.3f}{', proven' * self.proven}, "
             f"{self.visits[self.best]} of {self.visits.sum()} simulations, line {' '.join(words)}>"

@@ -22,6 +22,7 @@ from alphazero.errors import GameError
 from alphazero.game import Game, Position
 from alphazero.game.board import cells_in_line
 from alphazero.game.kernels import kernels_of
+from alphazero.game.record import words_of
 
 POSITIONS = 2000
 """Positions to learn from in each round, and as many to be right in."""
@@ -94,17 +95,8 @@ def looks_of(game: Game) -> Looks:
             return looks
     raise GameError(
         f"a web page cannot show {game.name}: its pieces, names or clicks depend on more than a few bits of the "
-        f"position, as after {' '.join(words_of(wrong[0])) or 'no move'}"
+        f"position, as after {' '.join(words_of(game.start(), wrong[0].actions)) or 'no move'}"
     )
-
-
-def words_of(position: Position) -> list[str]:
-    """The moves that led to a position."""
-    at, words = position.game.start(), []
-    for action in position.actions:
-        words.append(at.format(action))
-        at = at.play(action)
-    return words
 
 
 def some_positions(game: Game, count: int, seed: int) -> Iterator[Position]:

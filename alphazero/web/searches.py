@@ -18,6 +18,7 @@ import numpy as np
 from alphazero.errors import IllegalAction, InputError, Stopped
 from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
+from alphazero.game.record import words_of
 from alphazero.players.player import FollowingPlayer, Forfeit, Player
 from alphazero.search.analysis import Analysis, Node, on_one_thread
 from alphazero.search.evaluator import Evaluator
@@ -196,7 +197,7 @@ class Grown:
                     "value": round(line.value, 4),
                     "prior": None if line.prior is None else round(line.prior, 4),
                     "moves": list(line.moves[:MOST_MOVES]),
-                    "words": words_after(position, line.moves[:MOST_MOVES]),
+                    "words": words_of(position, line.moves[:MOST_MOVES]),
                 }
                 for line in lines[:MOST_LINES]
             ],
@@ -262,12 +263,3 @@ def short_search(seat: Seat, generation: int | None, game: Game, simulations: in
     """An analysis for many positions of one game."""
     evaluate, learned = seat.evaluate(generation)
     return Analysis(kernels_of(game), replace(learned, num_simulations=simulations), evaluate)
-
-
-def words_after(position: Position, actions: tuple[int, ...]) -> list[str]:
-    """The actions after a position, in the notation of the game."""
-    words = []
-    for action in actions:
-        words.append(position.format(action))
-        position = position.play(action)
-    return words

@@ -127,10 +127,8 @@ class Table:
             side = question.number("resigned", 0, 1)
             reason = question.text("reason", MOST_TEXT, printable=False) if question.has("reason") else "resigns"
             result, forfeit = RESULTS[1 if side else -1], f"{names[side]}: {reason}"[:MOST_TEXT]
-        record = GameRecord(
-            self.name, 0, names, (), tuple(words_of(self.game, position.actions)), result, (0.0, 0.0), 0, forfeit
-        )  # fmt: skip
-        return line_of(record)
+        words = tuple(words_of(self.game.start(), position.actions))
+        return line_of(GameRecord(self.name, 0, names, (), words, result, (0.0, 0.0), 0, forfeit))
 
     def record_fields(self, record: GameRecord) -> dict[str, Any]:
         """A record for a message: its actions, players and result. Raises IllegalAction."""

@@ -100,7 +100,7 @@ def test_a_forced_pass_is_played_for_an_engine_that_passes_by_itself(game_with_p
     other = FunctionPlayer(loaded.game, lambda position: position.parse(game_with_passes[position.ply]))
     result = play_match(kernels, *((player, other) if engine_first else (other, player)), 1, seed=1, opening_plies=0)
     assert result.forfeits == ("",)
-    assert words_of(loaded.game, result.actions[0]) == game_with_passes
+    assert words_of(loaded.game.start(), result.actions[0]) == game_with_passes
     refused = [before for before, line in itertools.pairwise(log) if line.startswith("?")]
     colour = "black" if engine_first else "white"
     assert f"> genmove {colour}" in refused and sum(command.endswith(" pass") for command in refused) == 1

@@ -85,7 +85,7 @@ def records_of_games(
         actions = actions_of(game, one, seed, opening_plies)
         if actions is None:
             continue
-        words, end = words_of(game, actions), game.position(actions)
+        words, end = words_of(game.start(), actions), game.position(actions)
         result = RESULTS[end.outcome] if end.terminal else "*"
         opening, moves = tuple(words[:opening_plies]), tuple(words[opening_plies:])
         records.append(GameRecord(name, one.number, (player, player), opening, moves, result, (0.0, 0.0), seed))
