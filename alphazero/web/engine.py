@@ -22,7 +22,6 @@ from alphazero.web.message import BadMessage, Question
 from alphazero.web.review import review
 from alphazero.web.searches import MOST_SIMULATIONS, Grown, Stop, Trees, choose, policy_of
 from alphazero.web.tables import Table, is_game, title_of
-from alphazero.web.truth import as_fields
 
 Answer = dict[str, Any]
 SIDES = 2
@@ -136,7 +135,7 @@ class Engine:
 
     def _truth(self, viewer: object, question: Question) -> Answer:
         table = self._table(question)
-        return {"results": as_fields(table.results(table.position(question)))}
+        return {"results": [asdict(result) for result in table.results(table.position(question))]}
 
     def _tree(self, viewer: object, question: Question) -> Answer:
         tree = self.trees.get(viewer, question.number("side", 0, SIDES - 1, 0))

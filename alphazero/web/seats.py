@@ -24,7 +24,6 @@ from alphazero.players.contestants import (
     Contestant,
     check_net,
     find_checkpoint,
-    load_net,
     make_player,
     open_contestant,
     search_of,
@@ -44,10 +43,10 @@ PLAYOUTS = (25, 100, 400, 1600, 6400)
 DEPTHS = (1, 2, 3, 4, 5, 6)
 USUAL = 100
 """Simulations, if the slider has them, before anybody moves it."""
-MOST_NETS = 8
-"""Nets of a game that stay in memory."""
 CACHE_SIZE = 1 << 15
 """Answers of a network that each search remembers."""
+Nets = Kept[NeuralNet]
+"""The nets of one game, by the paths of their files."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +59,6 @@ class Slider:
     start: int
     measured: Mapping[int, str]
     """The strength that was measured at a step, in words."""
-
-
-class Nets:
-    """The nets of one game, by the paths of their files; a file that was replaced is loaded anew."""
-
-    def __init__(self, loaded: LoadedGame, device: str):
-        self._nets = Kept(lambda path: load_net(str(path), loaded, device), MOST_NETS)
-
-    def load(self, path: Path) -> NeuralNet:
-        """The net in that file; raises CheckpointError."""
-        return self._nets.get(path)
 
 
 class Seat(ABC):
@@ -135,9 +123,27 @@ class PlayoutSeat(PlainSeat):
 
 
 class NetSeat(Seat):
-    """A network in a file, or the net of a run's generation."""
+    """A network."""
 
     searches = True
+    _loaded: LoadedGame
+
+    @abstractmethod
+    def net(self, generation: int | None) -> NeuralNet:
+        """The net of that generation, where there are some."""
+
+    @contextmanager
+    def playing(self, step: int, generation: int | None, seed: int) -> Iterator[Player]:
+        yield make_player(self.net(generation), self._loaded, seed=seed, simulations=step)
+
+    def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
+        net = self.net(generation)
+        evaluator = Evaluator(kernels_of(self._loaded.game), net, CACHE_SIZE, sees_wins=True)
+        return evaluator, search_of(net, self.title)
+
+
+class SavedNetSeat(NetSeat):
+    """A network in a file, or the net of a run's generation."""
 
     def __init__(self, id: str, title: str, loaded: LoadedGame, nets: Nets, text: str, run: Path | None = None):
         self._loaded, self._nets, self._text, self._run = loaded, nets, text, run
@@ -153,21 +159,11 @@ class NetSeat(Seat):
 
     def net(self, generation: int | None) -> NeuralNet:
         text = self._text if generation is None or self._run is None else f"{self._text}:{generation}"
-        return self._nets.load(find_checkpoint(text, self._loaded))
-
-    @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int) -> Iterator[Player]:
-        yield make_player(self.net(generation), self._loaded, seed=seed, simulations=step)
-
-    def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
-        net = self.net(generation)
-        return evaluations_of(net, self._loaded), search_of(net, self.title)
+        return self._nets.get(find_checkpoint(text, self._loaded))
 
 
-class GivenNetSeat(Seat):
+class GivenNetSeat(NetSeat):
     """A network that was given as an object."""
-
-    searches = True
 
     def __init__(self, id: str, title: str, loaded: LoadedGame, net: NeuralNet):
         check_net(net, loaded.game)
@@ -176,13 +172,6 @@ class GivenNetSeat(Seat):
 
     def net(self, generation: int | None) -> NeuralNet:
         return self._net
-
-    @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int) -> Iterator[Player]:
-        yield make_player(self._net, self._loaded, seed=seed, simulations=step)
-
-    def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
-        return evaluations_of(self._net, self._loaded), search_of(self._net, self.title)
 
 
 class GivenSeat(Seat):
@@ -203,11 +192,6 @@ class GivenSeat(Seat):
             player, self._player = self._player or self._make(), None
             yield player
             self._player = player
-
-
-def evaluations_of(net: NeuralNet, loaded: LoadedGame) -> Evaluator:
-    """The evaluations of a network for one search."""
-    return Evaluator(kernels_of(loaded.game), net, CACHE_SIZE, sees_wins=True)
 
 
 def slider_of(card: Mapping[str, Any]) -> Slider:
@@ -247,7 +231,7 @@ def usual_seats(loaded: LoadedGame, nets: Nets) -> list[Seat]:
     depths = tuple(depth for depth in DEPTHS if depth <= loaded.game.max_plies)
     known = ("best", "strong", "club", "standard", "beginner")
     order = sorted(loaded.nets, key=lambda name: (known.index(name) if name in known else len(known), name))
-    seats: list[Seat] = [NetSeat(name, name, loaded, nets, name) for name in order]
+    seats: list[Seat] = [SavedNetSeat(name, name, loaded, nets, name) for name in order]
     seats += [PlainSeat(name, name, loaded, name, "a player of this game's own") for name in loaded.contestants]
     playout_slider = Slider("simulations", PLAYOUTS, 400, {})
     seats.append(PlayoutSeat("mcts", "mcts", loaded, "mcts:{}", "tree search with random playouts", playout_slider))
@@ -267,12 +251,12 @@ def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, 
         return GivenNetSeat(id, "net", loaded, contestant)
     if isinstance(contestant, str):
         if contestant in loaded.nets:
-            return NetSeat(contestant, contestant, loaded, nets, contestant)
+            return SavedNetSeat(contestant, contestant, loaded, nets, contestant)
         path = Path(contestant)
         if path.suffix == ".safetensors" or os.path.isfile(path / "config.json"):
             run = None if path.suffix == ".safetensors" else path
             find_checkpoint(contestant, loaded)
-            return NetSeat(id, contestant, loaded, nets, contestant, run)
+            return SavedNetSeat(id, contestant, loaded, nets, contestant, run)
         title = contestant
     else:
         title = str(getattr(contestant, "name", None) or getattr(contestant, "__name__", "player"))

@@ -15,16 +15,18 @@ from alphazero.errors import InputError, StorageError, quote
 from alphazero.game import Game, Position, registry
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import LoadedGame
-from alphazero.players.contestants import Contestant
+from alphazero.players.contestants import Contestant, load_net
 from alphazero.storage.run_folder import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.kept import Kept
 from alphazero.web.message import Question
-from alphazero.web.seats import Nets, NetSeat, Seat, find_seat, given_seat, usual_seats
+from alphazero.web.seats import Nets, SavedNetSeat, Seat, find_seat, given_seat, usual_seats
 from alphazero.web.truth import Result, results_of
 
 MOST_RUNS = 50
 """Runs, the newest, that the page offers as contestants."""
+MOST_NETS = 8
+"""Nets of a game that stay in memory."""
 _CONFIGS = Kept[dict[str, Any]](lambda file: read_config(file.parent), 200)
 
 
@@ -34,7 +36,8 @@ class Table:
     def __init__(self, name: str, loaded: LoadedGame, runs: Path | None, device: str, given: Sequence[Contestant] = ()):
         """`name`: the name by which the game was loaded; `given`: contestants named where the page was started."""
         self.name, self.loaded, self.game = name, loaded, loaded.game
-        self._nets, self._runs = Nets(loaded, device), runs
+        self._nets = Nets(lambda path: load_net(str(path), loaded, device), MOST_NETS)
+        self._runs = runs
         named = [
             given_seat(f"given:{number}", contestant, loaded, self._nets, device)
             for number, contestant in enumerate(given)
@@ -98,7 +101,7 @@ class Table:
                 continue
             if path not in self._run_seats:
                 id = f"run:{path.name}"
-                self._run_seats[path] = NetSeat(id, f"run {path.name}", self.loaded, self._nets, str(path), path)
+                self._run_seats[path] = SavedNetSeat(id, f"run {path.name}", self.loaded, self._nets, str(path), path)
             if self._run_seats[path].generations():
                 found.append(self._run_seats[path])
         return found
@@ -168,16 +171,16 @@ def config_of(path: Path) -> dict[str, Any]:
 
 def newest_runs(folder: Path | None) -> list[Path]:
     """The run folders in a folder, the one that changed last first; links that lead elsewhere are left out."""
-    return [path for path, _ in _folders_with(folder, "config.json", "metrics.jsonl")]
+    return _folders_with(folder, "config.json", "metrics.jsonl")
 
 
 def newest_tournaments(folder: Path | None) -> list[Path]:
     """The tournaments in a folder, the one that changed last first."""
-    return [path for path, _ in _folders_with(folder, "tournament.json", "all_games.jsonl")]
+    return _folders_with(folder, "tournament.json", "all_games.jsonl")
 
 
-def _folders_with(folder: Path | None, needed: str, changing: str) -> list[tuple[Path, float]]:
-    """The folders that have a file of that name, and when they changed, the newest first."""
+def _folders_with(folder: Path | None, needed: str, changing: str) -> list[Path]:
+    """The folders that have a file of that name, the one that changed last first."""
     found = []
     try:
         entries = sorted(folder.iterdir()) if folder is not None else []
@@ -189,10 +192,10 @@ def _folders_with(folder: Path | None, needed: str, changing: str) -> list[tuple
             continue
         file = path / changing if os.path.isfile(path / changing) else path / needed
         try:
-            found.append((path, file.stat().st_mtime))
+            found.append((-file.stat().st_mtime, path))
         except OSError:
             continue
-    return sorted(found, key=lambda pair: -pair[1])
+    return [path for _, path in sorted(found)]
 
 
 def find_folder(folders: Sequence[Path], name: str) -> Path:

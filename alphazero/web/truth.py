@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from alphazero.game import Position
@@ -40,11 +40,6 @@ def results_of(truth: Truth | None, position: Position) -> list[Result]:
         number = re.search(r"\d+", words)
         found.append(Result(int(action), words, outcome, int(number[0]) if number else None))
     return found
-
-
-def as_fields(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """The results for a message."""
-    return [asdict(result) for result in results]
 
 
 def judge_by_truth(results: Sequence[Result], played: int) -> Mapping[str, Any] | None:
