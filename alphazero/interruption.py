@@ -159,6 +159,21 @@ def held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextlib.contextmanager
+def variables_set(variables: dict[str, str]) -> Iterator[None]:
+    """Programs begun in here have these in their environment, and programs that this process begins later do not."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
 def _ignore() -> None:
     """After the last line of Python, the system's own handlers would take over, which have other exit codes."""
     for number in SIGNALS:

@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any
 
 from alphazero.errors import InputError, InvalidSetting, Terminated, quote, shorten
-from alphazero.interruption import held_back, speaking_on
+from alphazero.interruption import held_back, speaking_on, variables_set
 from alphazero.invocation import option
 from alphazero.progress import count_cores
 from alphazero.settings import check_range
@@ -129,7 +129,7 @@ class Cluster:
             environment |= _OURS | {"RAY_AUTH_TOKEN": _own_token()}
         said: list[str] = []
         try:
-            with _set(environment), _signals_kept(), held_back(), _stderr_kept(said):
+            with variables_set(environment), _signals_kept(), held_back(), _stderr_kept(said):
                 import ray
 
                 _check_version(ray.__version__)
@@ -358,21 +358,6 @@ def _init(ray: Any, settings: dict[str, Any]) -> None:
 def _own_token() -> str:
     """The token of this process's own clusters: Ray reads it once."""
     return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)
-
-
-@contextlib.contextmanager
-def _set(variables: dict[str, str]) -> Iterator[None]:
-    """Sets them in the environment; programs that this process starts later do not see them."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager

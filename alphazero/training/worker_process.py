@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
@@ -29,7 +29,7 @@ from alphazero.errors import InputError, InvalidSetting, Stopped, TrainingError
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.game.user_code import ALONE
-from alphazero.interruption import held_back
+from alphazero.interruption import held_back, variables_set
 from alphazero.invocation import option
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
@@ -119,21 +119,6 @@ def check_sendable(part: Callable[..., Any], name: str) -> None:
     )
 
 
-@contextlib.contextmanager
-def _safe_path() -> Iterator[None]:
-    """Python does not put the current folder on the path of a program begun in here; a process gets ours later."""
-    name = "PYTHONSAFEPATH"
-    before = os.environ.get(name)
-    os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
-
-
 class ChildProcess:
     """A process and the connection to it."""
 
@@ -144,7 +129,7 @@ class ChildProcess:
         self.shared = context.Array("q", [0] * 7, lock=False)  # a process that dies would take a lock with it
         self._connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, self.shared, settings), daemon=True)
-        with held_back(), _safe_path():  # whoever began it decides
+        with held_back(), variables_set({"PYTHONSAFEPATH": "1"}):  # it gets our path later, current folder or not
             self.process.start()
         theirs.close()
 

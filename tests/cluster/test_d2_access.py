@@ -18,6 +18,7 @@ import pytest
 from alphazero.cluster import connection
 from alphazero.cluster.connection import Cluster, ClusterError
 from alphazero.errors import InputError, InvalidSetting
+from alphazero.interruption import variables_set
 from tests.cluster.conftest import ENVIRONMENT, needs_ray
 from tests.program import ROOT
 
@@ -194,7 +195,7 @@ def test_the_address_file_of_another_user_is_not_trusted(tmp_path: Path, monkeyp
 def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("RAY_AUTH_MODE", "k8s")
     monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
-    with connection._set({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "x"}):
+    with variables_set({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "x"}):
         assert os.environ["RAY_AUTH_TOKEN"] == "x"
     assert os.environ["RAY_AUTH_MODE"] == "k8s" and "RAY_AUTH_TOKEN" not in os.environ
 
