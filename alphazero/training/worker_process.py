@@ -169,6 +169,7 @@ class ChildProcess:
         self.process.join(SECONDS_TO_LEAVE)
         if self.process.is_alive():
             self.process.kill()
+            self.process.join(SECONDS_TO_LEAVE)
 
 
 class WorkerProcess:
