@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from alphazero.game import Game
@@ -19,13 +20,20 @@ ENDED = (
 
 
 def records_of(
-    result: MatchResult, game: Game, loaded_as: str, contestants: tuple[str, str], seed: int
+    result: MatchResult,
+    game: Game,
+    loaded_as: str,
+    contestants: tuple[str, str],
+    seed: int,
+    kept: Set[int] = frozenset(),
 ) -> list[GameRecord]:
-    """The games of a match, in the order of their numbers."""
+    """The games of a match in the order of their numbers, without those whose numbers are in `kept`."""
     found = []
     for number, actions, outcome, seconds, forfeit in zip(
         result.games, result.actions, result.outcomes, result.game_seconds, result.forfeits, strict=True
     ):
+        if number in kept:
+            continue
         words = words_of(game.start(), actions)
         swapped = number % 2 == 1
         found.append(

@@ -222,9 +222,8 @@ def _play(
 
             def keep(result: MatchResult, names: tuple[str, str] = names, kept: set[int] = kept) -> None:
                 if result.num_games > len(kept):
-                    new = _without(result, kept)
-                    folder.add(records_of(new, loaded.game, tournament.game, names, tournament.seed))
-                    kept |= set(new.games)
+                    folder.add(records_of(result, loaded.game, tournament.game, names, tournament.seed, kept))
+                    kept |= set(result.games)
                 note = f"{len(folder.records):,} of {folder.num_games:,} games, now {' - '.join(names)}"
                 progress.show(clock.share_done(result), note)
 
@@ -235,19 +234,6 @@ def _play(
                 kernels_of(loaded.game), first, second, target, tournament.seed,
                 on_progress=keep, numbers=numbers, openings=folder.openings(target),
             )  # fmt: skip
-
-
-def _without(result: MatchResult, kept: set[int]) -> MatchResult:
-    """The games of a match that are not in `kept`."""
-    new = [i for i, number in enumerate(result.games) if number not in kept]
-    return replace(
-        result,
-        games=tuple(result.games[i] for i in new),
-        actions=tuple(result.actions[i] for i in new),
-        outcomes=tuple(result.outcomes[i] for i in new),
-        game_seconds=tuple(result.game_seconds[i] for i in new),
-        forfeits=tuple(result.forfeits[i] for i in new),
-    )
 
 
 class _Clock:
