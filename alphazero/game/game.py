@@ -136,7 +136,7 @@ class Game:
         return position
 
     def split_moves(self, text: str) -> list[str]:
-        """The moves of a text; override it in a game whose moves need no spaces or commas between them."""
+        """The moves of a text; override it in a game whose moves hold commas, or need no spaces between them."""
         return text.replace(",", " ").split()
 
     @cached_property

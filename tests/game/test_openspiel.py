@@ -198,3 +198,15 @@ def test_parameters_that_cannot_be_get_one_sentence(text, sentence):
 def test_parameters_that_can_be_are_taken(text):
     pytest.importorskip("pyspiel")
     assert registry.load(f"openspiel:{text}").game.start().legal_actions
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "dots_and_boxes", "connect_four"])
+def test_moves_with_commas_in_their_names_are_read_from_a_text(name):
+    pytest.importorskip("pyspiel")
+    game = registry.load(f"openspiel:{name}").game
+    words, position = [], game.start()
+    for _ in range(4):
+        action = position.legal_actions[-1]
+        words.append(position.format(action))
+        position = position.play(action)
+    assert game.position(" ".join(words)).actions == position.actions

@@ -115,6 +115,10 @@ class OpenSpielGame(PythonGame[Any]):
         found = [action for action, name in self._names(state).items() if name == text]
         return found[0] if found else int(text)
 
+    def split_moves(self, text: str) -> list[str]:
+        """The moves of a text, with spaces between them: many names hold commas, as x(2,2)."""
+        return text.split()
+
     def _names(self, state: np.ndarray) -> dict[int, str]:
         """The legal actions and what they are called."""
         last, names = self._last_names
