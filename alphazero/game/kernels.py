@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.errors import GameError
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, rule_functions, with_callees
 from alphazero.game.game import Game
 from alphazero.storage.kernel_cache import cached, is_on_disk
@@ -328,6 +329,12 @@ class Kernels:
 
 kernels_of = functools.lru_cache(maxsize=16)(Kernels)
 """The kernels of a game, made once for all callers."""
+
+
+def check_length(game: Game, plies: int) -> None:
+    """Raises GameError for a game that is not over after so many plies though the class says that it must be."""
+    if plies >= game.max_plies:
+        raise GameError(f"{game.name}: a game went on after its max_plies = {game.max_plies}")
 
 
 class Kernel:

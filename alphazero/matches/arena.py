@@ -18,7 +18,7 @@ import numpy as np
 
 from alphazero.errors import EvaluationError, IllegalAction, listed
 from alphazero.game import Game, Position
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, check_length
 from alphazero.matches.balance import Balance
 from alphazero.matches.intervals import score_interval
 from alphazero.matches.openings import Openings, announce_choice, choose_openings, warn_of_few
@@ -364,12 +364,14 @@ class _Match:
         return None
 
     def _collect(self) -> None:
-        """Finishes the games that are over."""
+        """Finishes the games that are over; raises GameError if one goes on for too long."""
         _, terminal, values = self._kernels.describe_all(self._states)
         movers = self._contestants_to_move()
         for row in np.flatnonzero(terminal & (self._games >= 0)):
             outcome = int(values[row]) * (1 if movers[row] == 0 else -1)
             self._finish(int(row), outcome)
+        going_on = np.flatnonzero(self._games >= 0)
+        check_length(self._kernels.game, max((len(self._actions[row]) for row in going_on), default=0))
 
     def _finish(self, row: int, outcome: int, forfeit: str = "") -> None:
         """Moves a finished game out of its row."""

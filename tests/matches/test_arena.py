@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting
+from alphazero.errors import EvaluationError, GameError, IllegalAction, InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches import arena
@@ -319,3 +319,15 @@ def test_some_games_of_a_match_are_the_same_games():
     assert part.actions == tuple(whole.actions[i] for i in part.games)
     assert part.outcomes == tuple(whole.outcomes[i] for i in part.games)
     assert len(part.game_seconds) == 4
+
+
+def test_a_game_that_goes_on_after_its_max_plies_ends_the_match():
+    class Shorter(DoubleMove):
+        max_plies = 11
+
+    kernels = Kernels(Shorter())
+    first = kernels.game.start().legal_actions[0]  # one stone each time: twelve plies
+    result = play_match(KERNELS["double_move"], Fixed(first), Fixed(first), 2, seed=1, opening_plies=0)
+    assert [len(actions) for actions in result.actions] == [12, 12]
+    with pytest.raises(GameError, match="double_move: a game went on after its max_plies = 11"):
+        play_match(kernels, Fixed(first), Fixed(first), 2, seed=1, opening_plies=0)

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alphazero.errors import GameError
 from alphazero.game import Game
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, check_length
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
@@ -222,9 +221,7 @@ class SelfPlay:
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
-        game = self.kernels.game
-        if (plies[~terminal] + 1 >= game.max_plies).any():
-            raise GameError(f"{game.name}: a game went on after its max_plies = {game.max_plies}")
+        check_length(self.kernels.game, plies[~terminal].max(initial=-1) + 1)
         fresh = slots[terminal]
         # the result is for the player to move there; turn it to the one who made the last ply
         same = to_play[terminal] == self.to_play[fresh]
