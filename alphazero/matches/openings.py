@@ -18,6 +18,7 @@ from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import Game, Position, registry
 from alphazero.game.functions import plain
 from alphazero.game.kernels import kernels_of
+from alphazero.game.python_game import PythonGame
 from alphazero.game.randomness import OPENING, make_key, uniform
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -167,7 +168,12 @@ def _draw_below(count: int, seed: int, draw: int, ply: int) -> int:
 
 
 def _places(game: Game) -> Callable[[Position], tuple[int, bytes]]:
-    """A key for every position, which mirror images share."""
+    """A key for every position, which mirror images share.
+
+    A state of a wrapped game is its moves, so two of them may be one position: there the observation is the key.
+    """
+    if isinstance(game, PythonGame):
+        return lambda position: (position.ply, bytes([position.to_play]) + position.observation.tobytes())
     kernels = kernels_of(game)
 
     def place(position: Position) -> tuple[int, bytes]:

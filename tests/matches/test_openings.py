@@ -229,6 +229,13 @@ def test_a_folder_from_before_there_was_a_choice_goes_on_with_random_openings(tm
     assert run_pit(*line) == 0
 
 
+def test_openings_of_a_wrapped_game_are_different_positions():
+    """Its states are its moves, of which several sequences lead to one position."""
+    pytest.importorskip("pyspiel")
+    openings = drawn(registry.load("openspiel:tic_tac_toe").game, 10_000, 3, seed=1)
+    assert len(openings) == len(set(map(str, openings))) == 9 * 8 * 7 // 2
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
