@@ -83,7 +83,7 @@ class Mark:
 
 
 def _marks(view: View, policy: Numbers | None, values: Numbers | None) -> list[Mark]:
-    """The marks of all actions that get one, in ascending order of their shares."""
+    """The marks of all actions that get one, in ascending order of their shares, and of their values in equal ones."""
     if policy is None and values is None:
         return []
     first = {click.action: click for click in reversed(view.clicks)}
@@ -91,7 +91,8 @@ def _marks(view: View, policy: Numbers | None, values: Numbers | None) -> list[M
     total, largest = sum(shares.values()), max(shares.values(), default=0.0)
     worth = _by_action(values, first)
     marks = []
-    for action in sorted(first, key=lambda action: shares.get(action, 0.0)):  # the best is drawn last, on top
+    # the best is drawn last, on top
+    for action in sorted(first, key=lambda action: (shares.get(action, 0.0), worth.get(action, 0.0))):
         share = shares.get(action, 0.0) / total if total > 0 else 0.0
         if policy is not None and share < LEAST_SHARE:
             continue
@@ -349,10 +350,10 @@ class _Picture:
         return self.board.cells[cell].look in ("hole", "open") and self.radii[cell] > 0.4
 
     def numbers(self, marks: Sequence[Mark]) -> str:
-        """The numbers at cells, and at the strongest arrows; more would overlap where arrows cross."""
-        texts = []
+        """The numbers at cells, and at the strongest arrows of a policy; more would overlap where arrows cross."""
+        texts, least = [], 0.1 if any(mark.share for mark in marks) else -1.0
         for mark in marks:
-            if mark.text and (len(mark.click.cells) == 1 or (mark.click.cells and mark.share > 0.1)):
+            if mark.text and (len(mark.click.cells) == 1 or (mark.click.cells and mark.share > least)):
                 (x, y), (to_x, to_y) = self.centers[mark.click.cells[0]], self.centers[mark.click.cells[-1]]
                 share = 0.5 if len(mark.click.cells) > 1 else 1.0
                 texts.append(self.words((x + share * (to_x - x), y + share * (to_y - y)), mark.text))

@@ -172,6 +172,8 @@ def test_policies_and_values_are_shown_at_every_action_that_has_some(game: Game)
     svg = position.svg(policy=policy, values={action: 0.25 for action in legal})
     shown = sum("+0.25" in text for text in texts(svg))
     assert shown == len(policy)
+    alone = position.svg(values=dict.fromkeys(legal[:3], 0.25))
+    assert sum("+0.25" in text for text in texts(alone)) == 3
     visits = np.zeros(game.num_actions, np.int64)
     visits[legal[0]] = 100
     assert "100%" in " ".join(texts(position.svg(visits)))
