@@ -243,8 +243,9 @@ class Position:
         if self.terminal:
             raise IllegalAction("the game is over: no action can be played")
         if not 0 <= action < self.game.num_actions or not self.legal_mask[action]:
-            name = self.format(action) if 0 <= action < self.game.num_actions else shorten(action)
-            raise IllegalAction(f"{name} is not legal here (legal: {listed(map(self.format, self.legal_actions))})")
+            raise IllegalAction(
+                f"{self._name(action)} is not legal here (legal: {listed(map(self.format, self.legal_actions))})"
+            )
         state = self.state.copy()
         with np.errstate(over="ignore"):
             self.game.plain_rules.step(state, action)
@@ -264,6 +265,13 @@ class Position:
     def format(self, action: int) -> str:
         """`action` in the game's notation."""
         return self.game.format_action(action, self.state)
+
+    def _name(self, action: int) -> str:
+        """An action that is not legal, in the game's notation as far as that knows it."""
+        try:
+            return self.format(action) if 0 <= action < self.game.num_actions else shorten(action)
+        except Exception:  # a notation may know the legal actions alone
+            return f"action {action}"
 
     @cached_property
     def view(self) -> View:

@@ -11,7 +11,7 @@ import pytest
 
 from alphazero.commands.rules.check import main
 from alphazero.commands.shared import run_command
-from alphazero.errors import LawBroken
+from alphazero.errors import IllegalAction, LawBroken
 from alphazero.game import Game, Rules, laws, registry, validator
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
@@ -354,6 +354,18 @@ def test_the_shipped_games_keep_all_laws(game: Game, monkeypatch: pytest.MonkeyP
     assert findings.warnings == []
     assert findings.compiled_per_second is not None
     assert sum(findings.outcomes.values()) == findings.num_games == len(findings.lengths)
+
+
+def test_a_notation_of_legal_actions_alone_is_enough_to_refuse_another():
+    class Strict(TicTacToe):
+        name = "strict"
+
+        def format_action(self, action, state):
+            taken = int(state[0] | state[1])
+            return {square: f"s{square}" for square in range(9) if not taken >> square & 1}[action]
+
+    with pytest.raises(IllegalAction, match="^action 4 is not legal here"):
+        Strict().position([4, 4])
 
 
 def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[str]):
