@@ -169,7 +169,9 @@ def test_threads_that_come_and_go_use_the_same_compiled_networks(shared, monkeyp
     """Every part of a generation has threads of its own, each of which once compiled all sizes again."""
     inference, compiled = OpenVinoInference(shared.frozen_float(), shared._example, bf16=False), []
     compile_one = inference._compile
-    monkeypatch.setattr(inference, "_compile", lambda model, size: (compiled.append(size), compile_one(model, size))[1])
+    monkeypatch.setattr(
+        inference, "_compile", lambda _, size, *how: (compiled.append(size), compile_one(_, size, *how))[1]
+    )
     planes, before = np.zeros((40, *Connect4.observation_shape), np.float32), None
     for _ in range(3):
         with ThreadPoolExecutor(1) as pool:
@@ -242,6 +244,55 @@ def test_a_module_whose_weights_have_no_place_stays_with_torch(monkeypatch, capl
     for _ in range(2):  # as for the net that learns and the net that plays
         assert net.use_inference("auto") == "torch"
     assert [message.rpartition("; ")[2] for message in caplog.messages] == ["torch answers"]
+
+
+class Tables(TwoLayers):
+    """Looks cells up in two tables of one shape, and hides cells by two masks of one shape."""
+
+    def __init__(self, shift):
+        super().__init__()
+        _, height, width = Connect4().observation_shape
+        cells = torch.arange(height * width)
+        self.register_buffer("up", cells.flip(0))
+        self.register_buffer("aside", cells.roll(shift))
+        self.register_buffer("rows", cells % 2 == 0)
+        self.register_buffer("columns", cells % 3 == 0)
+
+    def forward(self, observations):
+        x = observations.flatten(2)
+        up, aside = torch.index_select(x, 2, self.up), torch.index_select(x, 2, self.aside)
+        x = (up.masked_fill(self.rows, 0.0) + aside.masked_fill(self.columns, 0.0)).flatten(1)
+        return self.policy(x), torch.tanh(self.value(x)).squeeze(1)
+
+
+def test_tables_of_whole_numbers_and_masks_are_not_confused(monkeypatch):
+    """Random numbers, by which weights are found, are all 0 as whole numbers and all true in masks."""
+    observations = random_batch(Connect4(), 5).observations
+    first, learned, other = (Tables(shift).eval() for shift in (1, 1, 5))
+    inference = OpenVinoInference(first, torch.from_numpy(observations), bf16=False)
+    converted, convert = [], OpenVinoInference._convert
+    monkeypatch.setattr(OpenVinoInference, "_convert", lambda self, x: converted.append(x) or convert(self, x))
+    for module, conversions in ((first, 0), (learned, 0), (other, 1)):
+        inference.set_weights(module)
+        assert_answers_of(module, inference, observations)
+        assert len(converted) == conversions, "other tables need another network"
+
+
+class Absent(TwoLayers):
+    """A module that computes by numpy, of which OpenVINO sees the result alone."""
+
+    def forward(self, observations):
+        x = observations.flatten(1)
+        mean = float(x.float().numpy().mean())
+        return torch.relu(self.policy(x)) + mean, torch.tanh(self.value(x)).squeeze(1)
+
+
+def test_a_module_that_openvino_would_answer_for_wrongly_stays_with_torch(monkeypatch):
+    monkeypatch.setattr(torch_net, "LIBRARIES", (OpenVinoInference,))
+    net = TorchNet(Connect4(), Absent())
+    assert net.use_inference("auto") == "torch"
+    with pytest.raises(CannotConvert, match="OpenVINO cannot convert Absent: it computes something outside of torch"):
+        net.use_inference("openvino")
 
 
 class Stranger(TwoLayers):

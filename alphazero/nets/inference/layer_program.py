@@ -25,12 +25,11 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from alphazero.errors import NetError, is_out_of_memory
 from alphazero.nets.any_module import forward
+from alphazero.nets.inference.library import answers_as
 
 OPERATIONS = ("convolution", "addmm", "mm", "relu", "tanh", "mul", "add")
 RESHAPES = ("view", "_unsafe_view", "squeeze", "unsqueeze", "clone", "alias", "detach")
 NO_ACTIVATION, RELU, TANH = range(3)
-MOST_ERROR = 1e-3
-"""Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
 
 
 class UnknownOperation(NetError):
@@ -171,18 +170,16 @@ def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
         raise UnknownOperation(f"an operation of it has another form: {' '.join(str(error).split())[:200]}") from error
 
 
-@torch.inference_mode(False)
-@torch.no_grad()
 def check_layers(module: nn.Module, shape: tuple[int, int, int]) -> None:
     """Raises UnknownOperation unless the layers answer as the module does, which may compute outside of torch."""
-    observations = torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
     program = layers_of(module, shape)
-    for observation, *expected in zip(observations, *forward(module, observations), strict=True):
-        for found, wanted in zip(program.answer(observation.numpy()), expected, strict=True):
-            numbers = wanted.reshape(-1).numpy()
-            scale = max(1.0, float(np.abs(numbers).max()))
-            if found.shape != numbers.shape or not np.allclose(found, numbers, atol=MOST_ERROR * scale, equal_nan=True):
-                raise UnknownOperation("it computes something outside of torch, or at random")
+
+    def answer(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logits, values = zip(*map(program.answer, observations), strict=True)
+        return np.stack(logits), np.concatenate(values)
+
+    if not answers_as(module, shape, answer):
+        raise UnknownOperation("it computes something outside of torch, or at random")
 
 
 class _Writer:

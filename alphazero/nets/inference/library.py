@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from alphazero.errors import NetError
 from alphazero.game.kernels import kernel, of_fixed_types
+from alphazero.nets.any_module import forward
+
+MOST_ERROR = 1e-3
+"""Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
 
 
 class CannotConvert(NetError):
@@ -41,6 +47,21 @@ class Inference(Protocol):
 
     def seconds_for_new_weights(self, first: float, others: float) -> float:
         """The time that new weights cost, where the first batch took `first` seconds and later ones took `others`."""
+
+
+@torch.inference_mode(False)
+@torch.no_grad()
+def answers_as(
+    module: nn.Module, shape: Sequence[int], answer: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+) -> bool:
+    """`answer` gives the module's logits and values for two random observations of that shape, but for rounding."""
+    observations = torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
+    for found, expected in zip(answer(observations.numpy()), forward(module, observations), strict=True):
+        wanted = expected.numpy()
+        scale = max(1.0, float(np.abs(wanted).max()))
+        if found.shape != wanted.shape or not np.allclose(found, wanted, atol=MOST_ERROR * scale, equal_nan=True):
+            return False
+    return True
 
 
 def to_priors(logits: np.ndarray, values: np.ndarray, legal_masks: np.ndarray) -> None:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from alphazero.errors import is_out_of_memory, listed
 from alphazero.nets.devices import has_amx
-from alphazero.nets.inference.library import CannotConvert, NotInstalled
+from alphazero.nets.inference.library import CannotConvert, NotInstalled, answers_as
 
 SIZES = 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache
@@ -32,6 +32,9 @@ NEW_SIZE, NEW_SIZE_AMX = 3, 8
 """A call takes longer by the time of so many rows of a large batch if the call before had another size. Each size has
 its own copy of the weights, which the second-level cache has lost by then. With AMX a row takes less time, so this is
 more rows (docs/log.md)."""
+
+CHECKED_SIZE = 4
+"""Rows in which a conversion is checked: neither one, which any operation stretches, nor as many as were traced."""
 
 TELEMETRY = "openvino_telemetry"
 """OpenVINO's package that reports conversions to its makers; where it is missing, nothing is reported."""
@@ -95,7 +98,7 @@ class OpenVinoInference:
         self._idle: dict[int, list[_Compiled]] = {size: [] for size in SIZES}
         """The compiled networks of each size that no thread uses now."""
         self._next: nn.Module | None = module
-        self._model, self._arrays = self._convert_with_arrays(module)
+        self._take_over(module)
 
     @staticmethod
     def is_worth_a_try(bf16: bool) -> bool:
@@ -125,32 +128,46 @@ class OpenVinoInference:
             at = end
         return logits, values
 
+    def _take_over(self, module: nn.Module) -> None:
+        """Converts the module, and compares its answers with the network's. Raises CannotConvert."""
+        self._tables = _tables_of(module)
+        self._model, self._arrays = self._convert_with_arrays(module)
+        with _errors_named(module):
+            compiled = self._compile(self._take_weights(module), CHECKED_SIZE, "f32")
+
+        def answer(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            count = len(observations)
+            compiled.rows[:count] = observations
+            compiled.request.infer()
+            return compiled.logits[:count], compiled.values[:count]
+
+        if not answers_as(module, self._example.shape[1:], answer):
+            raise CannotConvert(
+                f"OpenVINO cannot convert {type(module).__name__}: it computes something outside of torch, or at random"
+            )
+
     def _convert(self, module: nn.Module) -> Any:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # tracing warns of numbers of Python, which do not change here
-                # frozen: what depends on weights alone is computed once, by torch
-                traced = torch.jit.freeze(torch.jit.trace(module, self._example, check_trace=False))
-                return self._library.convert_model(traced, example_input=self._example)
-        except Exception as error:  # the errors of a converter have no common class
-            if is_out_of_memory(error):
-                raise
-            reason = " ".join(str(error).split())
-            raise CannotConvert(f"OpenVINO cannot convert {type(module).__name__}: {reason:.200}") from error
+        with _errors_named(module), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # tracing warns of numbers of Python, which do not change here
+            # frozen: what depends on weights alone is computed once, by torch
+            traced = torch.jit.freeze(torch.jit.trace(module, self._example, check_trace=False))
+            return self._library.convert_model(traced, example_input=self._example)
 
     def _convert_with_arrays(self, module: nn.Module) -> tuple[Any, dict[str, np.ndarray]]:
         """The network for all weights, and the memory that it reads them from, by name.
 
         Converting takes half a second, and torch keeps two megabytes of each module that it has traced for ever. So it
-        is done once, with random numbers by which each tensor is found in the result. Raises CannotConvert if one is
-        used in another form, as filters made of it are.
+        is done once, with random numbers by which each tensor is found in the result. Tables of whole numbers and masks
+        keep their contents: random ones could not be told apart. Raises CannotConvert if a tensor is used in another
+        form, as filters made of it are.
         """
         probe = copy.deepcopy(module)
         generator = torch.Generator().manual_seed(0)
+        weights = {name: tensor for name, tensor in probe.state_dict().items() if tensor.is_floating_point()}
         with torch.no_grad():
-            for tensor in probe.state_dict().values():
+            for tensor in weights.values():
                 tensor.copy_(torch.rand(tensor.shape, generator=generator))
-        names = {tensor.numpy().tobytes(): name for name, tensor in probe.state_dict().items()}
+        names = {tensor.numpy().tobytes(): name for name, tensor in weights.items()}
         model, arrays = self._convert(probe), dict[str, np.ndarray]()
         for node in model.get_ops():
             name = names.get(node.data.tobytes()) if node.get_type_name() == "Constant" else None
@@ -167,7 +184,9 @@ class OpenVinoInference:
         return model, arrays
 
     def _take_weights(self, module: nn.Module) -> Any:
-        """The network with the weights of the module."""
+        """The network with the weights of the module; other tables need another network."""
+        if _tables_of(module) != self._tables:
+            self._take_over(module)
         for name, tensor in module.state_dict().items():
             if name not in self._arrays:  # another name of weights that have one
                 continue
@@ -182,9 +201,9 @@ class OpenVinoInference:
             if self._idle[size]:
                 return self._idle[size].pop()
             model = self._model.clone()
-        return self._compile(model, size)
+        return self._compile(model, size, self._precision)
 
-    def _compile(self, model: Any, size: int) -> _Compiled:
+    def _compile(self, model: Any, size: int, precision: str) -> _Compiled:
         shape = [size, *self._example.shape[1:]]
         model.reshape(shape)
         options = {
@@ -194,7 +213,7 @@ class OpenVinoInference:
             # for latency it binds the weights' pages to a memory node: what they become later keeps that, and the
             # kernel cannot join it with its neighbours, of which a process has 65,530 at most
             "PERFORMANCE_HINT": "THROUGHPUT",
-            "INFERENCE_PRECISION_HINT": self._precision,
+            "INFERENCE_PRECISION_HINT": precision,
         }
         compiled = self._core.compile_model(model, "CPU", options)
         request, rows = compiled.create_infer_request(), np.zeros(shape, np.float32)
@@ -203,6 +222,27 @@ class OpenVinoInference:
         for i, output in enumerate(outputs):
             request.set_output_tensor(i, self._library.Tensor(output, shared_memory=True))
         return _Compiled(request, rows, outputs[0], outputs[1].reshape(size))
+
+
+@contextlib.contextmanager
+def _errors_named(module: nn.Module) -> Iterator[None]:
+    """Errors inside become CannotConvert, which names the module: those of a converter have no common class."""
+    try:
+        yield
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise CannotConvert(f"OpenVINO cannot convert {type(module).__name__}: {reason:.200}") from error
+
+
+def _tables_of(module: nn.Module) -> dict[str, bytes]:
+    """The tensors of whole numbers and masks by name, without the counters of batch norms, which no answer uses."""
+    return {
+        name: tensor.numpy().tobytes()
+        for name, tensor in module.state_dict().items()
+        if not tensor.is_floating_point() and not name.endswith("num_batches_tracked")
+    }
 
 
 def parts_of(count: int, new_size: int) -> tuple[int, ...]:
