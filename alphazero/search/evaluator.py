@@ -121,11 +121,12 @@ class Evaluator:
         planes = np.empty((count, *self.kernels.game.observation_shape), np.float32)
         masks = np.empty((count, num_actions), bool)
         states = np.ascontiguousarray(states, np.uint64)
-        num_misses, num_asked = self._look_up(
-            states, np.ascontiguousarray(legal_masks, bool), self._number, *self._fixed, self._batch, planes, masks
-        )
+        legal_masks = np.ascontiguousarray(legal_masks, bool)
         answers = priors[:0], values[:0]
         try:
+            num_misses, num_asked = self._look_up(
+                states, legal_masks, self._number, *self._fixed, self._batch, planes, masks
+            )
             if num_asked:
                 answers = self._ask(planes[:num_asked], masks[:num_asked])
             wrong = self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)

@@ -171,7 +171,11 @@ class Search:
         """Ends the walks under way; the next step finds none."""
         answers, self._answers = self._answers, None
         if answers is not None:
-            self._simulate(*self._before_answers, answers, False, *self._after_answers)
+            try:
+                self._simulate(*self._before_answers, answers, False, *self._after_answers)
+            except BaseException:
+                self._forget()
+                raise
 
     def _look_ahead(self) -> None:
         """Finds out how many steps there are before the first search can end."""
@@ -192,7 +196,7 @@ class Search:
 
         `actions int64[n]` are the actions played since each tree's last search, whose subtrees are kept; -1: none.
         `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to `config.num_simulations`. If
-        `evaluate` raises, all searches are over, and the next ones begin with empty trees.
+        `evaluate` or a rule raises, all searches are over, and the next ones begin with empty trees.
         """
         config, tree, count = self.config, self.tree, len(trees)
         to_play = np.zeros(count, np.int8)
@@ -208,8 +212,8 @@ class Search:
         pending = trees[tree.proven[trees, 0] == PENDING]
         if len(pending):
             roots = tree.states[pending, 0]
-            masks, _, _ = self.kernels.describe_all(roots)
             try:
+                masks, _, _ = self.kernels.describe_all(roots)
                 answers = Answers(masks, *self.evaluate(roots, masks))
             except BaseException:
                 self._forget()
@@ -221,11 +225,11 @@ class Search:
     def step(self) -> None:
         """Runs one simulation (or `leaves_per_step`) in every tree that has any left.
 
-        If `evaluate` raises, all searches are over, and the next ones begin with empty trees.
+        If `evaluate` or a rule raises, all searches are over, and the next ones begin with empty trees.
         """
         answers, self._answers = self._answers or self._no_answers, None
-        count = self._simulate(*self._before_answers, answers, True, *self._after_answers)
         try:
+            count = self._simulate(*self._before_answers, answers, True, *self._after_answers)
             self._answers = self._take_answers(
                 count, *self.evaluate(self._leaf_states[:count], self._leaf_masks[:count])
             )

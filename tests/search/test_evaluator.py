@@ -381,7 +381,7 @@ def test_a_value_that_is_none_is_blamed_on_the_network(value, allowed):
 
 
 @every_game
-@pytest.mark.parametrize("failure", ["nan", "raises"])
+@pytest.mark.parametrize("failure", ["nan", "raises", "interrupted"])
 def test_a_failed_answer_is_not_remembered(game, failure):
     """After the error the same positions are asked again, and those that were known before are still right."""
     states = pool(game, 120)
@@ -395,6 +395,12 @@ def test_a_failed_answer_is_not_remembered(game, failure):
             with pytest.raises(EvaluationError):
                 evaluator(states[20:80], masks[20:80])
             net.broken = None
+        elif failure == "interrupted":  # as the first kernel returns
+            look_up = evaluator._look_up
+            evaluator._look_up = lambda *arguments: interrupt(*look_up(*arguments))  # type: ignore[assignment]
+            with pytest.raises(KeyboardInterrupt):
+                evaluator(states[20:80], masks[20:80])
+            evaluator._look_up = look_up
         else:
             evaluate, net.evaluate = net.evaluate, interrupt  # type: ignore[method-assign]
             with pytest.raises(KeyboardInterrupt):
@@ -404,7 +410,7 @@ def test_a_failed_answer_is_not_remembered(game, failure):
         expected.check(states, priors, values)
 
 
-def interrupt(observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def interrupt(*arguments: object) -> tuple[np.ndarray, np.ndarray]:
     raise KeyboardInterrupt
 
 

@@ -93,6 +93,30 @@ def test_after_an_evaluation_that_failed_searches_begin_anew(name, at):
     assert [row_bytes(read, i) for i in range(5)] == [row_bytes(fresh, i) for i in range(5)]
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", ["step", "read"])
+def test_after_a_step_that_was_interrupted_searches_begin_anew(monkeypatch, call, when):
+    """Rules that are Python raise in the middle of a step, and Ctrl-C is noticed as the kernel returns."""
+    config = replace(BASE, num_simulations=30, leaves_per_step=3)
+    positions, search = started(config)
+    for _ in range(3):
+        search.step()
+    simulate = search._simulate
+
+    def interrupted(*arguments):
+        if when == "after":
+            simulate(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "_simulate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search.step() if call == "step" else search.read(FIVE)
+    monkeypatch.undo()
+    again = search.run(states_of(positions), FIVE, plies_of(positions))
+    _, fresh = run(positions, config, planted(3))
+    assert [row_bytes(again, i) for i in range(5)] == [row_bytes(fresh, i) for i in range(5)]
+
+
 def test_trees_are_compiled_where_the_rules_are_python():
     kernels = Kernels(GeneralGame(TicTacToeGame(), "general"))
     simulation = cpu_kernels.simulation(kernels)
