@@ -397,7 +397,7 @@ def test_a_failed_answer_is_not_remembered(game, failure):
             net.broken = None
         elif failure == "interrupted":  # as the first kernel returns
             look_up = evaluator._look_up
-            evaluator._look_up = lambda *arguments: interrupt(*look_up(*arguments))  # type: ignore[assignment]
+            evaluator._look_up = lambda *arguments, do=look_up: interrupt(*do(*arguments))  # type: ignore[misc]
             with pytest.raises(KeyboardInterrupt):
                 evaluator(states[20:80], masks[20:80])
             evaluator._look_up = look_up
