@@ -178,6 +178,8 @@ def _generations(folder: Path, manifests: Sequence[Manifest], damage: Mapping[in
         older = [manifest.generation for manifest in manifests if manifest.generation < generation]
         back = f"; the run can go back to generation {older[-1]}" if older else ""
         section.wrong.append(f"generation {generation} cannot be resumed: {sentence}{back}")
+    lost = {name: sentence for manifest in manifests for name, sentence in manifest.lost.items()}
+    section.wrong += [f"{sentence}; the next --resume goes on without it" for sentence in lost.values()]
     lines = _lines_of_metrics(folder, section)
     numbers = [line["generation"] for line in lines]
     section.add("lines of metrics", _ranges(numbers))

@@ -28,7 +28,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -78,6 +78,7 @@ _NUMBERED = {
     "generation": re.compile(r"generation_(\d{4,9})\.safetensors", re.ASCII),
     "manifest": re.compile(r"manifest_(\d{4,9})\.json", re.ASCII),
 }
+_SPARED = re.compile(r"(?:generation|replay|played)_(\d{4,9})\.\w+", re.ASCII)  # a later generation can do without
 _PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
 _OF_A_BEGINNING = re.compile(
     r"config\.json|never_committed|lock|lock_holder|run\.log|wandb\.json|(?:generation|learner|games)_0000\..+|\..+\.tmp"
@@ -95,6 +96,8 @@ class Manifest:
     generation: int
     files: dict[str, str]
     state: dict[str, Any]
+    lost: dict[str, str] = field(default_factory=dict)
+    """Older generations' files that are damaged or gone (name -> sentence); `files` and `state["best"]` name none."""
 
 
 class RunFolder:
@@ -301,7 +304,9 @@ def read_config(path: str | Path) -> dict[str, Any]:
 
 def _read_sealed_config(file: Path) -> dict[str, Any]:
     """The settings without their seal, which is verified if there is one."""
-    config = _as_dict(read_json(file), file)
+    config = read_json(file)
+    if not isinstance(config, dict):
+        raise StorageError(f"{file} is damaged: it should hold names and values; repair it or move it away")
     if CONFIG_SEAL not in config:
         return config
     try:
@@ -471,14 +476,27 @@ def generations_of(folder: str | Path, kind: str) -> list[int]:
 def verify_manifest(folder: Path, generation: int, prefix: str = "") -> Manifest:
     """The manifest of a generation, once those of its files whose names begin with `prefix` have been verified.
 
-    Raises StorageError about the first thing that is wrong.
+    Raises StorageError about the first thing that is wrong. Games of older generations may be lost, and an older best
+    net, for which the generation's own stands in.
     """
     manifest = _read_manifest(folder, generation)
+    files = {name: entry["sha256"] for name, entry in manifest["files"].items()}
+    state, lost = manifest["state"], dict[str, str]()
     for name, entry in manifest["files"].items():
-        expected = entry["bytes"], entry["sha256"]
-        if name.startswith(prefix) and _measure(file_in(folder, name), entry["bytes"]) != expected:
-            raise StorageError(f"{folder / name} is damaged: its size or SHA-256 is not the manifest's")
-    return Manifest(generation, {name: entry["sha256"] for name, entry in manifest["files"].items()}, manifest["state"])
+        try:
+            expected = entry["bytes"], entry["sha256"]
+            if name.startswith(prefix) and _measure(file_in(folder, name), entry["bytes"]) != expected:
+                raise StorageError(f"{folder / name} is damaged: its size or SHA-256 is not the manifest's")
+        except StorageError as error:
+            match = _SPARED.fullmatch(name)
+            if not match or int(match[1]) >= generation:
+                raise
+            del files[name]
+            if name.startswith("generation_"):
+                state = state | {"best": generation}
+                error = StorageError(f"{error}; the net of generation {generation} stands in for the best one")
+            lost[name] = str(error)
+    return Manifest(generation, files, state, lost)
 
 
 def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
@@ -492,8 +510,12 @@ def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
             except StorageError as error:
                 damage.append(f"generation {generation} is unusable: {error}")
                 continue
+            if manifest.lost and generations != _generations(folder, "manifest"):
+                break  # a running process has moved on and removed them
             for sentence in damage:
                 logger.warning("%s: %s; going back to generation %d", folder, sentence, generation)
+            for sentence in manifest.lost.values():
+                logger.warning("%s", sentence)
             return manifest
         never_committed = (folder / NEVER_COMMITTED).exists()
         if generations == _generations(folder, "manifest"):  # else a running process has moved on meanwhile
@@ -526,9 +548,3 @@ def _measure(path: Path, expected_bytes: int | None = None) -> tuple[int, str]:
         if num_bytes > most:
             raise StorageError(f"{path} is larger than any such file: {num_bytes:,} bytes, allowed are {most:,}")
         return num_bytes, sha256_of_open(file) if expected_bytes in (None, num_bytes) else ""
-
-
-def _as_dict(value: Any, path: Path) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise StorageError(f"{path} is damaged: it should hold names and values; repair it or move it away")
-    return value

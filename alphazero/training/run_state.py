@@ -86,19 +86,26 @@ def _name_rules(game: Game) -> str:
 
 
 def read_state(manifest: Manifest, folder: Path) -> SavedState:
-    """The state that a run goes on from; raises CheckpointError if it makes no sense or not all files are named."""
+    """The state that a run goes on from; raises CheckpointError if it makes no sense or not all files are named.
+
+    Generations of which the replay file is lost are no longer in the window.
+    """
     where = f"the manifest of generation {manifest.generation} in {folder}"
     state = check(SavedState, manifest.state, where, CheckpointError)
+    if state.samples is not None and len(state.samples) != len(state.replay):
+        raise CheckpointError(
+            f"{where} counts the samples of {len(state.samples)} generations, not {len(state.replay)}"
+        )
+    whole = [i for i, number in enumerate(state.replay) if f"replay_{number:04d}.npz" not in manifest.lost]
+    if state.samples is not None:
+        state.samples = tuple(state.samples[i] for i in whole)
+    state.replay = tuple(state.replay[i] for i in whole)
     number = f"{manifest.generation:04d}"
     nets = f"generation_{state.best:04d}", f"learner_{number}"
     needed = [f"{net}.{ending}" for net in nets for ending in ("safetensors", "json")]
     needed += [f"games_{number}.npz", *(f"replay_{number:04d}.npz" for number in state.replay)]
     if missing := [name for name in needed if name not in manifest.files]:
         raise CheckpointError(f"{where} does not name {missing[0]}, which the run goes on from")
-    if state.samples is not None and len(state.samples) != len(state.replay):
-        raise CheckpointError(
-            f"{where} counts the samples of {len(state.samples)} generations, not {len(state.replay)}"
-        )
     return state
 
 
@@ -170,6 +177,16 @@ def _compare_rules(plan: RunPlan, path: Path, generation: int, state: SavedState
         )  # fmt: skip
 
 
+def _say_lost(manifest: Manifest, state: SavedState) -> None:
+    """Warns where older replay files are lost, which `newest_valid` has named."""
+    if any(name.startswith("replay_") for name in manifest.lost):
+        missing = sum(manifest.state.get("samples") or ()) - sum(state.samples or ())
+        logger.warning(
+            "the run goes on without %s positions of its replay window, and will not equal an undamaged run",
+            missing or "some",
+        )  # fmt: skip
+
+
 def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState:
     """The run in the folder, ready to play: a new one with its generation 0, or as its newest generation left it.
 
@@ -179,6 +196,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
     saved = None
     if manifest:  # before anything is compiled
         saved = read_state(manifest, folder.path)
+        _say_lost(manifest, saved)
         check_place(plan, folder.path, saved)
         _compare_determinism(plan, folder.path, saved)
         _compare_rules(plan, folder.path, manifest.generation, saved)

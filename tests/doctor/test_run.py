@@ -133,6 +133,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: os.truncate(folder / "replay_0003.npz", 100),
         "generation 3 cannot be resumed: .*replay_0003.npz is damaged.*; the run can go back to generation 2",
     ),
+    "older replay cut": (
+        lambda folder: os.truncate(folder / "replay_0002.npz", 100),
+        "replay_0002.npz is damaged.*; the next --resume goes on without it",
+    ),
     "all replay gone": (
         lambda folder: [path.unlink() for path in folder.glob("replay_*")],
         "no generation of the run is whole, so it cannot go on: bring back its files, or begin a new run",

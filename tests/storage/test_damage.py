@@ -11,8 +11,9 @@ import pytest
 
 from alphazero.errors import CheckpointError, StorageError
 from alphazero.storage import run_folder
-from alphazero.storage.files import atomic_write, write_sealed_json
-from alphazero.storage.run_folder import RunFolder, latest_manifest
+from alphazero.storage.arrays import write_npz
+from alphazero.storage.files import atomic_write, sha256_of, write_sealed_json
+from alphazero.storage.run_folder import RunFolder, latest_manifest, resolve_checkpoint, verify_manifest
 from tests.storage.resealing import reseal_manifest
 from tests.storage.small_run import checksums, flip, play, resume
 
@@ -97,6 +98,36 @@ def test_a_manifest_that_vouches_for_an_absurd_file_is_passed_over_unread(folder
         with pytest.raises(StorageError, match="is larger than any such file"):
             run.commit(4, {name: "0" * 64}, {})
     assert f"{name} is larger than any such file" in caplog.text
+
+
+def test_older_replays_that_are_damaged_or_gone_are_left_out(folder, caplog):
+    older = ["replay_0001.npz", "replay_0002.npz"]
+    for name in older:
+        write_npz(folder / name, {"games": np.ones(3)})
+    sealed = {name: {"bytes": os.path.getsize(folder / name), "sha256": sha256_of(folder / name)} for name in older}
+    reseal_manifest(folder / "manifest_0003.json", lambda manifest: manifest["files"].update(sealed))
+    flip(folder / older[0])
+    (folder / older[1]).unlink()
+    manifest = verify_manifest(folder, 3)
+    assert list(manifest.lost) == older and not manifest.lost.keys() & manifest.files.keys()
+    with RunFolder.open(folder) as run:
+        assert run.newest_valid() == manifest
+    assert "replay_0001.npz is damaged" in caplog.text and "replay_0002.npz" in caplog.text
+
+
+@pytest.mark.parametrize("ending", ["safetensors", "json"])
+def test_the_newest_net_stands_in_for_a_damaged_best_one(folder, caplog, ending):
+    flip(folder / f"generation_0001.{ending}")
+    names = [f"generation_0001.{ending}" for ending in ("safetensors", "json")]
+    sealed = {name: {"bytes": os.path.getsize(folder / name), "sha256": "0" * 64} for name in names}
+    reseal_manifest(
+        folder / "manifest_0003.json",
+        lambda manifest: manifest["files"].update(sealed) or manifest["state"].update(best=1),
+    )
+    manifest = latest_manifest(folder)
+    assert manifest.generation == manifest.state["best"] == 3
+    assert "generation_0001" in caplog.text and "the net of generation 3 stands in for the best one" in caplog.text
+    assert resolve_checkpoint(str(folder)) == folder / "generation_0003.safetensors"
 
 
 def test_readers_do_not_mind_a_pruned_replay(folder):
