@@ -234,6 +234,7 @@ class RunState:
         self._replay_files: dict[str, str] = {}
         self._played_files: dict[str, str] = {}
         """The numbers of the games in the window, where a cluster has played them."""
+        self._rules = _name_rules(plan.loaded.game)  # once: the file may change or go while the game trains
         self._cpu_of_closed = 0.0
         self._threads_before = 0
         """Threads that network calls had before the run; 0 if they have them again."""
@@ -355,7 +356,7 @@ class RunState:
             "inference": self.inference,
             "slots": self.workers.num_slots,
             "deterministic": self.plan.deterministic,
-            "rules": _name_rules(self.plan.loaded.game),
+            "rules": self._rules,
             "replay": [number for number, _ in self.replay.generations],
             "samples": [len(samples) for _, samples in self.replay.generations],
         }

@@ -17,6 +17,7 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.game import registry
 from alphazero.storage.files import write_json
@@ -191,6 +192,17 @@ def test_changed_rules_are_said_when_a_run_goes_on(run_of_a_file, tmp_path, capl
     for manifest in folder.glob("manifest_*.json"):
         reseal_manifest(manifest, lambda saved: saved["state"].pop("rules"))
     assert "have changed" not in go_on(MINE, 4)  # older runs do not tell
+
+
+def test_a_game_in_python_may_lose_its_file_while_it_trains(tmp_path):
+    """Its manifests name the rules that are played, whatever becomes of the file."""
+    file = Path(shutil.copy(SLOW, tmp_path / "slow.py"))
+    loaded = registry.load(f"{file}:SlowGame")
+    before = f"{sys.version_info[0]}.{sys.version_info[1]} {game_fingerprint(loaded.game)}"
+    config = replace(CONFIG, generations=1, gate=replace(CONFIG.gate, enabled=False))
+    config = replace(config, evaluation=replace(config.evaluation, opponents=()))
+    run = train(loaded, config, tmp_path / "run", threads=1, on_start=lambda coach: file.unlink())
+    assert run.generation == 1 and latest_manifest(run.folder).state["rules"] == before
 
 
 # --- another value target --------------------------------------------------------------------------------------------
