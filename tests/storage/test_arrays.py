@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import pickle
 import time
-import tracemalloc
 import zipfile
 
 import numpy as np
@@ -17,6 +15,7 @@ from alphazero.errors import StorageError
 from alphazero.storage import arrays
 from alphazero.storage.arrays import Array, read_npz, write_npz
 from alphazero.storage.files import sha256_of
+from tests.storage.bounds import assert_refused
 
 ARRAYS = {
     "visits": np.arange(12, dtype=np.int32).reshape(3, 4),
@@ -26,19 +25,6 @@ ARRAYS = {
     "none": np.empty((0, 7), np.uint64),
 }
 EXPECTED = {name: Array(array.dtype.type, array.shape) for name, array in ARRAYS.items()}
-
-
-@contextlib.contextmanager
-def bounded():
-    """At most 2 seconds and 200 MB more than before."""
-    tracemalloc.start()
-    started = time.monotonic()
-    try:
-        yield
-        assert time.monotonic() - started < 2
-        assert tracemalloc.get_traced_memory()[1] < 200e6
-    finally:
-        tracemalloc.stop()
 
 
 def names(folder):
@@ -239,16 +225,16 @@ HOSTILE_ARCHIVES = {
 def test_hostile_archives_are_refused(tmp_path, make):
     path = tmp_path / "a.npz"
     path.write_bytes(make(Gadget(tmp_path / "trace")))
-    with bounded(), pytest.raises(StorageError, match="a.npz"):
-        read_npz(path, {"a": Array(np.float32, ("n",))}, max_bytes=50_000_000)
+    wanted = {"a": Array(np.float32, ("n",))}
+    assert_refused(lambda: read_npz(path, wanted, max_bytes=50_000_000), StorageError, "a.npz")
     assert names(tmp_path) == ["a.npz"]
 
 
 def test_a_directory_of_absurd_size_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "a.npz"
     path.write_bytes(archive(*((f"{i:0100}.npy", b"") for i in range(8_000))))
-    with bounded(), pytest.raises(StorageError, match="absurdly large"):
-        read_npz(path, {"a": Array(np.float32, ("n",))}, max_bytes=50_000_000)
+    wanted = {"a": Array(np.float32, ("n",))}
+    assert_refused(lambda: read_npz(path, wanted, max_bytes=50_000_000), StorageError, "absurdly large")
 
 
 def test_the_archives_above_are_hostile_only_where_they_say_so(tmp_path):

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import subprocess
 import sys
-import time
-import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from alphazero.errors import StorageError
 from alphazero.storage import files as storage
+from tests.storage.bounds import assert_bounded, assert_refused
 
 ROOT = Path(storage.__file__).parents[2]
 ALL_FAULTS = ["write.before", "write.within", "write.after", "rename.before", "rename.after"]
-
-
-@contextlib.contextmanager
-def bounded():
-    """At most 2 seconds and 200 MB more than before."""
-    tracemalloc.start()
-    started = time.monotonic()
-    try:
-        yield
-        assert time.monotonic() - started < 2
-        assert tracemalloc.get_traced_memory()[1] < 200e6
-    finally:
-        tracemalloc.stop()
 
 
 def run_child(code, *arguments, fault=""):
@@ -211,17 +196,15 @@ HOSTILE_JSON = {
 def test_hostile_json_is_refused(tmp_path, content):
     path = tmp_path / "a.json"
     path.write_bytes(content)
-    with bounded(), pytest.raises(StorageError, match="a.json"):
-        storage.read_json(path)
-    with bounded(), pytest.raises(StorageError, match="a.json"):
-        storage.read_sealed_json(path, "seal")
+    assert_refused(lambda: storage.read_json(path), StorageError, "a.json")
+    assert_refused(lambda: storage.read_sealed_json(path, "seal"), StorageError, "a.json")
 
 
 def test_the_most_expensive_json_stays_within_bounds(tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(b"[" + b"{}," * (storage.MAX_JSON_BYTES // 3 - 2) + b"{}]")
-    with bounded():
-        assert len(storage.read_json(path)) == storage.MAX_JSON_BYTES // 3 - 1
+    assert len(storage.read_json(path)) == storage.MAX_JSON_BYTES // 3 - 1
+    assert_bounded(lambda: storage.read_json(path))
 
 
 def make_unreadable(path, kind):
@@ -251,8 +234,7 @@ def test_only_regular_files_are_read(tmp_path, kind, read):
     (tmp_path / "run").mkdir()
     path = tmp_path / "run" / "a.json"
     make_unreadable(path, kind)
-    with bounded(), pytest.raises(StorageError, match="a.json"):
-        read(path)
+    assert_refused(lambda: read(path), StorageError, "a.json")
 
 
 def test_a_link_within_the_folder_and_a_linked_folder_are_fine(tmp_path):
