@@ -26,8 +26,10 @@ PATIENCE = 600.0
 """Seconds to wait for a process on a busy machine."""
 
 
-def run_program(arguments: list[str], log: str) -> None:
+def run_program(arguments: list[str], log: str, fault: str) -> None:
     """The body of a process: `alphazero train` with these arguments; what it says goes to the file `log`."""
+    if fault:
+        os.environ["ALPHAZERO_FAULT"] = fault
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -50,12 +52,13 @@ def log_of(folder: Path) -> Path:
     return folder.with_suffix(".log")
 
 
-def start(folder: Path) -> BaseProcess:
-    """Begins the run in `folder`, or goes on with it as a person would."""
+def start(folder: Path, fault: str = "") -> BaseProcess:
+    """Begins the run in `folder`, or goes on with it as a person would; it kills itself at the fault, if there is one
+    (see `fault_point` in alphazero/storage/files.py)."""
     begun = (folder / "config.json").exists()
     arguments = ["--game", "tictactoe", "--run", str(folder)]
     arguments += ["--resume"] if begun else [*FLAGS, "--generations", str(GENERATIONS)]
-    process = _context().Process(target=run_program, args=(arguments, str(log_of(folder))))
+    process = _context().Process(target=run_program, args=(arguments, str(log_of(folder)), fault))
     process.start()
     return process
 

@@ -1,14 +1,10 @@
-"""The whole loop with tiny numbers: what it leaves behind, the gate, resuming bit for bit, dying at any moment."""
+"""The whole loop with tiny numbers: what it leaves behind, the gate, and resuming bit for bit."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +33,6 @@ from alphazero.training.run_state import RunState
 from alphazero.training.selfplay import SelfPlayConfig
 from alphazero.training.workers import RunPlan
 
-ROOT = Path(__file__).resolve().parents[2]
 TINY = RunConfig(
     generations=4,  # in the last one the learning rate falls
     cache_size=1 << 10,
@@ -263,41 +258,6 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(undisturbed, 
         make_coach(folder, seed=1).run()
     name = "generation_0003.safetensors"
     assert checksums(tmp_path / "other")[name] != checksums(undisturbed)[name]
-
-
-def run_main(path: Path, *more: str, fault: str = "") -> subprocess.CompletedProcess[str]:
-    environment = os.environ | ({"ALPHAZERO_FAULT": fault} if fault else {})
-    command = [sys.executable, "main.py", "--game", "tictactoe", "--run", str(path), *more]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-
-
-def all_faults() -> list[str]:
-    """A few of the moments in CI, all of them in the slow suite."""
-    quick = {"rename.before:14", "manifest.before:3"}
-    # such a run writes 33 files and 4 manifests
-    numbers = {"write.within": range(1, 33, 3), "rename.before": range(2, 33, 3), "manifest.before": range(1, 5),
-               "manifest.after": range(1, 5)}  # fmt: skip
-    faults = {f"{name}:{number}" for name, range_ in numbers.items() for number in range_} | quick
-    return [pytest.param(fault, marks=() if fault in quick else pytest.mark.slow) for fault in sorted(faults)]
-
-
-@pytest.mark.parametrize("fault", all_faults())
-def test_killed_at_a_write_the_run_goes_on_exactly(fault, tmp_path_factory, reference_run):
-    path = tmp_path_factory.mktemp("killed") / "run"
-    dead = run_main(path, *FLAGS, fault=fault)
-    assert dead.returncode == -signal.SIGKILL, dead.stderr
-    resumed = run_main(path, *(["--resume"] if (path / "config.json").exists() else FLAGS))
-    assert resumed.returncode == 0, resumed.stderr
-    assert checksums(path) == checksums(reference_run)
-
-
-@pytest.fixture(scope="module")
-def reference_run(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("reference") / "run"
-    done = run_main(path, *FLAGS)
-    assert done.returncode == 0, done.stderr
-    assert "against random" in done.stdout and "python pit.py" in done.stdout
-    return path
 
 
 @pytest.mark.parametrize(
