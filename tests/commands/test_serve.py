@@ -14,7 +14,8 @@ import pytest
 import torch
 
 import alphazero as az
-from alphazero.commands.serve import ServeConfig, make_server
+from alphazero.commands.serve import ServeConfig, main, make_server
+from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,8 +51,17 @@ def test_the_page_is_served_until_ctrl_c(tmp_path, command):
         program.communicate()
 
 
+QUIET = "--no-browser", "--port", "0"
+
+
+def test_a_mistake_ends_the_program_with_a_sentence(tmp_path):
+    program = start(tmp_path, "-m", "alphazero", "serve", *QUIET, "--game", "nothing")
+    output, errors = program.communicate(timeout=300)
+    assert program.returncode == 2 and errors.count("\n") == 1 and "unknown game" in errors, errors
+    assert output == ""
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
-    (("--game", "nothing"), "unknown game"),
     (("--port", "70000"), "port"),
     (("--device", "tpu"), "unknown device"),
     (("--device", "gpu"), "did you mean 'cuda'?"),
@@ -61,15 +71,13 @@ def test_the_page_is_served_until_ctrl_c(tmp_path, command):
     (("--host", "192..168.0.5", "--game", "tictactoe"), "cannot listen on '192..168.0.5'"),
     (("python:nothing:here", "--game", "tictactoe"), "nothing"),
 ])  # fmt: skip
-def test_mistakes_are_told_in_a_sentence(tmp_path, arguments, words):
+def test_mistakes_are_told_in_a_sentence(tmp_path, monkeypatch, capfd, arguments, words):
     if "cuda" in arguments and torch.cuda.is_available():
         pytest.skip("there is a CUDA device here")
-    program = start(tmp_path, "-m", "alphazero", "serve", "--no-browser", "--port", "0", *arguments)
-    try:
-        output, errors = program.communicate(timeout=300)
-    finally:
-        program.kill()
-    assert program.returncode == 2 and errors.count("\n") == 1 and words in errors, errors
+    monkeypatch.chdir(tmp_path)
+    assert run_command(main, [*QUIET, *arguments]) == 2
+    output, errors = capfd.readouterr()
+    assert errors.count("\n") == 1 and words in errors, errors
     assert output == ""
 
 
