@@ -198,6 +198,11 @@ def of_fixed_types(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _bound(template: Callable[..., Any], *helpers: Callable[..., Any]) -> functools.cached_property[Kernel]:
+    """A property of Kernels: the template, bound to the game when it is first asked for."""
+    return functools.cached_property(lambda kernels: kernels.bind(template, *helpers))
+
+
 class Kernels:
     """The batch kernels of one game; every one is compiled, or found on disk, when it is first called.
 
@@ -255,33 +260,13 @@ class Kernels:
 
         return Kernel(self.game.name, compiled, kept)
 
-    @functools.cached_property
-    def init_states(self) -> Kernel:
-        return self.bind(_init_states)
-
-    @functools.cached_property
-    def describe(self) -> Kernel:
-        return self.bind(_describe)
-
-    @functools.cached_property
-    def play(self) -> Kernel:
-        return self.bind(_play)
-
-    @functools.cached_property
-    def find_movers(self) -> Kernel:
-        return self.bind(_find_movers)
-
-    @functools.cached_property
-    def advance(self) -> Kernel:
-        return self.bind(_advance)
-
-    @functools.cached_property
-    def observe(self) -> Kernel:
-        return self.bind(_observe_states)
-
-    @functools.cached_property
-    def find_wins(self) -> Kernel:
-        return self.bind(_find_wins, _wins_by)
+    init_states = _bound(_init_states)
+    describe = _bound(_describe)
+    play = _bound(_play)
+    find_movers = _bound(_find_movers)
+    advance = _bound(_advance)
+    observe = _bound(_observe_states)
+    find_wins = _bound(_find_wins, _wins_by)
 
     @functools.cached_property
     def canonicalize(self) -> Kernel | None:
