@@ -20,7 +20,7 @@ from alphazero.game.laws import Laws, raised
 from alphazero.settings import check_range
 
 SLOW = 300.0
-"""Plies a second by plain Python below which a game is called slow: then even a small search takes seconds."""
+"""Plies a second, as a search plays them, below which a game is called slow: even a small search takes seconds then."""
 CHECKED_WITH_SYMMETRIES = 200
 """Positions that are compared with all their images, at most."""
 SECONDS = 30.0
@@ -88,8 +88,8 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
         check.images(lines[:FOLLOWED], findings)
         check.board(lines[0])
         check.line = []
-    _advise(findings)
     _compare_compiled(game, check, visited, findings)
+    _advise(findings)
     return findings
 
 
@@ -265,10 +265,9 @@ def _advise(findings: Findings) -> None:
             f"in none of {len(won)} won games had the winner made the last ply. Does `terminal_value` speak for the "
             f"player to move? As it stands:\n{findings.end}"
         )
-    if findings.plies_per_second < SLOW:
-        findings.warnings.append(
-            f"the rules are slow: {findings.plies_per_second:.0f} plies a second; a search needs thousands"
-        )
+    speed = findings.compiled_per_second or findings.plies_per_second
+    if speed < SLOW:
+        findings.warnings.append(f"the rules are slow: {speed:.0f} plies a second; a search needs thousands")
     if len(findings.outcomes) == 1 and findings.num_games >= 20:
         findings.warnings.append(
             f"all {findings.num_games} random games ended alike: there may be nothing to learn. Does `step` leave the "

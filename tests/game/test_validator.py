@@ -368,6 +368,12 @@ def test_a_notation_of_legal_actions_alone_is_enough_to_refuse_another():
         Strict().position([4, 4])
 
 
+def test_compiled_rules_are_not_called_slow_by_the_speed_of_plain_python(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(validator, "_speed", lambda *arguments: 1e6)
+    monkeypatch.setattr(validator, "SLOW", 1e5)
+    assert validate(TicTacToe(), num_games=5).warnings == []
+
+
 def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[str]):
     assert run_command(main, ["nim", "--games", "40"]) == 0
     said = capsys.readouterr().out
