@@ -29,6 +29,8 @@ BOARDS = 10
 """Positions of the first game of which a picture is drawn, at most."""
 FOLLOWED = 5
 """Games that are played again in each of their mirror images."""
+CAREFUL = 2
+"""Games of careful players, who may go round for ever where random ones come to an end."""
 
 
 @dataclass
@@ -305,10 +307,33 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
             raise check.fail(f"{law} `to_play` differs", children[i], int(movers[i]))
     if all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
         findings.compiled_per_second = _speed(kernels, states[rows], to_play[rows], actions)
+        for seed in range(CAREFUL):
+            _play_carefully(kernels, check, seed)
     else:
         findings.warnings.append(
             "numba cannot compile the rules; they run as plain Python, slower (the reason is above)"
         )
+
+
+def _play_carefully(kernels: Kernels, check: _Check, seed: int) -> None:
+    """Plays one game at random, but takes a win and lets the other player have none where that is possible."""
+    rng, most = np.random.default_rng(seed), kernels.game.max_plies
+    states, to_play = kernels.start_states(1), np.zeros(1, np.int8)
+    kernels.find_movers(states, to_play)
+    for _ in range(most + 1):
+        masks, terminal, _ = kernels.describe_all(states)
+        if terminal[0]:
+            return
+        actions = np.flatnonzero(masks[0])
+        children, movers = states.repeat(len(actions), axis=0), to_play.repeat(len(actions))
+        kernels.play(children, movers, actions)
+        wins = kernels.winning_actions(states, masks)[0, actions]
+        replies = kernels.winning_actions(children, kernels.describe_all(children)[0]).any(axis=1)
+        safe = ~replies | (movers == to_play)
+        chosen = rng.choice(np.flatnonzero(wins if wins.any() else safe if safe.any() else ~safe))
+        states, to_play = children[chosen : chosen + 1], movers[chosen : chosen + 1]
+    law = f"a game must end within `max_plies` = {most}, also between players who take a win and block the other's"
+    raise check.fail(law, states[0], int(to_play[0]))
 
 
 def _speed(kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: np.ndarray) -> float:

@@ -374,6 +374,33 @@ def test_compiled_rules_are_not_called_slow_by_the_speed_of_plain_python(monkeyp
     assert validate(TicTacToe(), num_games=5).warnings == []
 
 
+def test_a_game_that_only_random_players_end_is_caught():
+    """A token on a line of eight: whoever moves it off wins, and who takes a win and blocks one never does."""
+
+    def init(state):
+        state[0] = 4
+
+    def legal(state, legal_mask):
+        legal_mask[:] = True
+
+    def step(state, action):
+        state[0] += np.uint64(1) if action else np.uint64(0) - np.uint64(1)
+
+    def is_terminal(state):
+        return state[0] == 0 or state[0] == 9
+
+    def observe(state, planes):
+        planes[0, 0, state[0]] = 1.0
+
+    class Tug(Game):
+        name = "tug"
+        num_actions, state_words, max_plies, observation_shape = 2, 1, 2000, (1, 1, 10)
+        rules = Rules(init, legal, step, is_terminal, lambda state: -1.0, observe)
+
+    with pytest.raises(LawBroken, match="tug: a game must end within `max_plies` = 2000, also between players who"):
+        validate(Tug(), num_games=2)
+
+
 def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[str]):
     assert run_command(main, ["nim", "--games", "40"]) == 0
     said = capsys.readouterr().out
