@@ -43,6 +43,13 @@ def test_the_end_of_a_game_of_othello_is_solved(capsys):
     assert all(re.fullmatch(r"draw|(wins|loses) by \d+ discs?", words) for words in results.values())
 
 
+def test_the_examples_of_the_help_are_solved(capsys):
+    examples = re.findall(r"^alphazero solve (.+)$", solve.__doc__, re.MULTILINE)
+    assert len(examples) == 2
+    for example in examples:
+        assert solved(capsys, *example.split())[1]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -1,7 +1,7 @@
 """Shows the exact result of every move in a position, in games that have a solver.
 
 alphazero solve 4453 --game connect4
-alphazero solve f5 d6 c3 --game othello6
+alphazero solve b3b4a5c2b1e2c5b5e5a3b2e4e3c6a6e6f1a4d5e1 --game othello6
 """
 
 from __future__ import annotations
