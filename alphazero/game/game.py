@@ -38,7 +38,8 @@ __all__ = ["Game", "Position", "Rules"]
 class Game:
     """A two-player, deterministic, zero-sum game with perfect information.
 
-    Laws, checked for every game by tests/test_game_contract.py:
+    Laws, which `alphazero check` tries in any game and tests/game/test_game_contract.py in registered ones. Neither can
+    see wrong rules that are those of another consistent game:
     - a position is over, or has a legal action; a game ends within `max_plies`;
     - `terminal_value` is -1, 0 or +1 for the player to move in the terminal position;
     - `step` depends on the state and the action alone, and other states stay as they are;
