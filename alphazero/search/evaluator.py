@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphazero.errors import EvaluationError, NetError
-from alphazero.game import Position
-from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel
+from alphazero.game import Game, Position
+from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel, of_fixed_types
 from alphazero.game.randomness import combine
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.settings import check_range
@@ -77,7 +77,7 @@ class Evaluator:
     (docs/log.md). The network sees canonical states alone, in training too (`Kernels.canonical`).
     The cache has `cache_size` entries (rounded up to a power of two), or as many as fit into 256 MB; 0 turns it off.
     An evaluator belongs to one thread. Raises EvaluationError if the network answers with nan,
-    inf, or a value outside of [-1, 1].
+    inf, a negative prior, or a value outside of [-1, 1].
 
     One kernel does all that comes before the network and one all that comes after it: a thread that comes back from a
     kernel may have to wait for Python's lock.
@@ -131,9 +131,9 @@ class Evaluator:
                 answers = self._ask(planes[:num_asked], masks[:num_asked])
             wrong = self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
             if wrong >= 0:
-                raise EvaluationError(
-                    self._describe(states[self._batch.misses[self._batch.asked[wrong]]], answers, wrong)
-                )
+                state = states[self._batch.misses[self._batch.asked[wrong]]]
+                canonical = self.kernels.canonical(state[None])[0][0]
+                raise _error("the network's answer", self.kernels.game, canonical, answers, wrong)
         except BaseException:
             self.clear()  # this batch's entries have no answers
             raise
@@ -169,21 +169,48 @@ class Evaluator:
         count = len(planes)
         self.num_evaluations += count
         priors, values = self.net.evaluate(planes, legal_masks)
-        if priors.shape != legal_masks.shape or values.shape != (count,):
-            raise NetError(
-                f"{type(self.net).__name__}.evaluate must give priors of shape {list(legal_masks.shape)} and values of "
-                f"shape {[count]}; it gives {list(priors.shape)} and {list(values.shape)}"
-            )
-        return np.ascontiguousarray(priors, np.float32), np.ascontiguousarray(values, np.float32)
+        return _arrays(f"{type(self.net).__name__}.evaluate", priors, values, legal_masks)
 
-    def _describe(self, state: np.ndarray, answers: tuple[np.ndarray, np.ndarray], row: int) -> str:
-        """Says why the network's answer in that row is wrong."""
-        priors, value = answers[0][row], answers[1][row]
-        canonical, game = self.kernels.canonical(state[None])[0][0], self.kernels.game
-        position = Position(game, canonical, game.mover(canonical, 0), ())
-        finite = np.isfinite(priors).all() and np.isfinite(value)
-        problem = "does not lie between -1 and 1, as a value must" if finite else "is not a finite number"
-        return f"the network's answer {problem} (value {value}, priors {priors}) for this position:\n{position}"
+
+class CheckedFunction:
+    """A function as the `evaluate` of a search: its answers are checked as those of a network are."""
+
+    def __init__(self, kernels: Kernels, function: Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]):
+        self._game, self._function = kernels.game, function
+        self._name = f"the function {getattr(function, '__name__', type(function).__name__)}"
+
+    def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        priors, values = _arrays(self._name, *self._function(states, legal_masks), legal_masks)
+        cut = np.empty(len(values), np.float32)
+        wrong = _cut(priors, values, cut)
+        if wrong >= 0:
+            raise _error(f"the answer of {self._name}", self._game, states[wrong].copy(), (priors, values), wrong)
+        return priors, cut
+
+
+def _arrays(who: str, priors: Any, values: Any, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`float32[m, A]` and `float32[m]`; raises NetError for other shapes."""
+    priors, values = np.ascontiguousarray(priors, np.float32), np.ascontiguousarray(values, np.float32)
+    if priors.shape != legal_masks.shape or len(values) != len(priors) or values.ndim != 1:
+        raise NetError(
+            f"{who} must give priors of shape {list(legal_masks.shape)} and values of shape {[len(legal_masks)]}; "
+            f"it gives {list(priors.shape)} and {list(values.shape)}"
+        )
+    return priors, values
+
+
+def _error(
+    what: str, game: Game, state: np.ndarray, answers: tuple[np.ndarray, np.ndarray], row: int
+) -> EvaluationError:
+    """Says why the answer in that row is wrong."""
+    priors, value = answers[0][row], answers[1][row]
+    problem = "has a negative prior: priors are probabilities, not logits"
+    if not (np.isfinite(priors).all() and np.isfinite(value)):
+        problem = "is not a finite number"
+    elif abs(value) > LARGEST_VALUE:
+        problem = "does not lie between -1 and 1, as a value must"
+    position = Position(game, state, game.mover(state, 0), ())
+    return EvaluationError(f"{what} {problem} (value {value}, priors {priors}) for this position:\n{position}")
 
 
 @kernel
@@ -256,20 +283,40 @@ def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratc
 
 
 @kernel
+def is_answer(priors, value):
+    """The value lies in [-1, 1], but for rounding, and all priors are finite and not negative."""
+    right = abs(value) <= LARGEST_VALUE  # not true of nan
+    for action in range(len(priors)):
+        right = right and 0 <= priors[action] < math.inf
+    return right
+
+
+@kernel
+def cut_values(priors, values, cut):
+    """Writes the values into `cut`, in [-1, 1]; returns -1, or the first row that is no answer."""
+    for row in range(len(values)):
+        if not is_answer(priors[row], values[row]):
+            return row
+        cut[row] = min(max(values[row], np.float32(-1.0)), np.float32(1.0))
+    return -1
+
+
+_cut = of_fixed_types(cut_values)
+
+
+@kernel
 def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, permutations, priors, values):
     """Keeps the network's answers, and writes the answer for each of `count` states into `priors`, `values`.
 
     Answers are for canonical states: the canonical state's action a is the state's own action `permutations[s, a]`.
-    Returns -1, or the first row of the network's batch whose answer is no number or no value.
+    Returns -1, or the first row of the network's batch that is no answer.
     """
     for row in range(len(asked_values)):
         miss = batch.asked[row]
-        if not abs(asked_values[row]) <= LARGEST_VALUE:  # also of nan
+        if not is_answer(asked_priors[row], asked_values[row]):
             return row
         batch.values[miss] = min(max(asked_values[row], np.float32(-1.0)), np.float32(1.0))
         for action in range(priors.shape[1]):
-            if not math.isfinite(asked_priors[row, action]):
-                return row
             batch.priors[miss, action] = asked_priors[row, action]
     for miss in range(num_misses):
         place = batch.places[miss]

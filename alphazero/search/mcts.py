@@ -1,8 +1,8 @@
 """Batched Monte Carlo tree search: each step adds a simulation to B trees, whose leaves share one evaluation.
 
 `evaluate(states uint64[m, K], legal_masks bool[m, A]) -> (priors float32[m, A], values float32[m])` is any function: a
-network behind its cache, random playouts, or a planted one in a test. Priors are weights of any sum, values are for
-the player to move.
+network behind its cache, random playouts, or a planted one in a test. Priors are weights of any sum, none negative;
+values in [-1, 1] are for the player to move. Raises NetError for answers of other shapes, EvaluationError for others.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
+from alphazero.search.evaluator import CheckedFunction, Evaluator
 from alphazero.search.tree import PENDING, Answers, KernelSettings, Tree, Walks, make_tree
 from alphazero.settings import check_ranges
 
@@ -133,7 +134,7 @@ class Search:
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed = kernels, config, seed
-        self.evaluate = evaluate
+        self.evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
         game = kernels.game
         tree = self._tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
         entries = num_trees * config.leaves_per_step
@@ -147,7 +148,9 @@ class Search:
         self._after_answers = (
             tree.states.reshape(-1, game.state_words), tree.to_play.reshape(-1), self._leaf_states, self._leaf_masks
         )  # fmt: skip
-        self._no_answers = self._take_answers(0, np.empty((0, game.num_actions)), np.empty(0))
+        self._no_answers = Answers(
+            self._leaf_masks[:0], np.empty((0, game.num_actions), np.float32), np.empty(0, np.float32)
+        )
         self._answers: Answers | None = None
         """The answers to the walks under way, if there are any: the next step ends them."""
         self._steps_to_end = 0
@@ -161,11 +164,6 @@ class Search:
         """The trees, with all simulations at their end."""
         self._end_simulations()
         return self._tree
-
-    def _take_answers(self, count: int, priors: np.ndarray, values: np.ndarray) -> Answers:
-        """The answers about the first `count` new leaves, of the types that the kernels take."""
-        contiguous = np.ascontiguousarray
-        return Answers(self._leaf_masks[:count], contiguous(priors, np.float32), contiguous(values, np.float32))
 
     def _end_simulations(self) -> None:
         """Ends the walks under way; the next step finds none."""
@@ -230,9 +228,8 @@ class Search:
         answers, self._answers = self._answers or self._no_answers, None
         try:
             count = self._simulate(*self._before_answers, answers, True, *self._after_answers)
-            self._answers = self._take_answers(
-                count, *self.evaluate(self._leaf_states[:count], self._leaf_masks[:count])
-            )
+            masks = self._leaf_masks[:count]
+            self._answers = Answers(masks, *self.evaluate(self._leaf_states[:count], masks))
         except BaseException:
             self._forget()
             raise

@@ -367,6 +367,18 @@ def test_an_answer_that_is_no_number_names_the_position(game, cache_size, where,
     assert any(game.render(image, game.mover(image, 0)) in str(caught.value) for image in found)
 
 
+@pytest.mark.parametrize("cache_size", [0, 4096])
+def test_logits_in_place_of_priors_are_refused(cache_size):
+    """A negative prior would make its action illegal in the tree, and prove what is false."""
+    states = pool(CONNECT4, 30)
+    evaluator = Evaluator(KERNELS["connect4"], FakeNet(), cache_size)
+    evaluator.net.broken = "priors", -0.5
+    with pytest.raises(
+        EvaluationError, match="the network's answer has a negative prior: priors are probabilities, not"
+    ):
+        evaluator(states, masks_of(CONNECT4, states))
+
+
 @pytest.mark.parametrize(("value", "allowed"), [(1.0, True), (-1.0005, True), (1.1, False), (-1e30, False)])
 def test_a_value_that_is_none_is_blamed_on_the_network(value, allowed):
     states = pool(CONNECT4, 30)

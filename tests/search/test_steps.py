@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from alphazero.errors import EvaluationError, NetError
 from alphazero.game.adapters.alpha_zero_general import GeneralGame
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.mcts import Search
 from tests.game.general_games import TicTacToeGame
-from tests.search.reference_search import check_tree, planted, plies_of, random_positions, states_of
+from tests.search.reference_search import check_tree, neutral, planted, plies_of, random_positions, states_of
 from tests.search.searches import BASE, CONFIGS, CONNECT4, finish, make_search, row_bytes, run
 
 FIVE = np.arange(5)
@@ -115,6 +116,36 @@ def test_after_a_step_that_was_interrupted_searches_begin_anew(monkeypatch, call
     again = search.run(states_of(positions), FIVE, plies_of(positions))
     _, fresh = run(positions, config, planted(3))
     assert [row_bytes(again, i) for i in range(5)] == [row_bytes(fresh, i) for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (
+            lambda p, v: (p[:, :-1], v),
+            NetError,
+            r"the function guess must give priors of shape \[5, 7\] and values of ",
+        ),
+        (lambda p, v: (p, v[:0]), NetError, r"of shape \[5\]; it gives \[5, 7\] and \[0\]"),
+        (lambda p, v: (p, v[:, None]), NetError, r"it gives \[5, 7\] and \[5, 1\]"),
+        (lambda p, v: (p, v * np.nan), EvaluationError, "the answer of the function guess is not a finite number"),
+        (lambda p, v: (p, v + 5), EvaluationError, "does not lie between -1 and 1, as a value must"),
+        (lambda p, v: (p - 2, v), EvaluationError, "has a negative prior: priors are probabilities, not logits"),
+    ],
+)
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_function_in_place_of_a_net_is_checked_as_nets_are(wrong, error, message, begins):
+    """Wrong sizes would be read beyond their end, and numbers that are none play illegal actions."""
+    errs = False
+
+    def guess(states, legal_masks):
+        answer = neutral(states, legal_masks)
+        return wrong(*answer) if errs else answer
+
+    positions, search = started(replace(BASE, num_simulations=9), guess)
+    errs = True
+    with pytest.raises(error, match=message):
+        search.start(FIVE, states_of(positions), FIVE, plies_of(positions)) if begins else search.step()
 
 
 def test_trees_are_compiled_where_the_rules_are_python():
