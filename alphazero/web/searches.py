@@ -178,7 +178,8 @@ class Grown:
 
     def simulations(self) -> int:
         """Simulations at the root so far, those of a kept subtree included."""
-        return self._analysis.simulations
+        with self._lock:  # counting ends those under way, which writes into the tree
+            return self._analysis.simulations
 
     def report(self, position: Position) -> dict[str, Any]:
         """All that is known of the position."""

@@ -18,6 +18,7 @@ import alphazero as az
 from alphazero.errors import InputError, Stopped
 from alphazero.game import registry
 from alphazero.players.contestants import make_player
+from alphazero.search.analysis import Analysis
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
 from alphazero.web.searches import MOST_TREES, Grown, Stop, Trees, room_of
@@ -310,6 +311,16 @@ def test_a_search_that_rests_can_be_looked_into_and_goes_on(small):
     next(paused)
     paused.close()
     assert tree.position is start
+
+
+def test_a_search_that_grows_reads_its_tree_when_nobody_looks_into_it(small, monkeypatch):
+    """To count simulations ends those under way, which writes into the tree."""
+    table, locked, count = small.table_named("tictactoe"), [], Analysis.simulations.fget
+    tree = Grown(find_seat(table.seats(), "mcts"), None, table.game)
+    counted = property(lambda analysis: (locked.append(tree._lock.locked()), count(analysis))[1])
+    monkeypatch.setattr(Analysis, "simulations", counted)
+    assert [*tree.grow(table.game.start(), 50, Stop())][-1]["simulations"] == 50
+    assert locked and all(locked)
 
 
 def test_two_analyses_side_by_side(engine):
