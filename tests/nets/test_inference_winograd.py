@@ -191,6 +191,35 @@ def test_other_modules_of_known_operations_are_answered_for():
         np.testing.assert_allclose(one, other.reshape(one.shape), atol=1e-5)
 
 
+def test_batch_norms_that_no_convolution_takes_up_are_answered_for():
+    """As those before an activation and a convolution, and those after an activation."""
+
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.image, self.hidden = nn.BatchNorm2d(PLANES), nn.Linear(INPUTS, 9)
+            self.rows, self.policy, self.value = nn.BatchNorm1d(9, affine=False), nn.Linear(9, 7), nn.Linear(9, 1)
+
+        def forward(self, observations):
+            x = torch.relu(self.hidden(torch.relu(self.image(observations)).flatten(1)))
+            x = self.rows(x)
+            return self.policy(x), torch.tanh(self.value(x))
+
+    torch.manual_seed(0)
+    module = Normed()
+    with torch.no_grad():
+        for _ in range(5):  # statistics of their own
+            module(torch.randn(20, PLANES, HEIGHT, WIDTH) * 2 + 1)
+    nn.init.normal_(module.image.weight)
+    nn.init.normal_(module.image.bias)
+    net = TorchNet(Connect4(), module)
+    batch = random_batch(Connect4(), 9)
+    assert net.use_inference("winograd") == "winograd"
+    found, expected = net.evaluate(batch.observations, batch.legal_masks), exact_answers(net, batch)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other.reshape(one.shape), atol=1e-5)
+
+
 def test_a_module_with_other_operations_is_refused():
     class Softer(nn.Module):
         def __init__(self):
@@ -298,6 +327,13 @@ class Around(nn.Module):
         return torch.relu(x) + torch.from_numpy(x.float().numpy().mean((2, 3), keepdims=True)).to(x.dtype)
 
 
+class LargestFirst(nn.Module):
+    """An operation that gives two tensors: the largest numbers, and where they are."""
+
+    def forward(self, x):
+        return torch.max(x, dim=1)[0]
+
+
 class OneNumber(nn.Module):
     """Padding as a list of one number, which torch takes."""
 
@@ -319,6 +355,8 @@ PLANES, HEIGHT, WIDTH = Connect4().observation_shape
         (LastDimension(HEIGHT * WIDTH, PLANES, True), PLANES * PLANES, "takes a position apart"),
         (LastDimension(HEIGHT * WIDTH, PLANES, False), PLANES * PLANES, "takes a position apart"),
         (Doubled(), 2 * INPUTS, "it has the operation cat.default"),
+        (LargestFirst(), HEIGHT * WIDTH, r"it has the operation max\.dim, and only"),
+        (nn.Sequential(nn.Flatten(), nn.BatchNorm1d(INPUTS)), INPUTS, "a batch norm after a change of shape"),
         (Around(), INPUTS, "it computes something outside of torch"),
     ],
 )

@@ -27,7 +27,7 @@ from alphazero.errors import NetError, is_out_of_memory
 from alphazero.nets.any_module import forward
 from alphazero.nets.inference.library import answers_as
 
-OPERATIONS = ("convolution", "addmm", "mm", "relu", "tanh", "mul", "add")
+OPERATIONS = ("convolution", "native_batch_norm", "addmm", "mm", "relu", "tanh", "mul", "add")
 RESHAPES = ("view", "_unsafe_view", "squeeze", "unsqueeze", "clone", "alias", "detach")
 NO_ACTIVATION, RELU, TANH = range(3)
 
@@ -118,10 +118,11 @@ class _Recorder(TorchDispatchMode):
         with_values = tree_map_only(Tensor, lambda tensor: self.value_of(tensor, tensor), (args, named))
         answer = func(*args, **named)
         if any(isinstance(part, _Value) for part in tree_leaves(with_values)):
-            shape = tuple(answer.shape) if isinstance(answer, Tensor) else ()
+            tensors = [part for part in tree_leaves(answer) if isinstance(part, Tensor)]
+            shape = tuple(tensors[0].shape) if tensors else ()
             self.operations.append(_Operation(str(func).removeprefix("aten."), with_values[0], with_values[1], shape))
-            self._numbers[id(answer)] = len(self.operations)
-            self._kept.append(answer)
+            self._numbers |= {id(tensor): len(self.operations) for tensor in tensors}
+            self._kept += tensors
         return answer
 
     def value_of(self, tensor: Any, otherwise: Any = None) -> Any:
@@ -145,7 +146,7 @@ class _Operation(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     shape: tuple[int, ...]
-    """That of the result, with the batch of one position."""
+    """That of the result, with the batch of one position; of the first one of several."""
 
 
 @torch.inference_mode(False)  # in which torch has whole operations for several of ours
@@ -258,6 +259,12 @@ class _Writer:
         image = (height, width) if same and list(padding) == [1, 1] and list(dilation) == [1, 1] else None
         return self._layer(x, lists, weight.permute(2, 3, 1, 0).flatten(0, 1), bias, shape, image)
 
+    def _native_batch_norm(self, args, shape, x, weight, bias, mean, variance, learns, momentum, epsilon):  # type: ignore[no-untyped-def]
+        if learns or x.shape[0] != x.channels:
+            raise _unknown("a batch norm after a change of shape, or by the statistics of the batch")
+        factors = (variance + epsilon).rsqrt() * (1.0 if weight is None else weight)
+        return self._scaled(x, factors, (0.0 if bias is None else bias) - mean * factors)
+
     def _addmm(self, args, shape, x, weight, bias=None):  # type: ignore[no-untyped-def]
         if x.shape != (x.channels * x.cells,) or not isinstance(weight, Tensor) or isinstance(bias, Rows):
             raise _unknown("a product of matrices for every cell, or of two that depend on the position")
@@ -369,5 +376,6 @@ def _by_channel(numbers: Any, x: Rows) -> Tensor:
 
 def _unknown(name: str) -> UnknownOperation:
     return UnknownOperation(
-        f"it has the operation {name}, and only convolutions, linear layers, additions, relu and tanh are known"
+        f"it has the operation {name}, and only convolutions, linear layers, batch norms, additions, relu and tanh "
+        "are known"
     )
