@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -70,6 +71,7 @@ def train(
     >>> run.report().name
     'report.html'
     """
+    _check_main_is_guarded()
     if resume and preset is not None:
         raise run.preset_on_resume()
     loaded, sizes = registry.of(game), net if isinstance(net, Mapping) else None
@@ -96,6 +98,14 @@ def train(
             devices=devices[:1] if cluster and device == "auto" else devices, deterministic=deterministic,
             resume=resume, value_targets=value_targets, cluster=found, stop=stop,
         )  # fmt: skip
+
+
+def _check_main_is_guarded() -> None:
+    """Raises InvalidSetting in a process of self-play that imports the script which trains, and so would train, too."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself finds out
+        raise InvalidSetting(
+            'a process of self-play has run this script anew: put the call below `if __name__ == "__main__":`'
+        )
 
 
 def _find_preset(name: str | None, loaded: LoadedGame, initial_net: Any) -> RunConfig:

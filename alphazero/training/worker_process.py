@@ -147,9 +147,11 @@ class ChildProcess:
             if self._stop.is_set():  # whoever asked for it may have asked the process as well
                 raise Stopped from None
             self.process.join(SECONDS_TO_LEAVE)
+            code = self.process.exitcode
+            guard = 'an error shown above? A script calls az.train below `if __name__ == "__main__":`.'
             raise TrainingError(
-                f"a process of self-play has died (exit code {self.process.exitcode}): too little memory, or killed? "
-                f"Go on with {option('resume', True)}"
+                f"a process of self-play has died (exit code {code}): "
+                f"{guard if code == 1 else 'too little memory, or killed?'} Go on with {option('resume', True)}"
             ) from None
         self.shared[STOP] = 0
         if kind == "mistake":

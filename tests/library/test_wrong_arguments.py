@@ -1,6 +1,7 @@
 """Wrong arguments of the library's functions get one sentence, in the words of Python."""
 
 import io
+import multiprocessing
 import re
 from pathlib import Path
 
@@ -36,6 +37,15 @@ SMALL = {
     "generations": 1, "search": {"num_simulations": 4}, "gate": {"enabled": False}, "evaluation": {"opponents": ()},
     "self_play": {"games_per_generation": 8, "num_slots": 4}, "progress": False,
 }  # fmt: skip
+
+
+def test_a_process_that_imports_an_unguarded_script_trains_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
+    with pytest.raises(InputError, match='put the call below `if __name__ == "__main__":`'):
+        az.train("tictactoe", **SMALL)
+    assert not list(tmp_path.iterdir())
+
 
 SEARCHES = {
     "text": (lambda: az.search("4453", uniform), "a search takes a Position, not a str"),
