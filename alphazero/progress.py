@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 from types import TracebackType
+from typing import Any
 
 from tqdm import tqdm
 
@@ -35,7 +36,22 @@ def showing(wanted: bool | None) -> Iterator[None]:
 def say(sentence: str) -> None:
     """Shows a line on stderr where a `Progress` would be shown."""
     if _shown.get() or (_shown.get() is None and _is_seen()):
-        print(sentence, file=sys.stderr, flush=True)
+        print(sentence, file=_Stderr(), flush=True)
+
+
+class _Stderr:
+    """Stderr for what may get lost: if nobody reads it any more, or its disk is full, the work goes on."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
 
 
 def _is_seen() -> bool:
@@ -57,8 +73,9 @@ class Progress:
         self._next_line = self._begin + _SECONDS_BETWEEN_LINES if _shown.get() else math.inf
         layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
         self._bar = tqdm(
-            total=1.0, desc=self._title, bar_format=layout, smoothing=0, leave=False, disable=not self._on_terminal
-        )
+            total=1.0, desc=self._title, bar_format=layout, smoothing=0, leave=False, disable=not self._on_terminal,
+            file=_Stderr(),
+        )  # fmt: skip
 
     def __enter__(self) -> Progress:
         return self
@@ -81,7 +98,7 @@ class Progress:
             if fraction > 0:
                 seconds = (time.monotonic() - self._begin) * (1 - fraction) / fraction
                 left = f", about {tqdm.format_interval(seconds)} left"
-            print(f"{self._title}: {note}{left}", file=sys.stderr, flush=True)
+            print(f"{self._title}: {note}{left}", file=_Stderr(), flush=True)
 
 
 def count_cores() -> int:

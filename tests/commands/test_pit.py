@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.game.record import read_records
 from alphazero.nets.torch_net import TorchNet
-from alphazero.progress import Progress
+from alphazero.progress import Progress, say
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = shlex.quote(str(ROOT / "pit.py"))
@@ -355,6 +355,20 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
         progress.show(0.5, "4 of 8")
         progress._bar.refresh()
     assert "match  50%" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_work_goes_on_where_nobody_reads_its_progress(monkeypatch, on_terminal):
+    def broken(*arguments):
+        raise BrokenPipeError
+
+    stderr = SimpleNamespace(write=broken, flush=broken, isatty=lambda: on_terminal, encoding="utf-8")
+    monkeypatch.setattr("alphazero.progress._SECONDS_BETWEEN_LINES", 0)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    say("begun")
+    with Progress("match") as progress:
+        for done in range(1, 4):
+            progress.show(done / 3, "games")
 
 
 def test_a_card_cannot_make_a_file_run(tmp_path, capsys):
