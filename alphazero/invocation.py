@@ -42,13 +42,13 @@ def taking_flags() -> Iterator[None]:
 def option(name: str, value: object = None) -> str:
     """A setting for a message: `--self-play.num-slots` if a command runs, `self_play.num_slots` in Python.
 
-    With a value, `--device cpu` or `device='cpu'`; a flag that takes none has the value True.
+    With a value, `--device cpu` (quoted for a shell) or `device='cpu'`; a flag that takes none has the value True.
     """
     if not _takes_flags:
         name = PARAMETERS.get(name, name)
         return name if value is None else f"{name}={value!r}"
     flag = f"--{name.replace('_', '-')}"
-    return flag if value is None or value is True else f"{flag} {value}"
+    return flag if value is None or value is True else f"{flag} {shlex.quote(str(value))}"
 
 
 def command_line(command: str, *arguments: object) -> str:

@@ -22,6 +22,7 @@ from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
+from alphazero.players.contestants import text_of
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges, config_from_dict
 from alphazero.storage.run_folder import choose_folder, new_folder
@@ -138,6 +139,7 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
     flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
     flags += ["--cluster", options.cluster] * bool(options.cluster)
     flags += ["--cluster-workers", str(options.cluster_workers)] * (options.cluster_workers is not None)
+    flags += ["--wandb", options.wandb] * bool(options.wandb)
     command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
 
     def stopped() -> str:
@@ -181,7 +183,7 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
     best = f"The best net is that of generation {run.best_generation}"
     if run.best_generation == 0:
         best = f"No candidate has passed the gate: the best net is still {config.initial_net or 'the untrained one'}"
-    say(f"\n{best}. With {simulations} simulations it scores")
+    say(f"\n{best}." + f" With {simulations} simulations it scores" * bool(evaluation["matches"]))
     for match in evaluation["matches"]:
         low, high = match["score_interval"]
         say(
@@ -196,8 +198,8 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
     more = ["--generations", str(2 * config.generations)]
     more += ["--minutes", f"{2 * config.minutes:g}"] * (config.minutes > 0)
     for what, words in (
-        ("play against it", command_line("pit", run.folder, "human", *chosen)),
-        ("pit it against another player", command_line("pit", run.folder, rival, *chosen)),
+        ("play against it", command_line("pit", text_of(run.folder), "human", *chosen)),
+        ("pit it against another player", command_line("pit", text_of(run.folder), rival, *chosen)),
         ("train on", f"{command} {shlex.join(more)}"),
         ("see how it went, in a browser", command_line("report", run.folder)),
     ):

@@ -37,7 +37,8 @@ def load_net(
     ('connect4', True)
     """
     loaded = registry.of(game)
-    return contestants.load_net(str(name), loaded if net is None else with_net(loaded, net), device)
+    text = contestants.text_of(name) if isinstance(name, Path) else str(name)
+    return contestants.load_net(text, loaded if net is None else with_net(loaded, net), device)
 
 
 def with_net(loaded: LoadedGame, make: MakeNet) -> LoadedGame:

@@ -362,7 +362,7 @@ def check_sizes(sizes: Mapping[str, Any], loaded: LoadedGame) -> None:
     if num_bytes > MAX_WEIGHTS_BYTES:
         raise InvalidSetting(
             f"a network of these sizes has {num_bytes:,} bytes or more, and at most {MAX_WEIGHTS_BYTES:,} are allowed: "
-            f"choose smaller ones by {option('net')}"
+            "choose smaller sizes"
         )
 
 

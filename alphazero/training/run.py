@@ -25,7 +25,7 @@ from alphazero.invocation import option
 from alphazero.memory import keep_free_memory, limit_arenas
 from alphazero.nets.devices import name_devices, take_gpu
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code
+from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code, text_of
 from alphazero.progress import count_cores
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_net_card
@@ -90,7 +90,7 @@ class TrainedRun:
     @functools.cached_property
     def net(self) -> NeuralNet:
         """The best net, on a GPU if there is one."""
-        return load_net(str(self.folder), self.loaded)
+        return load_net(text_of(self.folder), self.loaded)
 
     @property
     def generation(self) -> int:
@@ -132,7 +132,7 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name:
     named = f"{saved['game']:.80}"
     if saved["game"] != game and not _is_of_file(folder, {saved["game"], game}, own_name):
         raise RunFolderError(
-            f"{folder} is a run of {named}, not of {game}: choose its game, as in {option('game', named)}"
+            f"{folder} is a run of {named}, not of {game}: choose its game, as in {option('game', saved['game'])}"
         )
     config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
     config, left_out = _without_code(config)

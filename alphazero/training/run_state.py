@@ -26,7 +26,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCES, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_saved
-from alphazero.players.contestants import check_announced, find_checkpoint
+from alphazero.players.contestants import check_announced, find_checkpoint, text_of
 from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import read_npz, write_npz
 from alphazero.storage.checkpoint import read_net_card
@@ -130,7 +130,7 @@ def check_growth(config: RunConfig, playing: Any) -> None:
     if config.net != playing and not config.gate.enabled:
         raise InvalidSetting(
             f"{option('initial_net', config.initial_net)} plays until a network of the new sizes passes the gate, "
-            f"which is off: leave {option('net')} out to begin with its sizes, or leave the gate on"
+            f"which is off: leave sizes of the network out to begin with its own, or leave the gate on"
         )
 
 
@@ -173,7 +173,7 @@ def _compare_rules(plan: RunPlan, path: Path, generation: int, state: SavedState
         logger.warning(
             "the rules of %s have changed since generation %d of %s: its samples and its games in progress are of the "
             "old ones. If the game plays differently now, stop this run and begin a new one by %s",
-            plan.loaded.game.name, generation, path, option("initial_net", str(path)),
+            plan.loaded.game.name, generation, path, option("initial_net", text_of(path)),
         )  # fmt: skip
 
 

@@ -311,6 +311,22 @@ def test_a_damaged_run_falls_back_and_says_so(capsys, caplog, finished):
     assert "learner_0002" in caplog.text and "going on after generation 1" in caplog.text
 
 
+def test_the_last_lines_can_be_typed(finished, tmp_path, monkeypatch, capsys):
+    """Also for a run whose folder has the name of a shipped net, and which had no opponents."""
+    monkeypatch.chdir(tmp_path)
+    finished.rename("best")
+    evaluation = {"benchmark": {}, "matches": []}
+    monkeypatch.setattr(
+        "alphazero.training.run.train",
+        lambda loaded, config, folder, **rest: TrainedRun(loaded, folder, evaluation=evaluation),
+    )
+    assert run_command(main, ["--game", "tictactoe", "--run", "best", "--resume", "--wandb", "my project"]) == 0
+    out = capsys.readouterr().out
+    assert "pit.py ./best human" in out and "pit.py ./best mcts:400" in out and "report best" in out
+    assert "--run best --resume --wandb 'my project' --generations" in out
+    assert "it scores" not in out
+
+
 def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):

@@ -96,6 +96,6 @@ def test_a_run_without_a_net_does_not_say_how_large_it_is(tmp_path: Path, monkey
     monkeypatch.setattr("alphazero.nets.resnet.ResNet.__init__", lambda *arguments: pytest.fail("the net is made"))
     with pytest.raises(InvalidSetting, match="has 4,947,.* bytes or more, and at most 536,870,912 are allowed"):
         train(LOADED, config, path, threads=1, resume=True)
-    with pytest.raises(InvalidSetting, match="choose smaller ones by net"):
+    with pytest.raises(InvalidSetting, match="choose smaller sizes"):
         train(LOADED, config, tmp_path / "new", threads=1)
     assert not (tmp_path / "new").exists()

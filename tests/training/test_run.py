@@ -18,8 +18,9 @@ import torch
 
 import alphazero as az
 from alphazero.cluster.fingerprint import game_fingerprint
-from alphazero.errors import InvalidSetting, RunFolderError
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
 from alphazero.game import registry
+from alphazero.invocation import taking_flags
 from alphazero.matches import arena
 from alphazero.storage.files import write_json
 from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config
@@ -27,7 +28,7 @@ from alphazero.training import coach as coach_module
 from alphazero.training import workers
 from alphazero.training.coach import Coach
 from alphazero.training.metrics import TensorBoard, Wandb
-from alphazero.training.run import read_saved, train
+from alphazero.training.run import TrainedRun, read_saved, train
 from alphazero.training.selfplay import Recordings, SelfPlayConfig, games
 from alphazero.training.workers import RunPlan
 from tests.storage.resealing import reseal_config, reseal_manifest
@@ -46,6 +47,17 @@ def test_a_training_gives_its_figures_its_net_and_a_report(tmp_path):
     (match,) = run.evaluation["matches"]
     assert match["opponent"] == "random" and match["opening_plies"] >= 0
     assert "policy loss" in run.report().read_text()
+
+
+def test_the_net_of_a_run_in_a_folder_called_best_is_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    loaded = registry.load("tictactoe")
+    opened = []
+    monkeypatch.setattr("alphazero.training.run.load_net", lambda text, loaded: opened.append(text))
+    TrainedRun(loaded, Path("best")).net  # noqa: B018
+    with pytest.raises(CheckpointError, match="'./best' is no file"):
+        az.load_net(Path("best"), "tictactoe")
+    assert opened == ["./best"]
 
 
 def test_nothing_is_done_before_a_coach_is_prepared(tmp_path):
@@ -164,6 +176,13 @@ def test_a_game_can_be_named_in_many_ways_on_resume(run_of_a_file, tmp_path, beg
         return
     with pytest.raises(RunFolderError, match=f"is a run of {begun}, not of {now}: choose its game, as in game='"):
         read_saved(folder, now, own_name=own_name)
+
+
+def test_the_game_to_name_can_be_typed(run_of_a_file, tmp_path):
+    folder, name = shutil.copytree(run_of_a_file, tmp_path / "run"), f"{'long/' * 20}my game.py"
+    reseal_config(folder, lambda config: config.update(game=name))
+    with taking_flags(), pytest.raises(RunFolderError, match=f"as in --game '{name}'"):
+        read_saved(folder, "connect4")
 
 
 def test_a_run_that_goes_on_under_another_name_keeps_the_first(run_of_a_file, tmp_path, monkeypatch):
