@@ -53,7 +53,8 @@ class FolderLock:
         """The lock is still ours, and the folder is still the one that was locked."""
         try:
             there = os.stat(self._path, follow_symlinks=False)
-            same = os.fstat(self._lock._context.lock_file_fd or -1)  # the one that we hold
+            descriptor = self._lock._context.lock_file_fd  # 0 is one, too, where stdin is closed
+            same = os.fstat(-1 if descriptor is None else descriptor)  # the one that we hold
             return (there.st_dev, there.st_ino) == (same.st_dev, same.st_ino) and _read(self._holder) == self._name
         except (OSError, StorageError):
             return False

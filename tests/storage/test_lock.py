@@ -13,6 +13,7 @@ import pytest
 from filelock import FileLock
 
 from alphazero.errors import InputError, RunFolderError
+from alphazero.storage.folder_lock import FolderLock
 from alphazero.storage.run_folder import RunFolder, latest_manifest, resolve_checkpoint
 from tests.storage.small_run import checksums, start
 
@@ -180,3 +181,15 @@ def test_the_lock_is_held_in_every_thread(tmp_path):
         thread.start()
         thread.join()
         assert found == [True] and "from a thread" in (tmp_path / "run" / "run.log").read_text()
+
+
+def test_a_lock_with_the_number_of_a_closed_stdin_is_held(tmp_path):
+    before = os.dup(0)
+    os.close(0)
+    try:
+        lock = FolderLock(tmp_path)
+        assert lock._lock._context.lock_file_fd == 0 and lock.is_held()
+        lock.release()
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
