@@ -91,8 +91,12 @@ class TensorBoard:
             logger.warning("%s is a link, so TensorBoard gets no figures: move it away", self._folder)
             self._skipped = True
             return
-        from torch.utils.tensorboard import SummaryWriter
-
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except Exception as error:  # a mere folder of that name, or an installation that lacks or breaks something
+            logger.warning("TensorBoard cannot be loaded, so it gets no figures: %s", error)
+            self._skipped = True
+            return
         # one short-lived writer a generation: nothing is left open, and a redone generation replaces its first try
         try:
             with _failing_quietly(), SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:

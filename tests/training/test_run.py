@@ -371,6 +371,16 @@ class LikeTensorBoard:
     def add_scalar(self, name: str, value: float, step: int) -> None: ...
 
 
+def test_a_broken_tensorboard_is_skipped_and_said_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    board = TensorBoard(tmp_path)
+    for generation in (1, 2):
+        board.add({"generation": generation})
+    (message,) = caplog.messages
+    assert message.startswith("TensorBoard cannot be loaded, so it gets no figures: ")
+
+
 def test_tensorboard_gets_no_figures_through_a_link(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=LikeTensorBoard))
