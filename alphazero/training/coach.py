@@ -6,12 +6,12 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import Stopped
+from alphazero.errors import InvalidSetting, Stopped
 from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, gate_decided, play_match, side_by_side
 from alphazero.memory import return_free_memory
@@ -80,7 +80,7 @@ class Coach:
         self.benchmark: Any
         """Scores a player, `(player) -> {name: figure}`, or None if the game has no benchmark."""
         self._trackers = trackers
-        self._said_share = False
+        self._said_share = self._said_not_finite = False
         self._rate_of_match = 0.0
         """Simulations a second that a match of this generation may expect."""
 
@@ -163,7 +163,8 @@ class Coach:
         gate_figures = self._gate(generation, self._gate_games(play_figures, last), last)
         self._enter(f"generation {generation}: saving")
         state.save_candidate(generation, gate_figures)
-        benchmark = self.benchmark(self._player("candidate", state.net, 0)) if self.benchmark else {}
+        own = {"generation", "seconds", "cpu_seconds", *play_figures, *learn_figures, *gate_figures}
+        benchmark = self._score(self._player("candidate", state.net, 0), own) if self.benchmark else {}
         # a network of new sizes has much to learn before the gate says anything about the run
         since_promotion = None if state.grows else generation - state.best_generation
         progress_figures = self.metrics.describe_progress(benchmark, since_promotion)
@@ -179,6 +180,21 @@ class Coach:
         score = "no gate" if gate_figures["gate_score"] is None else f"gate {gate_figures['gate_score']:.2f}"
         verdict = "promoted" if gate_figures["promoted"] else "not promoted"
         self.folder.log.add(f"generation {generation}: saved, {score}, {verdict}")
+
+    def _score(self, player: Player, taken: Iterable[str] = ()) -> dict[str, float]:
+        """The figures of the game's benchmark that are finite; raises InvalidSetting if one has a `taken` name."""
+        figures = {name: float(figure) for name, figure in self.benchmark(player).items()}
+        if clashes := sorted(figures.keys() & set(taken)):
+            raise InvalidSetting(
+                f"a figure of the game's benchmark is called {clashes[0]}, as is one of the run: rename it"
+            )
+        wrong = [f"{name} {figure}" for name, figure in figures.items() if not math.isfinite(figure)]
+        if wrong and not self._said_not_finite:
+            logger.warning(
+                "the game's benchmark gave %s: figures that are no finite numbers are left out", ", ".join(wrong)
+            )
+            self._said_not_finite = True
+        return {name: figure for name, figure in figures.items() if math.isfinite(figure)}
 
     def _cpu_seconds(self) -> float:
         """Processor time so far, that of the worker processes included."""
@@ -351,7 +367,7 @@ class Coach:
             })  # fmt: skip
         evaluation = {
             "generation": state.best_generation,
-            "benchmark": self.benchmark(self._player("best", state.best, 0)) if self.benchmark else {},
+            "benchmark": self._score(self._player("best", state.best, 0)) if self.benchmark else {},
             "matches": results,
         }
         self.folder.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -327,6 +328,19 @@ def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, 
         run_all(tmp_path / "run", replace(TINY, generations=1), scored)
     assert figures(tmp_path / "run")[0]["planted_accuracy"] == 0.25
     assert "planted accuracy 0.250; 0:00:00 left" in caplog.text
+
+
+def test_a_benchmark_gives_finite_numbers_under_names_of_its_own(tmp_path, caplog):
+    coach = Coach(RunPlan(registry.load("tictactoe"), TINY, ["cpu"], threads=1, seed=0, deterministic=False), None)
+    coach.benchmark = lambda player: {"wins": np.float32(0.5), "depth": 3, "lost": math.nan, "far": math.inf}
+    for _ in range(2):
+        scored = coach._score(None)
+        assert scored == {"wins": 0.5, "depth": 3.0} and all(type(figure) is float for figure in scored.values())
+    assert caplog.messages == [
+        "the game's benchmark gave lost nan, far inf: figures that are no finite numbers are left out"
+    ]
+    with pytest.raises(InvalidSetting, match="a figure of the game's benchmark is called depth"):
+        coach._score(None, {"depth", "seconds"})
 
 
 def test_the_time_left_follows_the_generations_so_far_and_the_minutes(tmp_path):
