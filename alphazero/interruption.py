@@ -186,7 +186,9 @@ def _begin() -> Callable[[], None]:
     theirs.setblocking(False)
     # written by C code as soon as a signal arrives, whatever the main thread is doing
     fd_before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    before = {number: signal.signal(number, _handle) for number in SIGNALS}
+    # what is ignored stays so, as Ctrl-C for a job in the background of a script
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _handle) for number in heeded}
     _state.connection = theirs
     threading.Thread(target=_listen, args=(ours,), name="signals", daemon=True).start()
 

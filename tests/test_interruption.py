@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from alphazero import interruption
 from alphazero.interruption import held_back
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,3 +59,14 @@ def test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them()
     finally:
         signal.signal(signal.SIGINT, before)
     assert held == "True\n"
+
+
+def test_a_signal_that_was_ignored_before_stays_ignored():
+    """As Ctrl-C is for a job in the background of a script."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruption.handled():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN and not interruption.asked()
+    finally:
+        signal.signal(signal.SIGINT, before)
