@@ -387,8 +387,8 @@ def new_folder(game_name: str) -> Iterator[Path]:
     """A new folder for a run under runs/, which no other process gets; if it is empty at the end, it is removed."""
     runs, is_first = Path("runs"), not os.path.lexists("runs")
     folder = choose_folder(game_name, resume=False)
-    while not _make(folder):
-        folder = choose_folder(game_name, resume=False)
+    while not _make(folder):  # perhaps also there under a name that differs in case alone
+        folder = folder.with_name(re.sub(r"\d+$", lambda number: str(int(number[0]) + 1), folder.name))
     try:
         yield folder
     finally:

@@ -342,6 +342,15 @@ def test_folders_that_are_chosen_together_differ_and_those_of_mistakes_are_gone(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_is_there_and_not_counted_is_passed_over(tmp_path, monkeypatch):
+    """As `Nim-1` is on a file system to which it is the same name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run_folder, "choose_folder", lambda name, resume: Path("runs/nim-1"))
+    (tmp_path / "runs" / "nim-1").mkdir(parents=True)
+    with new_folder("nim") as folder:
+        assert folder == Path("runs/nim-2")
+
+
 def test_no_folder_can_be_chosen_where_nobody_can_write(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").write_text("no folder")
