@@ -15,6 +15,7 @@ from alphazero.doctor.findings import Section, show_bytes
 from alphazero.errors import InputError, StorageError, listed, shorten, shorten_path
 from alphazero.game import registry
 from alphazero.invocation import command_line
+from alphazero.nets.devices import choose_devices
 from alphazero.storage.checkpoint import load_checkpoint
 from alphazero.storage.files import open_regular
 from alphazero.storage.folder_lock import holder_of
@@ -108,8 +109,18 @@ def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> S
         section.add("trained for", f"{seconds / 60:.1f} minutes")
     kept = [f"{name} {shorten(newest.state.get(name))}" for name in ("threads", "seed", "inference")]
     section.add("goes on with", ", ".join(kept))
-    _add_command(section, folder, holder, *["--deterministic"] * bool(newest.state.get("deterministic")))
+    flags = ["--deterministic"] * bool(newest.state.get("deterministic")) + _device_flags(newest, folder)
+    _add_command(section, folder, holder, *flags)
     return section
+
+
+def _device_flags(newest: Manifest, folder: Path) -> list[str]:
+    """The flag for the devices that the run was begun on, if a run gets others here by itself."""
+    devices = list(read_state(newest, folder).devices)  # older runs do not tell
+    if not devices or devices == [name.partition(":")[0] for name in choose_devices("auto")]:
+        return []
+    names = [f"cuda:{i}" for i in range(len(devices))] if devices[0] == "cuda" and len(devices) > 1 else devices
+    return ["--device", ",".join(names)]
 
 
 def _add_command(section: Section, folder: Path, holder: str | None, *flags: str) -> None:
@@ -208,8 +219,12 @@ def _lines_of_metrics(folder: Path, section: Section) -> list[dict[str, Any]]:
 
 def _nets(folder: Path) -> Section:
     """Verifies every net, with its card."""
-    section, numbers = Section("nets"), generations_of(folder, "generation")
+    section, newest = Section("nets"), max(generations_of(folder, "manifest"), default=-1)
+    found = generations_of(folder, "generation")
+    numbers, unfinished = [n for n in found if n <= newest], [n for n in found if n > newest]
     section.add("generations", _ranges(numbers))
+    if unfinished:
+        section.add("not finished", f"{_ranges(unfinished)}, which the next --resume plays anew")
     damaged = []
     for number in numbers:
         path = folder / f"generation_{number:04d}.safetensors"

@@ -101,6 +101,13 @@ def test_the_command_is_that_of_a_deterministic_run(folder: Path, capsys):
     assert code == 0 and "--resume --deterministic" in shown
 
 
+def test_the_command_names_devices_that_are_not_those_of_this_machine(folder: Path, monkeypatch, capsys):
+    assert "--device" not in examine(folder, capsys)[1]
+    monkeypatch.setattr("alphazero.doctor.run.choose_devices", lambda name: ["cuda:0"])
+    code, shown = examine(folder, capsys)
+    assert code == 0 and "--resume --device cpu" in shown
+
+
 def test_a_run_in_progress_is_left_alone(folder: Path, capsys):
     with RunFolder.open(folder) as run:
         before = contents(folder)
@@ -181,6 +188,13 @@ def test_small_things_get_advice_and_no_alarm(folder: Path, capsys):
     assert code == 0 and shown.startswith("advice: ")
     assert "metrics.jsonl lacks the generations 2: " in shown and "the next --resume removes what it left" in shown
     assert (folder / ".replay_0004.npz.999999999.tmp").exists()
+
+
+def test_a_net_of_a_generation_that_was_not_finished_is_nothing_wrong(folder: Path, capsys):
+    """Its card is written after its weights, and the manifest last of all."""
+    shutil.copy(folder / "generation_0003.safetensors", folder / "generation_0004.safetensors")
+    code, shown = examine(folder, capsys)
+    assert code == 0 and "not finished 4, which the next --resume plays anew" in shown
 
 
 def too_large(folder: Path) -> None:
