@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,21 @@ STARTS = 3
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 
 
+def add_node(cluster: Any, **options: Any) -> Any:
+    """Adds a machine to the cluster, again where Ray gave up after half a minute: a busy machine may need longer."""
+    before = cluster.list_all_nodes()
+    for start in range(1, STARTS + 1):
+        try:
+            return cluster.add_node(**NODE, **options)
+        except Exception as error:
+            if start == STARTS or "timed out" not in str(error).lower():
+                raise
+            for late in [node for node in cluster.list_all_nodes() if node not in before]:
+                cluster.remove_node(late, allow_graceful=False)
+            if not before:
+                cluster.global_state.disconnect()  # the next head has another address
+
+
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator:
     """A `ray.cluster_utils.Cluster`."""
@@ -35,14 +51,7 @@ def ray_cluster() -> Iterator:
 
     found = Cluster(shutdown_at_exit=True)
     try:
-        for start in range(1, STARTS + 1):
-            try:
-                found.add_node(num_cpus=2, temp_dir=str(folder), **NODE)
-                break
-            except Exception as error:  # Ray waits half a minute, whatever else the machine does
-                if "timed out" not in str(error) or start == STARTS:
-                    raise
-                found = Cluster(shutdown_at_exit=True)
+        add_node(found, num_cpus=2, temp_dir=str(folder))
         yield found
     finally:
         found.shutdown()

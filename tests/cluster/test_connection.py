@@ -17,6 +17,7 @@ import pytest
 
 from alphazero.cluster import connection
 from alphazero.cluster.connection import Cluster, ClusterError
+from alphazero.errors import InvalidSetting
 from tests.cluster.conftest import needs_ray
 from tests.program import ROOT
 
@@ -86,8 +87,9 @@ def test_a_stranger_that_is_refused_shows_a_lock(monkeypatch: pytest.MonkeyPatch
 def test_a_stranger_runs_no_file_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "click.py").write_text("open('mark', 'w')\nraise SystemExit(1)\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(connection, "SECONDS_OF_STRANGER", 3.0)  # nobody listens there, for which Ray waits longer
-    with pytest.raises(ClusterError):
+    run = subprocess.run  # to its end, which comes at once where it has to show its help alone
+    monkeypatch.setattr(connection.subprocess, "run", lambda command, **options: run([*command, "--help"], **options))
+    with pytest.raises(InvalidSetting, match="lets everybody in"):
         connection._check_locked("127.0.0.1:1")
     assert not (tmp_path / "mark").exists()
 

@@ -25,7 +25,7 @@ from alphazero.training.remote.chunk import unpack
 from alphazero.training.remote.player import Order
 from alphazero.training.remote.workers import _Play
 from alphazero.training.run import TrainedRun, train
-from tests.cluster.conftest import NODE, needs_ray
+from tests.cluster.conftest import add_node, needs_ray
 from tests.training.test_coach import TINY
 
 pytestmark = [needs_ray, pytest.mark.filterwarnings("default")]
@@ -127,18 +127,21 @@ def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(
     # a node is added from another thread, where Python takes no signal handlers
     monkeypatch.setattr("ray._private.utils.set_sigterm_handler", lambda handler: None)
     seen: list[int] = []
+    raised: list[BaseException] = []
 
     def come_and_go(coach: Coach) -> None:
         def act() -> None:
             pool = pool_of(coach)
             try:
-                node = ray_cluster.add_node(num_cpus=1, **NODE)
+                node = add_node(ray_cluster, num_cpus=1)
                 wait_until(lambda: pool.num_ready == 3)
                 seen.append(pool.num_ready)
                 ray_cluster.remove_node(node, allow_graceful=False)
                 wait_until(lambda: pool.num_replaced > 0)
                 seen.append(pool.num_ready)
                 wait_until(lambda: coach.state.generation >= 1)  # there are games to count
+            except BaseException as error:
+                raised.append(error)
             finally:
                 coach.stop.set()
 
@@ -146,6 +149,8 @@ def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(
 
     folder = tmp_path / "run"
     run = play(folder, ray_cluster.address, 100_000, come_and_go)
+    if raised:
+        raise raised[0]
     assert run.stopped and seen[0] == 3 and seen[1] <= 2
     numbers = games_of(folder)
     assert len(numbers) == len(set(numbers)) > 0
@@ -179,7 +184,7 @@ def test_workers_killed_every_ten_seconds_for_two_minutes(ray_cluster, tmp_path:
         coaches[0].stop.set()
 
     monkeypatch.setattr(_Play, "take", note)
-    node = ray_cluster.add_node(num_cpus=2, **NODE)
+    node = add_node(ray_cluster, num_cpus=2)
     with meanwhile(kill):
         run = play(folder, ray_cluster.address, 1_000_000, coaches.append, config)
     spared, last = next(iter(sender.values())), run.generation
