@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import math
 import os
 from collections.abc import Iterator
 
@@ -17,12 +18,15 @@ os.environ.setdefault("RAY_AUTH_TOKEN", "5" * 64)
 import coloredlogs
 import pytest
 
+from alphazero import progress
 from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels
 from alphazero.training import coach
 
 # the last gate of each tiny run would play longer than the whole run; before any fixture, since runs are compared
 coach.LAST_GATE_GAMES = 20
+# a busy machine would need so long for a phase that a line about it joined what commands say
+progress._SECONDS_BETWEEN_LINES = math.inf
 
 
 LONGEST = tuple(

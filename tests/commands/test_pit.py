@@ -339,6 +339,7 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys)
     monkeypatch.setitem(
         sys.modules, "ipykernel", ModuleType("ipykernel")
     )  # a program that runs notebooks loads it, too
+    monkeypatch.setattr("alphazero.progress._SECONDS_BETWEEN_LINES", 10.0)
     clock = iter([0, *range(1, 1000, 3)])
     monkeypatch.setattr("alphazero.progress.time.monotonic", lambda: float(next(clock)))
     with Progress("match") as progress:

@@ -1,5 +1,6 @@
 """Someone at the terminal: what is asked, shown and done; by calls, and through a pipe."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -226,11 +227,20 @@ def test_a_human_cannot_be_asked_about_single_positions():
         human().select_actions(TIC_TAC_TOE.game.start().state[None], np.array([0]), np.array([1]))
 
 
+@pytest.fixture
+def search_on_disk():
+    """Compiles the search, if it is not on disk yet: a program that compiles it first says so."""
+    player = open_contestant("mcts:2", TIC_TAC_TOE, seed=1, threads=1)
+    player.select_actions(TIC_TAC_TOE.game.start().state[None], np.array([0]), np.array([0]))
+
+
+@pytest.mark.usefixtures("search_on_disk")
 def test_a_whole_game_through_a_pipe(tmp_path):
     typed = "help\nc3\nundo\nb2\nhint\neval\nsave game.jsonl\nc1\na3\nc2\nquit\n"
     done = subprocess.run(
         [sys.executable, str(ROOT / "pit.py"), "human", "minimax:9", "--game", "tictactoe", "--seed", "1"],
-        cwd=tmp_path, input=typed, capture_output=True, text=True, timeout=120, env={"PYTHONPATH": str(ROOT)},
+        cwd=tmp_path, input=typed, capture_output=True, text=True, timeout=120,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0 and done.stderr == ""
     assert "You have left the match.\ntictactoe: human against minimax:9, 1 games\n" in done.stdout
