@@ -77,7 +77,7 @@ def test_a_whole_small_benchmark(tmp_path, capsys):
         "--evaluation.simulations 2"
     )
     file, plot = tmp_path / "curves.json", tmp_path / "curves.svg"
-    command = ["--until", "0.01,0.999", "--seeds", "1", "--minutes", "3", "--vary", "gate.enabled=on,off"]
+    command = ["--until", "0.01,0.999", "--seeds", "1", "--minutes", "60", "--vary", "gate.enabled=on,off"]
     assert run_command(main, [*command, f"--flags={flags}", "--json", str(file), "--plot", str(plot)]) == 0
     table = capsys.readouterr().out.splitlines()
     assert len(table) == 5 and table[1].startswith("gate.enabled=on") and " 1/1 " in table[1] and " 0/1 " in table[2]

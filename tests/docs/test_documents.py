@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 MADE = "connect4.html", "othello.html", "hex.html"
@@ -93,6 +95,6 @@ def test_the_programs_of_all_pages_run(tmp_path: Path):
     assert {page for page, _ in smaller} >= {"README.md", "docs/guides/networks.md", "docs/guides/resuming.md"}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", ONE_AFTER_THE_OTHER], input=json.dumps(smaller),
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=500,
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

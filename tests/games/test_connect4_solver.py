@@ -17,6 +17,7 @@ from games.connect4 import solver as module
 from games.connect4.notation import GAME, format_moves, parse_moves
 from games.connect4.solver import NO_SCORE, Solver, read_book
 from tests.games.connect4_positions import random_position, states_of
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -350,7 +351,7 @@ def test_a_second_process_uses_the_compiled_code_of_the_first(tmp_path, bookless
     kept = []
     for _ in range(2):
         command = [sys.executable, "-c", SOLVE_ONE]
-        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         assert (result.returncode, result.stdout) == (0, expected), result.stderr
         kept.append({path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")})
     assert any("negamax" in name for name in kept[0])
