@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -336,14 +335,34 @@ def test_nobody_is_told_what_is_converted():
     assert shown.stdout.split() == ["openvino.tools.ovc.telemetry_stub", "False"], shown.stderr
 
 
+class Clock:
+    """Takes the place of `time`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    planted = Clock()
+    monkeypatch.setattr(torch_net, "time", planted)
+    return planted
+
+
 class Timed:
     """A library that takes so many seconds for new weights, and for each batch."""
 
-    def __init__(self, name: str, renewal: float, seconds: float):
-        self.name, self._renewal, self._seconds = name, renewal, seconds
+    def __init__(self, name: str, renewal: float, seconds: float, clock: Clock):
+        self.name, self._renewal, self._seconds, self._clock = name, renewal, seconds, clock
 
     def __call__(self, observations):
-        time.sleep(self._seconds)
+        self._clock.sleep(self._seconds)
 
     def seconds_for_new_weights(self, first, others):
         return self._renewal
@@ -373,17 +392,17 @@ def test_with_amx_only_libraries_that_multiply_bf16_are_tried(monkeypatch):
     assert WinogradInference.is_worth_a_try(True)
 
 
-def test_the_choice_is_measured(monkeypatch):
-    net, slow, fast = az.load_net("club", "connect4"), Timed("slow", 0, 0.1), Timed("fast", 0, 0)
-    monkeypatch.setattr(net, "_ask_torch", lambda observations: time.sleep(0.02))
+def test_the_choice_is_measured(monkeypatch, clock):
+    net, slow, fast = az.load_net("club", "connect4"), Timed("slow", 0, 0.1, clock), Timed("fast", 0, 0, clock)
+    monkeypatch.setattr(net, "_ask_torch", lambda observations: clock.sleep(0.02))
     assert net._fastest([slow]) is None
     assert net._fastest([slow, fast]) is net._fastest([fast, slow]) is fast
 
 
-def test_the_choice_counts_the_time_for_new_weights(shared, monkeypatch):
+def test_the_choice_counts_the_time_for_new_weights(shared, monkeypatch, clock):
     """A library that answers at once, but takes seconds for new weights, pays only if there is enough to answer."""
-    monkeypatch.setattr(shared, "_ask_torch", lambda observations: time.sleep(0.001))
-    other = Timed("other", 2.5, 0)
+    monkeypatch.setattr(shared, "_ask_torch", lambda observations: clock.sleep(0.001))
+    other = Timed("other", 2.5, 0, clock)
     for calls, chosen in ((1000, None), (10000, other)):
         monkeypatch.setattr(torch_net, "CALLS", calls)
         assert shared._fastest([other]) is chosen
