@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -314,9 +315,6 @@ def test_time_limits_and_determinism_exclude_each_other(tmp_path):
 
 def recorded(path: Path) -> bytes:
     """The records of a .wandb file: a header of seven bytes, then records in blocks as in LevelDB's log."""
-    end = time.monotonic() + 60
-    while path.stat().st_size < 1000 and time.monotonic() < end:  # wandb writes it in a process of its own
-        time.sleep(0.1)
     raw, found, at = path.read_bytes(), b"", 7
     while at + 7 <= len(raw):
         left = 32768 - at % 32768
@@ -329,6 +327,21 @@ def recorded(path: Path) -> bytes:
     return found
 
 
+def wait_for_figures(path: Path, rows: list[dict[str, Any]]) -> None:
+    """wandb writes them in a process of its own."""
+    pairs = itertools.chain(*(row.items() for row in rows))
+    # 8.0 is written as 8
+    figures = [pair for pair in pairs if isinstance(pair[1], float) and not pair[1].is_integer()]
+    end, missing = time.monotonic() + 60, figures
+    while missing:
+        assert time.monotonic() < end, (path, missing)
+        found = recorded(path)
+        missing = [
+            (name, x) for name, x in figures if name.encode() not in found or json.dumps(x).encode() not in found
+        ]
+        time.sleep(0.1)
+
+
 def test_wandb_gets_the_figures_offline_and_goes_on_with_the_same_run(tmp_path, monkeypatch):
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
@@ -339,10 +352,7 @@ def test_wandb_gets_the_figures_offline_and_goes_on_with_the_same_run(tmp_path, 
     assert json.loads((folder / "wandb.json").read_text()) == known and known["project"] == "boards"
     first, second = sorted((folder / "wandb").glob(f"offline-run-*/run-{known['id']}.wandb"))
     for file, rows in ((first, run.metrics[:1]), (second, run.metrics)):
-        found = recorded(file)
-        for name, value in itertools.chain(*(row.items() for row in rows)):
-            if isinstance(value, float) and not value.is_integer():  # 8.0 is written as 8
-                assert json.dumps(value).encode() in found and name.encode() in found, (file, name)
+        wait_for_figures(file, rows)
     assert json.dumps(run.metrics[1]["policy_loss"]).encode() not in recorded(first)
 
 
