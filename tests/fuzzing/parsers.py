@@ -281,13 +281,14 @@ def read_engine(lines: list[str], folder: Path) -> None:
     assert isinstance(engine._lines._lines, queue.SimpleQueue)
 
 
-@cache
-def human() -> HumanPlayer:
+def move_reader() -> Read:
     adviser: Any = open_contestant("mcts:4", tictactoe(), seed=0, threads=1)
-    return HumanPlayer(tictactoe().game, adviser, None, 0)
+    human = HumanPlayer(tictactoe().game, adviser, None, 0)
+    read_moves(human, ["hint", "c3"], Path())  # compiles now, not while an input is timed
+    return partial(read_moves, human)
 
 
-def read_moves(lines: list[str], folder: Path) -> None:
+def read_moves(human: HumanPlayer, lines: list[str], folder: Path) -> None:
     import builtins
     import os
 
@@ -302,7 +303,7 @@ def read_moves(lines: list[str], folder: Path) -> None:
     builtins.input = answer
     os.chdir(folder)
     try:
-        action = human().choose(tictactoe().game.position("a1 b2"), 0)
+        action = human.choose(tictactoe().game.position("a1 b2"), 0)
         assert 0 <= action < 9
     except (HumanLeft, TakeBack):
         pass
@@ -407,7 +408,7 @@ PARSERS: dict[str, Callable[[], tuple[st.SearchStrategy[Any], Read]]] = {
     "checkpoint name": lambda: (texts("runs", "best", "tictactoe-1", "\0"), read_checkpoint_name),
     "GTP server": lambda: (texts(*COMMANDS), gtp_reader()),
     "GTP player": lambda: (st.lists(ANSWERS, max_size=5), read_engine),
-    "human": lambda: (st.lists(MOVES, max_size=4), read_moves),
+    "human": lambda: (st.lists(MOVES, max_size=4), move_reader()),
     "flags": lambda: (st.lists(st.sampled_from(FLAGS) | st.text(max_size=6), max_size=6), read_flags),
     "sprt": lambda: (texts("0,20", "-5", "nan", "inf", "1e999"), read_sprt),
 }

@@ -245,7 +245,7 @@ def test_a_slow_oracle_keeps_no_other_question_waiting(server, engine, monkeypat
     go_on, solved = threading.Event(), []
 
     def solve(viewer, question):
-        go_on.wait(10)
+        go_on.wait(60)
         solved.append(question.id)
         return {"results": []}
 
