@@ -23,6 +23,8 @@ def some_games(*names: str) -> Any:
 
 PATIENCE = 120_000
 """Milliseconds: a search may have to be compiled first, on a machine that is busy."""
+DRAWN = "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+"""Waits until the browser has drawn; it takes the focus from what is disabled only then."""
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 NARROWEST = 320
 """The width of the smallest phones, and of a screen of 1280 at a zoom of 400%."""

@@ -12,7 +12,7 @@ import alphazero as az
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
-from tests.web.browser import CONTRAST, each_game, needs_chromium, page_at, some_games, status, wait_status
+from tests.web.browser import CONTRAST, DRAWN, each_game, needs_chromium, page_at, some_games, status, wait_status
 
 pytestmark = needs_chromium
 VIEW = "analyse"
@@ -96,7 +96,7 @@ def test_a_button_that_has_done_its_work_leaves_the_focus_on_the_board(browser, 
         page.get_by_role("button", name="One move back").focus()
         page.keyboard.press("Enter")
         page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
-        page.wait_for_timeout(100)  # a browser takes the focus from what is disabled when it draws next
+        page.evaluate(DRAWN)
         assert page.evaluate(on_the_board)
         page.get_by_role("button", name="Compare with another").focus()
         for words in ("End the comparison", "Compare with another"):
@@ -113,7 +113,7 @@ def test_the_last_step_deeper_leaves_the_focus_on_the_board(browser, address):
         deeper.focus()
         while deeper.is_enabled():
             page.keyboard.press("Enter")
-            page.wait_for_timeout(100)
+            page.evaluate(DRAWN)
         page.wait_for_function(on_the_board)
 
 
@@ -394,4 +394,4 @@ def test_the_first_view_is_there_at_once(browser, server):
 
 
 def test_what_the_page_needs_of_the_library_is_there():
-    assert "play_web" in az.__all__ and status
+    assert "play_web" in az.__all__

@@ -12,6 +12,7 @@ from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import (
+    DRAWN,
     IN_THE_VIEW,
     PHONE,
     choose_opponent,
@@ -189,7 +190,7 @@ def test_undo_leaves_the_focus_on_the_board(browser, address):
         page.keyboard.press("Enter")
         page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
         assert undo.is_disabled()
-        page.wait_for_timeout(100)  # a browser takes the focus from what is disabled when it draws next
+        page.evaluate(DRAWN)
         assert page.evaluate("document.activeElement.matches('.stage .cell')")
 
 
@@ -448,8 +449,7 @@ def test_the_skip_link_leads_into_the_view_that_is_shown(browser, address):
         page.wait_for_selector(".analysis .cell")
         page.locator(".skip").focus()
         page.keyboard.press("Enter")
-        page.wait_for_timeout(100)
-        assert page.evaluate("document.activeElement.id") == "view"
+        page.wait_for_function("() => document.activeElement.id === 'view'")
         assert page.locator(".analysis").count() == 1 and "#/analyse" in page.url
 
 

@@ -53,7 +53,7 @@ def test_a_run_is_watched_while_it_trains(browser, server, folder):
         "--run",
         str(folder / "runs" / "live"),
     ]
-    training = subprocess.Popen([*command, "--generations", "200", *TINY], cwd=ROOT, stderr=subprocess.DEVNULL)
+    training = subprocess.Popen([*command, "--generations", "1000000", *TINY], cwd=ROOT, stderr=subprocess.DEVNULL)
     try:
         with page_at(browser, f"{server.address}#/runs") as page:
             page.locator("[data-run='live']").wait_for()
@@ -124,7 +124,9 @@ POLLED = f"""async () => {{{VIEW_OF}
     await count();
     view.shown();
     view.shown();
-    await count();
+    view.looks = 0;
+    for (let i = 0; i < 6000 && view.looks < 2; i++) await rest(10);
+    seen.push(view.looks);
     view.hidden();
     await rest(100);
     await count();
