@@ -31,6 +31,8 @@ FOLLOWED = 5
 """Games that are played again in each of their mirror images."""
 CAREFUL = 2
 """Games of careful players, who may go round for ever where random ones come to an end."""
+SECONDS_WITH_SYMMETRIES = 15.0
+"""No more games are played again in a mirror image after so long."""
 
 
 @dataclass
@@ -86,8 +88,10 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
         if set(findings.outcomes) and not {player for _, player in visited} >= {0, 1}:
             raise check.fail("`to_play` must give both players their turns; one of them never moved")
         findings.never_legal = int((~seen).sum())
-        check.symmetries(visited, rng)
-        check.images(lines[:FOLLOWED], findings)
+        cells, actions = check.permutations()
+        if game.rules.transform is not None:
+            check.transforms(visited, cells, actions, rng)
+        check.images(lines[:FOLLOWED], cells, actions, findings)
         check.board(lines[0])
         check.line = []
     _compare_compiled(game, check, visited, findings)
@@ -143,8 +147,8 @@ class _Check(Laws):
             visited.append((state, player))
         raise self.fail(f"a game must end within `max_plies` = {game.max_plies}", state, player)
 
-    def symmetries(self, visited: list[tuple[np.ndarray, int]], rng: np.random.Generator) -> None:
-        """The declared permutations, and `transform`, at some of the positions."""
+    def permutations(self) -> tuple[np.ndarray, np.ndarray]:
+        """The declared permutations of cells and of actions."""
         game = self.game
         _, height, width = game.observation_shape
         try:
@@ -169,12 +173,19 @@ class _Check(Laws):
                 raise self.fail(f"`symmetries` must give permutations of the {what}")
             if not np.array_equal(part[0], np.arange(size)):
                 raise self.fail("the first of the `symmetries` must be the identity")
-        if game.rules.transform is None:
-            return
-        rows = rng.permutation(len(visited))[:CHECKED_WITH_SYMMETRIES]
-        for state, player in (visited[row] for row in rows):
-            planes = self.observation(state, player).reshape(-1, height * width)
+        return cells, actions
+
+    def transforms(
+        self, visited: list[tuple[np.ndarray, int]], cells: np.ndarray, actions: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        """The images that `transform` makes of some of the positions, and of the positions after one action."""
+        to_images = np.argsort(actions, axis=1)
+        for state, player in (visited[row] for row in rng.permutation(len(visited))[:CHECKED_WITH_SYMMETRIES]):
+            planes = self.observation(state, player).reshape(-1, cells.shape[1])
             terminal = self.is_terminal(state, player)
+            value, mask = (self.value(state, player), None) if terminal else (0.0, self.legal(state, player))
+            action = -1 if mask is None else int(rng.choice(np.flatnonzero(mask)))
+            child = state if mask is None else self.step(state, player, action)
             for symmetry in range(len(cells)):
                 image = state.copy()
                 self.ask("transform", image, player, symmetry)
@@ -187,31 +198,51 @@ class _Check(Laws):
                     raise self.fail(f"{law} permute the observation as `symmetries` says", state, player)
                 if self.is_terminal(image, player) != terminal or self.mover(image, player) != player:
                     raise self.fail(f"{law} not change whether the game is over, nor who moves", state, player)
-                if terminal:
-                    if self.value(image, player) != self.value(state, player):
+                if mask is None:
+                    if self.value(image, player) != value:
                         raise self.fail(f"{law} not change who has won", state, player)
-                elif not np.array_equal(self.legal(image, player), self.legal(state, player)[actions[symmetry]]):
+                    continue
+                if not np.array_equal(self.legal(image, player), mask[actions[symmetry]]):
                     raise self.fail(f"{law} permute the legal actions as `symmetries` says", state, player)
+                image_of_child = child.copy()
+                self.ask("transform", image_of_child, player, symmetry)
+                self.ask("step", image, player, int(to_images[symmetry, action]))
+                if not np.array_equal(image, image_of_child):
+                    law += f" go with `step`: before or after {self.format(action, state)}, it must give the same words"
+                    raise self.fail(law, state, player, "does it forget a word?")
 
-    def images(self, lines: list[list[int]], findings: Findings) -> None:
+    def images(self, lines: list[list[int]], cells: np.ndarray, actions: np.ndarray, findings: Findings) -> None:
         """Plays some of the games again in their mirror images: the images must be games just like them."""
-        cells, actions = (np.asarray(part) for part in self.game.symmetries)
-        for symmetry in range(1, len(cells)):
-            state, player = self.start()
-            image = state.copy()
-            if self.rules.transform is not None:
-                self.ask("transform", image, player, symmetry)
-            elif not self._alike(state, image, player, cells[symmetry], actions[symmetry]):
-                if self.game.compiled:  # a wrapped game's states are no boards, so nobody can write it
-                    findings.warnings.append(
-                        f"symmetry {symmetry} changes the start position, so it could not be checked; write `transform`"
-                    )
-                continue
-            for line in lines:
-                self.line = line
-                self._follow(line, symmetry, (state, image), player, (cells[symmetry], actions[symmetry]))
-                if time.monotonic() > self.deadline:
+        found = {
+            symmetry: self._start_of_image(symmetry, cells[symmetry], actions[symmetry])
+            for symmetry in range(1, len(cells))
+        }
+        starts = {symmetry: start for symmetry, start in found.items() if start is not None}
+        for symmetry in sorted(found.keys() - starts.keys()):
+            if self.game.compiled:  # a wrapped game's states are no boards, so nobody can write it
+                findings.warnings.append(
+                    f"symmetry {symmetry} changes the start position, so it could not be checked; write `transform`"
+                )
+        deadline = time.monotonic() + SECONDS_WITH_SYMMETRIES
+        for number, line in enumerate(lines):
+            for i, (symmetry, start) in enumerate(starts.items()):
+                if i and time.monotonic() > deadline:
+                    if not number:
+                        rest = ", ".join(map(str, list(starts)[i:]))
+                        findings.warnings.append(f"there was no time to check symmetries {rest}: the rules are slow")
                     return
+                self.line = line
+                self._follow(line, symmetry, start, (cells[symmetry], actions[symmetry]))
+
+    def _start_of_image(self, symmetry: int, cells: np.ndarray, actions: np.ndarray) -> tuple[Laws, np.ndarray] | None:
+        """The image of the start position and the game in which it is one; None if nobody can make it."""
+        state, player = self.start()
+        image = state.copy()
+        if self.rules.transform is not None:
+            self.ask("transform", image, player, symmetry)
+        elif not self._alike(state, (self, image), player, cells, actions):
+            return None
+        return self, image
 
     def board(self, line: list[int]) -> None:
         """The positions of a game, or some of them in a long one, can be drawn, and clicks lead to legal actions."""
@@ -229,35 +260,38 @@ class _Check(Laws):
         self,
         line: list[int],
         symmetry: int,
-        starts: tuple[np.ndarray, np.ndarray],
-        player: int,
+        start: tuple[Laws, np.ndarray],
         permutations: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Plays `line` from one start and its image by a symmetry from the other, and compares at every ply."""
-        state, image = starts
+        """Plays `line` from the start and its image from the image of the start, and compares at every ply."""
+        (state, player), (other, image) = self.start(), start
+        mover, image = player, image.copy()
         to_image = np.argsort(permutations[1])
-        for ply, action in enumerate(line):
-            state, image = state.copy(), image.copy()
-            self.ask("step", state, player, action)
-            self.ask("step", image, player, int(to_image[action]))
-            player, other = self.mover(state, 1 - player), self.mover(image, 1 - player)
-            if other != player or not self._alike(state, image, player, *permutations):
-                self.line = line[: ply + 1]
+        for ply in range(len(line) + 1):
+            if ply:
+                self.ask("step", state, player, line[ply - 1])
+                other.ask("step", image, mover, int(to_image[line[ply - 1]]))
+                player, mover = self.mover(state, 1 - player), other.mover(image, 1 - mover)
+            if mover != player or not self._alike(state, (other, image), player, *permutations):
+                self.line = line[:ply]
                 law = f"symmetry {symmetry} must turn a game into a game that goes just like it"
                 drawing = f"{self._draw(state, player)}\nbut by `symmetries` its mirror image is\n"
-                raise LawBroken(f"{self.game.name}: {law}", drawing + self.drawing(image, other))
+                raise LawBroken(f"{self.game.name}: {law}", drawing + other.drawing(image, mover))
 
-    def _alike(self, state: np.ndarray, image: np.ndarray, player: int, cells: np.ndarray, actions: np.ndarray) -> bool:
-        """`image` is what a symmetry makes of `state`, as far as observation, legal actions and result show."""
-        planes, turned = (self.observation(each, player).reshape(-1, len(cells)) for each in (state, image))
-        if not np.array_equal(turned, planes[:, cells]):
+    def _alike(
+        self, state: np.ndarray, other: tuple[Laws, np.ndarray], player: int, cells: np.ndarray, actions: np.ndarray
+    ) -> bool:
+        """`other`, a position and its game, is what a symmetry makes of `state`, as far as the rules' answers show."""
+        theirs, image = other
+        planes, turned = self.observation(state, player), theirs.observation(image, player)
+        if not np.array_equal(turned.reshape(-1, len(cells)), planes.reshape(-1, len(cells))[:, cells]):
             return False
         over = self.is_terminal(state, player)
-        if self.is_terminal(image, player) != over:
+        if theirs.is_terminal(image, player) != over:
             return False
         if over:
-            return self.value(image, player) == self.value(state, player)
-        return np.array_equal(self.legal(image, player), self.legal(state, player)[actions])
+            return theirs.value(image, player) == self.value(state, player)
+        return np.array_equal(theirs.legal(image, player), self.legal(state, player)[actions])
 
 
 def _advise(findings: Findings) -> None:

@@ -261,8 +261,38 @@ def test_a_transform_must_go_with_the_plies():
         if empty and action in (0, 1):
             state[1] |= np.uint64(1 << 8)
 
-    with pytest.raises(LawBroken, match="symmetry . must turn a game into a game that goes just like it"):
+    with pytest.raises(LawBroken, match="`transform` by symmetry . must go with `step`"):
         validate(faulty({"step": step}), num_games=50)
+
+
+def test_a_transform_must_not_forget_a_word_that_the_planes_do_not_show():
+    def init(state):
+        state[:] = 0
+
+    def step(state, action):
+        GOOD.step(state, action)
+        state[2] |= np.uint64(1 << action)  # all stones, which the transform leaves where they are
+
+    class Faulty(TicTacToe):
+        name = "faulty"
+        state_words = 3
+        rules: Rules = replace(GOOD, init=init, step=step)
+
+    with pytest.raises(LawBroken, match="`transform` by symmetry . must go with `step`") as caught:
+        validate(Faulty(), num_games=5)
+    assert "a b c" in caught.value.drawing
+
+
+def test_every_symmetry_is_checked_however_long_the_random_games_took(monkeypatch: pytest.MonkeyPatch):
+    def exchange(cells, actions):
+        return cells, actions[[0, 1, 2, 3, 4, 7, 6, 5]]
+
+    monkeypatch.setattr(validator, "SECONDS", 0.0)
+    with pytest.raises(LawBroken, match="symmetry [57] must turn a game into a game that goes just like it"):
+        validate(with_symmetries(exchange), num_games=2)
+    monkeypatch.setattr(validator, "SECONDS_WITH_SYMMETRIES", 0.0)
+    warnings = validate(with_symmetries(lambda cells, actions: (cells, actions)), num_games=2).warnings
+    assert [warning for warning in warnings if "no time to check symmetries 2, 3, 4, 5, 6, 7" in warning]
 
 
 @pytest.mark.parametrize("change", [lambda cells, actions: 4, lambda cells, actions: (cells, actions, actions)])
@@ -361,6 +391,7 @@ def compiled_otherwise() -> Any:
 def test_the_shipped_games_keep_all_laws(game: Game, monkeypatch: pytest.MonkeyPatch):
     if game.name == "gomoku15":
         monkeypatch.setattr(validator, "FOLLOWED", 1)
+    monkeypatch.setattr(validator, "SECONDS_WITH_SYMMETRIES", 60.0)
     findings = validate(game, num_games={"gomoku15": 2, "gomoku": 10, "othello": 10}.get(game.name, 25))
     assert findings.warnings == []
     assert findings.compiled_per_second is not None
