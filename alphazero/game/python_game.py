@@ -61,6 +61,10 @@ class PythonGame(Game, Generic[Object]):
     def planes(self, position: Object) -> np.ndarray:
         """The network's view of a position, of shape `observation_shape`."""
 
+    def mirrored(self, symmetry: int) -> PythonGame[Object] | None:
+        """The same game, begun from the image of its start by a symmetry; None if nobody can make it."""
+        return None
+
     def prepare(self) -> None:
         """Makes the rules, once the sizes are known."""
         bits = max(1, int(self.num_actions - 1).bit_length())

@@ -17,6 +17,7 @@ from alphazero.errors import LawBroken
 from alphazero.game.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.game.laws import Laws, raised
+from alphazero.game.python_game import PythonGame
 from alphazero.settings import check_range
 
 SLOW = 300.0
@@ -219,10 +220,10 @@ class _Check(Laws):
         }
         starts = {symmetry: start for symmetry, start in found.items() if start is not None}
         for symmetry in sorted(found.keys() - starts.keys()):
-            if self.game.compiled:  # a wrapped game's states are no boards, so nobody can write it
-                findings.warnings.append(
-                    f"symmetry {symmetry} changes the start position, so it could not be checked; write `transform`"
-                )
+            cure = "; write `transform`" if self.game.compiled else ""
+            findings.warnings.append(
+                f"symmetry {symmetry} changes the start position, so it could not be checked{cure}"
+            )
         deadline = time.monotonic() + SECONDS_WITH_SYMMETRIES
         for number, line in enumerate(lines):
             for i, (symmetry, start) in enumerate(starts.items()):
@@ -241,7 +242,11 @@ class _Check(Laws):
         if self.rules.transform is not None:
             self.ask("transform", image, player, symmetry)
         elif not self._alike(state, (self, image), player, cells, actions):
-            return None
+            mirrored = self.game.mirrored(symmetry) if isinstance(self.game, PythonGame) else None
+            if mirrored is None:
+                return None
+            other = Laws(mirrored)
+            return other, other.start()[0]
         return self, image
 
     def board(self, line: list[int]) -> None:

@@ -282,3 +282,10 @@ class StartsAside(TicTacToeGame):
         board = super().getInitBoard()
         board[0, 1] = 1
         return board
+
+
+class TurnsTheBoardAlone(StartsAside):
+    """The images of policies are wrong."""
+
+    def getSymmetries(self, board, pi):
+        return [(np.rot90(board, turns), pi) for turns in range(4)]

@@ -253,6 +253,14 @@ class GeneralGame(PythonGame[Node]):
         rows = [first, *sorted(found - {first})]
         return np.array([image for image, _ in rows], np.int64), np.array([policy for _, policy in rows], np.int64)
 
+    def mirrored(self, symmetry: int) -> GeneralGame | None:
+        if not isinstance(self._start, np.ndarray):
+            return None
+        image = copy.copy(self)
+        image._start = self._start.ravel()[self.symmetries[0][symmetry]].reshape(self._start.shape)
+        PythonGame.prepare(image)  # rules and remembered positions of its own
+        return image
+
     # --- for people ---
 
     @cached_property
