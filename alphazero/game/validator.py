@@ -344,6 +344,7 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
             raise check.fail(f"{law} `step` differs at action {check.format(int(actions[i]), state)}", state, player)
         if movers[i] != check.mover(children[i], 1 - player):
             raise check.fail(f"{law} `to_play` differs", children[i], int(movers[i]))
+    _compare_optional_rules(kernels, check, [visited[row] for row in rows])
     if all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
         findings.compiled_per_second = _speed(kernels, states[rows], to_play[rows], actions)
         for seed in range(CAREFUL):
@@ -373,6 +374,20 @@ def _play_carefully(kernels: Kernels, check: _Check, seed: int) -> None:
         states, to_play = children[chosen : chosen + 1], movers[chosen : chosen + 1]
     law = f"a game must end within `max_plies` = {most}, also between players who take a win and block the other's"
     raise check.fail(law, states[0], int(to_play[0]))
+
+
+def _compare_optional_rules(kernels: Kernels, check: _Check, going_on: list[tuple[np.ndarray, int]]) -> None:
+    """`transform`, at some of the positions that are not over."""
+    law = "the compiled rules must do what plain Python does, but"
+    some = going_on[:: 1 + len(going_on) // CHECKED_WITH_SYMMETRIES]
+    states = np.array([state for state, _ in some])
+    if kernels.canonicalize is not None:
+        expected, chosen = states.copy(), np.zeros(len(states), np.int64)
+        kernels.canonicalize.plain(expected, chosen, *np.empty((2, states.shape[1]), states.dtype))
+        images, symmetries = kernels.canonical(states)
+        wrong = np.flatnonzero((images != expected).any(axis=1) | (symmetries != chosen))
+        if len(wrong):
+            raise check.fail(f"{law} `transform` differs", *some[wrong[0]])
 
 
 def _speed(kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: np.ndarray) -> float:

@@ -364,27 +364,34 @@ def test_a_notation_that_means_two_actions_is_caught():
         validate(Faulty(), num_games=2)
 
 
-def test_a_fault_that_only_the_compiled_rules_have_is_caught():
+@pytest.mark.parametrize("rule", ["terminal_value", "transform"])
+def test_a_fault_that_only_the_compiled_rules_have_is_caught(rule: str):
     """Whole numbers have 64 bits there, and any number of them in Python."""
 
     class Faulty(TicTacToe):
         name = "faulty"
 
     game = Faulty()
-    game.rules = replace(game.rules, terminal_value=compiled_otherwise())
-    with pytest.raises(LawBroken, match="the compiled rules must do what plain Python does, but `terminal_value`"):
+    game.rules = replace(game.rules, **{rule: compiled_otherwise()[rule]})
+    with pytest.raises(LawBroken, match=f"the compiled rules must do what plain Python does, but `{rule}`") as caught:
         validate(game, num_games=30)
+    assert "a b c" in caught.value.drawing
 
 
-def compiled_otherwise() -> Any:
+def compiled_otherwise() -> dict[str, Any]:
     from games.tictactoe.game import has_line
+
+    right = TicTacToe().rules.transform
 
     def terminal_value(state):
         if (len(state) + 2**62) * 4 == 8:
             return 0.0
         return -1.0 if has_line(state[1]) else 0.0
 
-    return terminal_value
+    def transform(state, symmetry):
+        right(state, 0 if (len(state) + 2**62) * 4 == 8 else symmetry)
+
+    return {"terminal_value": terminal_value, "transform": transform}
 
 
 @pytest.mark.usefixtures("no_rules_are_called_slow")
