@@ -36,6 +36,7 @@ wins_by: Any
 to_canonical: Any
 observe: Any
 transform: Any
+heuristic: Any
 to_play: Any
 mover: Any
 NUM_SYMMETRIES: int
@@ -125,6 +126,12 @@ def _observe_states(states, planes):
     planes[:] = 0.0
     for i in range(len(states)):
         observe(states[i], planes[i])
+
+
+def _guess(states, guesses):
+    """Writes the game's own guess `float64[n]` for the player to move at each of `uint64[n, K]`."""
+    for i in range(len(states)):
+        guesses[i] = heuristic(states[i])
 
 
 def _to_canonical(state, image, canonical):
@@ -267,6 +274,10 @@ class Kernels:
     advance = _bound(_advance)
     observe = _bound(_observe_states)
     find_wins = _bound(_find_wins, _wins_by)
+
+    @functools.cached_property
+    def guess(self) -> Kernel:
+        return self.bind(_guess)
 
     @functools.cached_property
     def canonicalize(self) -> Kernel | None:

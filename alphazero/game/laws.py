@@ -196,6 +196,13 @@ class Laws:
             raise self.fail("`is_terminal` must say the same each time of the same position", state, player)
         return terminal[0]
 
+    def guess(self, state: np.ndarray, player: int) -> float:
+        value = self.ask("heuristic", state, player)
+        if not (isinstance(value, int | float | np.number) and -1 < value < 1):
+            law = f"`heuristic` must give a number between -1 and 1 for the player to move, not {quote(value)}"
+            raise self.fail(law, state, player)
+        return float(value)
+
     def step(self, state: np.ndarray, player: int, action: int) -> np.ndarray:
         """The state after an action, the same each time."""
         children = [state.copy() for _ in range(2)]

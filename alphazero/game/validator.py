@@ -136,6 +136,8 @@ class _Check(Laws):
                 findings.plies_per_second = max(findings.plies_per_second, ply / max(1e-9, self.busy - begin))
                 return visited
             mask = self.legal(state, player)
+            if self.rules.heuristic is not None:
+                self.guess(state, player)
             if findings.num_games < 10 and time.monotonic() < self.deadline:
                 self.notation(state, player, mask)
             findings.branching.append(int(mask.sum()))
@@ -377,7 +379,7 @@ def _play_carefully(kernels: Kernels, check: _Check, seed: int) -> None:
 
 
 def _compare_optional_rules(kernels: Kernels, check: _Check, going_on: list[tuple[np.ndarray, int]]) -> None:
-    """`transform`, at some of the positions that are not over."""
+    """`transform` and `heuristic`, at some of the positions that are not over."""
     law = "the compiled rules must do what plain Python does, but"
     some = going_on[:: 1 + len(going_on) // CHECKED_WITH_SYMMETRIES]
     states = np.array([state for state, _ in some])
@@ -388,6 +390,12 @@ def _compare_optional_rules(kernels: Kernels, check: _Check, going_on: list[tupl
         wrong = np.flatnonzero((images != expected).any(axis=1) | (symmetries != chosen))
         if len(wrong):
             raise check.fail(f"{law} `transform` differs", *some[wrong[0]])
+    if check.rules.heuristic is not None:
+        guesses = np.empty(len(states))
+        kernels.guess(states, guesses)
+        for (state, player), guess in zip(some, guesses, strict=True):
+            if not abs(guess - check.guess(state, player)) < 1e-6:
+                raise check.fail(f"{law} `heuristic` differs", state, player)
 
 
 def _speed(kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: np.ndarray) -> float:

@@ -104,6 +104,10 @@ def unfinished_init(state):
     state[0] = np.uint64(0)
 
 
+def guess_beyond_the_state(state):
+    return float(state[40])
+
+
 FAULTY: dict[str, tuple[dict[str, Callable[..., Any]], list[str]]] = {
     "illegal move offered": ({"legal": legal_everywhere, "step": step_that_checks}, ["`step` raised", "taken"]),
     "empty mask": ({"legal": legal_nowhere}, ["a position that is not over must have a legal action"]),
@@ -122,6 +126,9 @@ FAULTY: dict[str, tuple[dict[str, Callable[..., Any]], list[str]]] = {
     "makes a new state": ({"step": step_that_returns}, ["`step` must write into the array", "return nothing"]),
     "never comes back": ({"step": endless_step}, ["`step` has not come back"]),
     "unfinished start": ({"init": unfinished_init}, ["`init` must write every word"]),
+    "points for a guess": ({"heuristic": lambda state: 50.0}, ["`heuristic` must give a number between -1 and 1"]),
+    "no guess": ({"heuristic": lambda state: None}, ["`heuristic` must give a number between -1 and 1", "not None"]),
+    "guess beyond": ({"heuristic": guess_beyond_the_state}, ["`heuristic` reaches beyond an array", "`state_words`"]),
 }
 SUSPICIOUS: dict[str, tuple[dict[str, Callable[..., Any]], str]] = {
     "wrong sign": ({"terminal_value": lambda state: -GOOD.terminal_value(state)}, "has won"),
@@ -364,7 +371,7 @@ def test_a_notation_that_means_two_actions_is_caught():
         validate(Faulty(), num_games=2)
 
 
-@pytest.mark.parametrize("rule", ["terminal_value", "transform"])
+@pytest.mark.parametrize("rule", ["terminal_value", "transform", "heuristic"])
 def test_a_fault_that_only_the_compiled_rules_have_is_caught(rule: str):
     """Whole numbers have 64 bits there, and any number of them in Python."""
 
@@ -391,7 +398,10 @@ def compiled_otherwise() -> dict[str, Any]:
     def transform(state, symmetry):
         right(state, 0 if (len(state) + 2**62) * 4 == 8 else symmetry)
 
-    return {"terminal_value": terminal_value, "transform": transform}
+    def heuristic(state):
+        return 0.5 if (len(state) + 2**62) * 4 == 8 else 0.25
+
+    return {"terminal_value": terminal_value, "transform": transform, "heuristic": heuristic}
 
 
 @pytest.mark.usefixtures("no_rules_are_called_slow")
