@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import hashlib
 import signal
 import threading
 import time
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,17 @@ STUCK = 20.0
 """Seconds after which a rule that has not come back is taken for an endless loop."""
 WRITERS = ("init", "legal", "step", "observe", "transform")
 """The rules that write into an array."""
+
+
+class Answers(NamedTuple):
+    """The rules' answers at one position, to be compared with others."""
+
+    observation: bytes
+    """A digest of the planes."""
+    legal_actions: bytes
+    """A digest of the mask; nothing where the game is over."""
+    result: float | None
+    """The result for the player to move; None where the game goes on."""
 
 
 class Laws:
@@ -203,6 +215,16 @@ class Laws:
             raise self.fail(law, state, player)
         return float(value)
 
+    def answers(self, state: np.ndarray, player: int) -> tuple[Answers, np.ndarray | None]:
+        """All answers at a position, and the mask where the game is not over."""
+        terminal, planes = self.is_terminal(state, player), self.observation(state, player)
+        if terminal:
+            return Answers(_digest(planes), b"", self.value(state, player)), None
+        mask = self.legal(state, player)
+        if self.rules.heuristic is not None:
+            self.guess(state, player)
+        return Answers(_digest(planes), _digest(mask), None), mask
+
     def step(self, state: np.ndarray, player: int, action: int) -> np.ndarray:
         """The state after an action, the same each time."""
         children = [state.copy() for _ in range(2)]
@@ -251,6 +273,10 @@ class Laws:
                 law = "`format_action` and `parse_action` must understand each other"
                 raise self.fail(f"{law}; {quote(text)} is {action} and {other}", state, player)
             texts[text] = action
+
+
+def _digest(values: np.ndarray) -> bytes:
+    return hashlib.blake2b(values.tobytes(), digest_size=16).digest()
 
 
 def _is_size(value: Any) -> bool:

@@ -122,6 +122,11 @@ class PythonGame(Game, Generic[Object]):
             self._remember(state.tobytes(), found)
         return found
 
+    def forget(self) -> None:
+        """Drops all remembered objects; they are made again by playing the actions."""
+        with self._lock:
+            self._young, self._old = {}, {}
+
     def _recall(self, key: bytes) -> Object | None:
         found = self._young.get(key)
         if found is None:

@@ -16,7 +16,7 @@ import numpy as np
 from alphazero.errors import LawBroken
 from alphazero.game.game import Game
 from alphazero.game.kernels import Kernels
-from alphazero.game.laws import Laws, raised
+from alphazero.game.laws import Answers, Laws, raised
 from alphazero.game.python_game import PythonGame
 from alphazero.settings import check_range
 
@@ -34,6 +34,10 @@ CAREFUL = 2
 """Games of careful players, who may go round for ever where random ones come to an end."""
 SECONDS_WITH_SYMMETRIES = 15.0
 """No more games are played again in a mirror image after so long."""
+ASKED_AGAIN = 200
+"""Positions of which the rules are asked once more, at most."""
+SECONDS_ASKED_AGAIN = 5.0
+"""No more positions are asked of once more after so long."""
 
 
 @dataclass
@@ -86,6 +90,7 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
             visited += check.play_one(rng, findings, seen)
             lines.append(check.line)
         check.line = []
+        check.asked_again(visited, rng)
         if set(findings.outcomes) and not {player for _, player in visited} >= {0, 1}:
             raise check.fail("`to_play` must give both players their turns; one of them never moved")
         findings.never_legal = int((~seen).sum())
@@ -107,6 +112,8 @@ class _Check(Laws):
         super().__init__(game)
         self.deadline = time.monotonic() + SECONDS
         """The time from which slow checks that are not essential are skipped."""
+        self.first_answers: list[Answers] = []
+        """The rules' answers at every visited position, when it was reached."""
 
     def play_one(self, rng: np.random.Generator, findings: Findings, seen: np.ndarray) -> list[tuple[np.ndarray, int]]:
         """One random game; returns its positions with their movers, and marks in `seen bool[A]` what was legal."""
@@ -116,10 +123,10 @@ class _Check(Laws):
         visited = [(state, player)]
         begin = self.busy
         for ply in range(game.max_plies + 1):
-            terminal = self.is_terminal(state, player)
-            self.observation(state, player)
-            if terminal:
-                value, drawn = self.value(state, player), self.drawing(state, player)
+            answers, mask = self.answers(state, player)
+            self.first_answers.append(answers)
+            if mask is None:
+                value, drawn = answers.result or 0.0, self.drawing(state, player)
                 mover_before = visited[-2][1] if ply else player
                 if value:
                     winner = player if value > 0 else 1 - player
@@ -135,9 +142,6 @@ class _Check(Laws):
                 findings.num_positions += len(visited)
                 findings.plies_per_second = max(findings.plies_per_second, ply / max(1e-9, self.busy - begin))
                 return visited
-            mask = self.legal(state, player)
-            if self.rules.heuristic is not None:
-                self.guess(state, player)
             if findings.num_games < 10 and time.monotonic() < self.deadline:
                 self.notation(state, player, mask)
             findings.branching.append(int(mask.sum()))
@@ -251,11 +255,37 @@ class _Check(Laws):
             return other, other.start()[0]
         return self, image
 
+    def asked_again(self, visited: list[tuple[np.ndarray, int]], rng: np.random.Generator) -> None:
+        """The rules say the same of some of the positions once more, after all those that came in between.
+
+        Positions that are Python objects are made anew, so that an object which was changed is found.
+        """
+        if isinstance(self.game, PythonGame):
+            self.game.forget()
+        deadline = time.monotonic() + SECONDS_ASKED_AGAIN
+        for row in rng.permutation(len(visited))[:ASKED_AGAIN]:
+            if time.monotonic() > deadline:
+                return
+            state, player = visited[row]
+            now, _ = self.answers(state, player)
+            changed = [name for name in Answers._fields if getattr(now, name) != getattr(self.first_answers[row], name)]
+            if self.mover(state, player) != player:
+                changed.append("player to move")
+            if changed:
+                law = "the rules must say the same of a position whenever they are asked, but its "
+                law += f"{changed[0].replace('_', ' ')} changed"
+                note = "does a rule draw lots, keep something outside of the state, or change an earlier position?"
+                raise self.fail(law, state, player, note)
+
     def board(self, line: list[int]) -> None:
         """The positions of a game, or some of them in a long one, can be drawn, and clicks lead to legal actions."""
         for ply in sorted(set(np.linspace(0, len(line), BOARDS, dtype=int).tolist())):
             self.line = line[:ply]
-            position = self.game.position(self.line)
+            try:
+                position = self.game.position(self.line)
+            except Exception as error:
+                note = " ".join(f"{type(error).__name__}: {error}".split())
+                raise self.fail("a game must go the same each time that it is played", note=note) from error
             try:
                 position.svg()
             except Exception as error:

@@ -275,6 +275,18 @@ class DrawsItsStart(TicTacToeGame):
         return board
 
 
+class Dice(TicTacToeGame):
+    """Some stones fall on another empty square."""
+
+    random = np.random.default_rng(0)
+
+    def getNextState(self, board, player, action):
+        if self.random.random() < 0.2:
+            x, y = self.random.permutation(np.argwhere(board == 0))[0]
+            action = self.n * x + y
+        return super().getNextState(board, player, action)
+
+
 class StartsAside(TicTacToeGame):
     """The start position has no symmetries, though the game has."""
 

@@ -13,10 +13,11 @@ import pytest
 from alphazero.commands import pit
 from alphazero.commands import train as main_module
 from alphazero.commands.shared import run_command
-from alphazero.errors import GameError, InputError, UnknownName
+from alphazero.errors import GameError, InputError, LawBroken, UnknownName
 from alphazero.game import registry, validator
 from alphazero.game.adapters import openspiel
 from alphazero.game.kernels import Kernels
+from alphazero.game.python_game import PythonGame
 from alphazero.game.validator import validate
 from tests.game.double_move_game import DoubleMove
 
@@ -75,6 +76,46 @@ def test_long_games_fit_into_their_words():
     while not position.terminal:
         position = position.play(rng.choice(position.legal_actions))
     assert game.actions_of(position.state) == list(position.actions)
+
+
+class SharedSums(PythonGame[tuple[int, list[int], list[int]]]):
+    """Each takes one of eight numbers; the larger sum wins. `after` forgets to copy the sums."""
+
+    name, num_actions, max_plies, observation_shape = "shared", 8, 8, (2, 1, 8)
+
+    def __init__(self):
+        self.prepare()
+
+    def begin(self):
+        return 0, [], [0, 0]
+
+    def after(self, position, action):
+        ply, taken, sums = position
+        sums[ply % 2] += action + 1
+        return ply + 1, [*taken, action], sums
+
+    def allowed(self, position):
+        return [action for action in range(8) if action not in position[1]]
+
+    def over(self, position):
+        return position[0] == 8
+
+    def result(self, position):
+        return float(np.sign(position[2][0] - position[2][1]))
+
+    def player(self, position):
+        return position[0] % 2
+
+    def planes(self, position):
+        planes = np.zeros((2, 1, 8), np.float32)
+        for ply, action in enumerate(position[1]):
+            planes[(ply + position[0]) % 2, 0, action] = 1
+        return planes
+
+
+def test_an_object_that_is_changed_once_it_is_made_is_caught():
+    with pytest.raises(LawBroken, match="same of a position whenever they are asked, but its result changed"):
+        validate(SharedSums(), num_games=30)
 
 
 # --- OpenSpiel ---
@@ -234,6 +275,7 @@ def test_arguments_of_the_constructor_and_symmetries():
         ("NoPlayer", "getNextState must give a board and the next player"),
         ("Raises", r"getCanonicalForm fails: RuntimeError: three stones \(.*general_games.py, line \d+\)"),
         ("NoMoves", "must have a legal action"),
+        ("Dice", "same of a position whenever they are asked, but its observation changed"),
         ("TurnsTheBoardAlone", "symmetry 1 must turn a game into a game that goes just like it"),
     ],
 )

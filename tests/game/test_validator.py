@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -402,6 +403,30 @@ def compiled_otherwise() -> dict[str, Any]:
         return 0.5 if (len(state) + 2**62) * 4 == 8 else 0.25
 
     return {"terminal_value": terminal_value, "transform": transform, "heuristic": heuristic}
+
+
+def test_a_rule_that_keeps_something_outside_of_the_state_is_caught():
+    seen: Counter[bytes] = Counter()
+
+    def observe(state, planes):  # the first stones fade
+        seen[state.tobytes()] += 1
+        GOOD.observe(state, planes)
+        if seen[state.tobytes()] > 40:
+            planes[0, 0, 0] = 7.0
+
+    with pytest.raises(LawBroken, match="same of a position whenever they are asked, but its observation changed"):
+        validate(faulty({"observe": observe, "transform": None}), num_games=30)
+
+
+def test_a_game_that_cannot_be_played_again_is_caught():
+    class Faulty(TicTacToe):
+        name = "faulty"
+
+        def position(self, moves):
+            raise IllegalAction("a1 is not legal here")
+
+    with pytest.raises(LawBroken, match="faulty: a game must go the same each time .*IllegalAction: a1 is not legal"):
+        validate(Faulty(), num_games=2)
 
 
 @pytest.mark.usefixtures("no_rules_are_called_slow")
