@@ -100,6 +100,7 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
         check.images(lines[:FOLLOWED], cells, actions, findings)
         check.board(lines[0])
         check.line = []
+        check.hidden(visited, findings)
     _compare_compiled(game, check, visited, findings)
     _advise(findings)
     return findings
@@ -276,6 +277,26 @@ class _Check(Laws):
                 law += f"{changed[0].replace('_', ' ')} changed"
                 note = "does a rule draw lots, keep something outside of the state, or change an earlier position?"
                 raise self.fail(law, state, player, note)
+
+    def hidden(self, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
+        """Warns of two positions that the network cannot tell apart, though the rules do.
+
+        Drawn ends are left out: planes need not show a draw by repetition or by the number of plies.
+        """
+        rows: dict[bytes, int] = {}
+        for row, now in enumerate(self.first_answers):
+            if now.result == 0:
+                continue
+            first = rows.setdefault(now.observation, row)
+            before = self.first_answers[first]
+            if now != before:
+                what = "legal actions" if now.result is before.result is None else "results"
+                one, other = (self._draw(*visited[each]) for each in (first, row))
+                findings.warnings.append(
+                    f"a position looks to the network like another one with other {what}. Does `observe` show all that "
+                    f"they depend on, such as who moves?\n{one}\nand\n{other}"
+                )
+                return
 
     def board(self, line: list[int]) -> None:
         """The positions of a game, or some of them in a long one, can be drawn, and clicks lead to legal actions."""

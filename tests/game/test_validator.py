@@ -429,6 +429,38 @@ def test_a_game_that_cannot_be_played_again_is_caught():
         validate(Faulty(), num_games=2)
 
 
+class Race(Game):
+    """The first player adds 1 or 2, the second 2 or 3; who reaches 20 wins. The planes do not show who moves."""
+
+    name = "race"
+    num_actions, state_words, max_plies = 3, 2, 20
+    observation_shape = (1, 1, 24)
+
+    @property
+    def rules(self) -> Rules:  # type: ignore[override]
+        def init(state):
+            state[:] = 0
+
+        def legal(state, legal_mask):
+            for action in range(3):
+                legal_mask[action] = action < 2 if state[1] == 0 else action > 0
+
+        def step(state, action):
+            state[0] += np.uint64(action + 1)
+            state[1] = np.uint64(1) - state[1]
+
+        def observe(state, planes):
+            planes[0, 0, state[0]] = 1.0
+
+        return Rules(init, legal, step, lambda state: state[0] >= 20, lambda state: -1.0, observe)
+
+
+def test_planes_that_hide_what_the_legal_actions_depend_on_get_a_warning():
+    (warning,) = (text for text in validate(Race(), num_games=20).warnings if "looks to the network like" in text)
+    assert "other legal actions" in warning
+    assert "\nplayer 1 to move:\n" in warning and "\nplayer 2 to move:\n" in warning
+
+
 @pytest.mark.usefixtures("no_rules_are_called_slow")
 def test_the_shipped_games_keep_all_laws(game: Game, monkeypatch: pytest.MonkeyPatch):
     if game.name == "gomoku15":
