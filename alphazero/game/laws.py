@@ -268,11 +268,25 @@ class Laws:
             except Exception as error:
                 law = f"`format_action` and `parse_action` must understand each other; action {action} raised"
                 raise self.fail(f"{law} {type(error).__name__}: {error}", state, player) from error
+            if not isinstance(text, str) or text.split() != [text] or not text.isprintable():
+                law = f"`format_action` must give one printable word without spaces, not {quote(text)}"
+                raise self.fail(law, state, player)
             if read != action or text in texts:
                 other = texts.get(text, read)
                 law = "`format_action` and `parse_action` must understand each other"
                 raise self.fail(f"{law}; {quote(text)} is {action} and {other}", state, player)
             texts[text] = action
+
+    def words(self, line: list[int]) -> None:
+        """A line of moves can be read back."""
+        words = self.write(line).split()
+        try:
+            read = self.game.split_moves(" ".join(words))
+        except Exception as error:
+            raise self.fail(raised("split_moves", error, self.game)) from error
+        if line and list(read) != words:
+            odd = next((word for word, other in zip(words, read, strict=False) if word != other), words[-1])
+            raise self.fail(f"`split_moves` must find the words of `format_action` in a line of moves, as {quote(odd)}")
 
 
 def _digest(values: np.ndarray) -> bytes:

@@ -136,6 +136,8 @@ class _Check(Laws):
                     ended = f"player {winner + 1} has won"
                 else:
                     ended = "draw"
+                if findings.num_games < 10:
+                    self.words(self.line)
                 findings.example = findings.example or f"{self.write(self.line)}\n{drawn}\n{ended}"
                 findings.outcomes[int(value if player == 0 else -value)] += 1
                 findings.lengths.append(ply)

@@ -372,6 +372,29 @@ def test_a_notation_that_means_two_actions_is_caught():
         validate(Faulty(), num_games=2)
 
 
+WORDS: dict[str, tuple[Callable[[int], str], str]] = {
+    "spaces": (lambda action: f"({action // 3}, {action % 3})", r"printable word without spaces, not '\(\d, \d\)'"),
+    "commas": (lambda action: f"{action // 3},{action % 3}", r"`split_moves` must find the words .* '\d,\d'"),
+    "nothing": (lambda action: "abcdefghi"[action] if action else "", "printable word without spaces, not ''"),
+    "no letters": (lambda action: f"\x07{action}", "printable word without spaces, not "),
+}
+
+
+@pytest.mark.parametrize(("write", "words"), WORDS.values(), ids=WORDS)
+def test_a_notation_of_which_no_line_can_be_made_is_caught(write: Callable[[int], str], words: str):
+    class Faulty(TicTacToe):
+        name = "faulty"
+
+        def format_action(self, action, state):
+            return write(action)
+
+        def parse_action(self, text, state):
+            return [write(action) for action in range(9)].index(text)
+
+    with pytest.raises(LawBroken, match=words):
+        validate(Faulty(), num_games=2)
+
+
 @pytest.mark.parametrize("rule", ["terminal_value", "transform", "heuristic"])
 def test_a_fault_that_only_the_compiled_rules_have_is_caught(rule: str):
     """Whole numbers have 64 bits there, and any number of them in Python."""
