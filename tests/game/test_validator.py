@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphazero.commands.rules.check import main
+from alphazero.commands.rules.check import describe, main
 from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, LawBroken
 from alphazero.game import Game, Rules, laws, registry, validator
@@ -540,6 +540,14 @@ def test_a_game_that_only_random_players_end_is_caught():
         validate(Tug(), num_games=2)
 
 
+def test_wrong_signs_show_in_few_games_too():
+    game = faulty({"terminal_value": lambda state: -GOOD.terminal_value(state)})
+    findings = validate(game, num_games=12)
+    assert any("had the winner made the last ply" in warning for warning in findings.warnings)
+    (line,) = (line for line in describe(game, findings).splitlines() if line.startswith("last mover"))
+    assert "won 0%" in line and "lost 0%" not in line
+
+
 def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[str]):
     assert run_command(main, ["nim", "--games", "40"]) == 0
     said = capsys.readouterr().out
@@ -548,6 +556,7 @@ def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[
         "(max_plies 16)",
         "of 28",
         "draw 0%",
+        "won 100%, lost 0%, drew 0% of the games",
         "players alternate",
         "first game: ",
         "nim keeps all laws.",

@@ -70,6 +70,7 @@ def describe(game: Game, findings: Findings) -> str:
         "length": f"{lengths.mean():.1f} plies on average, {lengths.min()} to {lengths.max()} {most}",
         "branching": f"{branching.mean():.1f} legal actions on average, up to {branching.max()} {possible}",
         "outcomes": ", ".join(shares),
+        "last mover": _of_last_movers(findings),
         "turns": again if findings.moved_again else "players alternate",
         "symmetries": f"{len(game.symmetries[1])}"
         + ("" if game.rules.transform or not game.compiled else ", no `transform`"),
@@ -77,6 +78,12 @@ def describe(game: Game, findings: Findings) -> str:
         "speed": speed,
     }
     return "\n".join(f"{name:<14}{text}" for name, text in lines.items())
+
+
+def _of_last_movers(findings: Findings) -> str:
+    total, won = findings.num_games, sum(findings.last_mover_won)
+    shares = {"won": won, "lost": len(findings.last_mover_won) - won, "drew": total - len(findings.last_mover_won)}
+    return ", ".join(f"{word} {count / total:.0%}" for word, count in shares.items()) + " of the games"
 
 
 OUTCOMES = {1: "first player", 0: "draw", -1: "second player"}
