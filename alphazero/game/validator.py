@@ -284,18 +284,18 @@ class _Check(Laws):
                 raise self.fail(law, state, player, note)
 
     def hidden(self, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
-        """Warns of two positions that the network cannot tell apart, though the rules do.
+        """Warns of two positions that the network cannot tell apart, though their legal actions or results differ.
 
-        Drawn ends are left out: planes need not show a draw by repetition or by the number of plies.
+        Planes need not show that a game is over, as by two passes, nor a draw by repetition or by the number of plies.
         """
-        rows: dict[bytes, int] = {}
+        rows: dict[tuple[bytes, bool], int] = {}
         for row, now in enumerate(self.first_answers):
             if now.result == 0:
                 continue
-            first = rows.setdefault(now.observation, row)
+            first = rows.setdefault((now.observation, now.result is None), row)
             before = self.first_answers[first]
             if now != before:
-                what = "legal actions" if now.result is before.result is None else "results"
+                what = "legal actions" if now.result is None else "results"
                 one, other = (self._draw(*visited[each]) for each in (first, row))
                 findings.warnings.append(
                     f"a position looks to the network like another one with other {what}. Does `observe` show all that "
