@@ -141,7 +141,7 @@ class Cluster:
                     )
                 logging.getLogger("ray").setLevel(logging.CRITICAL)
                 if address is None:
-                    settings["_temp_dir"] = self._folder = _make_folder()
+                    settings["_temp_dir"] = self._folder = make_folder("az-ray", alone=True)
                 self.ray = ray  # from here on `close` leaves it, however far it came
                 _init(ray, settings)
             self._quieted.enter_context(_kept_quiet())
@@ -236,16 +236,18 @@ def check_ray() -> None:
         )
 
 
-def _make_folder() -> str:
-    """A folder for the files of a cluster of our own, named after this process; removes those of dead processes.
+def make_folder(kind: str, alone: bool = False) -> str:
+    """A temporary folder named after its kind and this process; removes those of dead processes.
 
-    One with this process's own number is left behind as well, since Ray has one connection at a time.
+    `alone`: the process has one at a time, so that another with its number is left behind as well.
     """
-    for path in Path(tempfile.gettempdir()).glob("az-ray-*-*"):
-        match = re.fullmatch(r"az-ray-(\d{1,9})-\w+", path.name, re.ASCII)
-        if match and _is_ours(path) and (int(match[1]) == os.getpid() or not process_is_alive(int(match[1]))):
+    for path in Path(tempfile.gettempdir()).glob(f"{kind}-*-*"):
+        match = re.fullmatch(rf"{kind}-(\d{{1,9}})-\w+", path.name, re.ASCII)
+        number = int(match[1]) if match else 0
+        ended = (alone and number == os.getpid()) or not process_is_alive(number)
+        if match and ended and _is_ours(path):
             shutil.rmtree(path, ignore_errors=True)
-    return tempfile.mkdtemp(prefix=f"az-ray-{os.getpid()}-")
+    return tempfile.mkdtemp(prefix=f"{kind}-{os.getpid()}-")
 
 
 def _is_ours(path: Path) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import tempfile
+import shutil
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from alphazero.cluster.connection import make_folder
 from alphazero.cluster.fingerprint import framework_fingerprint
 from alphazero.errors import InputError, shorten
 
@@ -84,10 +85,13 @@ class Host:
         except ray.exceptions.RayError as error:  # the disk or the store is full, or the machine that has them is gone
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise InputError(f"it cannot fetch the network that plays ({shorten(reason, 200)})") from error
-        with tempfile.TemporaryDirectory(prefix="az-weights-") as folder:
+        folder = Path(make_folder("az-weights"))
+        try:
             for name, content in files.items():
-                (Path(folder) / Path(name).name).write_bytes(content)
-            self._guest.take(parcel.generation, Path(folder))
+                (folder / Path(name).name).write_bytes(content)
+            self._guest.take(parcel.generation, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
         self._generation = parcel.generation
 
 

@@ -57,9 +57,8 @@ def train(
     takes every core. `device`: `auto` (every GPU), `cpu`, `cuda`. `deterministic`: the same seed gives the same run.
     `cluster`: `auto`, `local` or HOST:PORT of a Ray cluster that plays the games with `cluster_workers` at most.
 
-    KeyboardInterrupt (Ctrl-C, or the stop button of a notebook) and `stop`, set from any thread, end the training
-    early: all finished generations are saved, and the run is returned with `stopped` set. `progress`: None shows bars
-    on a terminal and in a notebook.
+    KeyboardInterrupt (Ctrl-C, or a notebook's stop button) and `stop`, set from any thread, end the training early:
+    all finished generations are saved, and the run says `stopped`. `progress`: None shows bars where somebody looks.
 
     >>> import alphazero as az
     >>> run = az.train(

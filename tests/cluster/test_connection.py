@@ -163,6 +163,17 @@ def test_folders_of_dead_processes_are_removed(calls: list[str], monkeypatch, tm
     assert set(tmp_path.iterdir()) == set(kept) and (kept[1] / "session").exists()
 
 
+def test_weights_of_dead_processes_are_removed_and_those_of_this_one_stay(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    dead, own = tmp_path / f"az-weights-{ended.pid}-abcd", tmp_path / f"az-weights-{os.getpid()}-abcd"
+    dead.mkdir()
+    own.mkdir()  # perhaps another worker's, in this process
+    made = connection.make_folder("az-weights")
+    assert set(tmp_path.iterdir()) == {own, Path(made)} and f"-{os.getpid()}-" in made
+
+
 LEAVING = """
 import os, signal
 from alphazero import interruption
