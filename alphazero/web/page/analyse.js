@@ -171,6 +171,7 @@ export class AnalyseView {
     const opponent = { ...this.picker.fields };
     delete opponent.step;
     this.app.memory.players = mover === 0 ? [{ id: HUMAN }, opponent] : [opponent, { id: HUMAN }];
+    this.app.memory.gaveUp = null;
     this.app.fresh("play");
     this.playFrom(this.line.actions.slice(0, ply));
   }

@@ -73,7 +73,9 @@ class App {
   async change(name) {
     const view = OF_GAME.includes(this.now) ? this.now : "play";
     try {
-      if (await this.chooseGame(name)) await this.open(view);
+      if (!(await this.chooseGame(name))) return;
+      this.memory.gaveUp = null; // a new game
+      await this.open(view);
     } catch (error) {
       document.getElementById("game").value = this.game.game;
       this.trouble(error.message);
@@ -89,7 +91,7 @@ class App {
     this.game = game;
     document.getElementById("game").value = name;
     this.line = new Line(this.engine, name);
-    this.memory = { overlay: this.memory.overlay };
+    this.memory = { ...recallGame(game.game), overlay: this.memory.overlay };
     this.fresh("play");
     this.fresh("analyse");
     return true;
@@ -153,9 +155,10 @@ class App {
     await this.open("analyse");
   }
 
-  // The address says where one is, so a link leads back.
+  // The address says where one is, so a link leads back; who plays stays in this tab.
   changed() {
     const { line } = this;
+    if (line) rememberGame(line.game, this.memory);
     let hash = `#/${this.now}`;
     if (OF_GAME.includes(this.now) && line) {
       const query = new URLSearchParams({ game: this.game.game });
@@ -230,6 +233,23 @@ function remember(name, value) {
     localStorage.setItem(name, value);
   } catch {
     // a browser that keeps nothing keeps no theme
+  }
+}
+
+// What a reload keeps of a game besides its address: who sits where, and who has resigned.
+function recallGame(name) {
+  try {
+    return JSON.parse(sessionStorage.getItem(`game ${name}`)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function rememberGame(name, { players, gaveUp }) {
+  try {
+    sessionStorage.setItem(`game ${name}`, JSON.stringify({ players, gaveUp }));
+  } catch {
+    // a browser that keeps nothing begins with the usual players
   }
 }
 

@@ -18,7 +18,6 @@ export class PlayView {
     this.game = app.game;
     this.thinking = null;
     this.advising = null;
-    this.gaveUp = null;
     this.hint = null;
     this.seed = Math.floor(Math.random() * 2 ** 31);
     this.board = new BoardView(this.game.board, (action) => this.humanPlays(action));
@@ -78,6 +77,15 @@ export class PlayView {
 
   get line() {
     return this.app.line;
+  }
+
+  // Who has resigned, and where: {key, side, id, reason}, or null.
+  get gaveUp() {
+    return this.app.memory.gaveUp ?? null;
+  }
+
+  set gaveUp(found) {
+    this.app.memory.gaveUp = found;
   }
 
   // The side that has resigned where one looks, or null: elsewhere, or with another player in that seat, the game goes on.

@@ -1,0 +1,52 @@
+"""What goes wrong while the page is open in a real browser: reloads, bad links, mistakes of a game, late answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from alphazero.game import registry
+from alphazero.web.engine import Engine, Stage
+from alphazero.web.server import PageServer
+from tests.web.browser import choose_opponent, needs_chromium, page_at, wait_status
+
+pytestmark = needs_chromium
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def place(engine):
+    """The address of the page, without runs to watch."""
+    with PageServer(engine, 0) as server:
+        yield server.address
+
+
+def wait_moves(page, count: int) -> None:
+    page.wait_for_function("count => document.querySelectorAll('.move').length === count + 1", arg=count)
+
+
+def opponents(page) -> list[str]:
+    """Who sits where."""
+    return [page.locator(".seat").nth(side).locator("select").first.input_value() for side in (0, 1)]
+
+
+def test_who_sits_where_and_a_resignation_outlast_a_reload(browser, place):
+    with page_at(browser, f"{place}#/play?game=tictactoe&actions=4") as page:
+        choose_opponent(page, "human")
+        choose_opponent(page, "random", 0)
+        wait_status(page, "Your turn")
+        page.reload()
+        wait_status(page, "Your turn")
+        assert opponents(page) == ["random", "human"], "nobody else plays one's own moves"
+        wait_moves(page, 1)
+        page.get_by_role("button", name="Resign").click()
+        wait_status(page, "You have resigned")
+        page.reload()
+        wait_status(page, "You have resigned")
+        for game in ("nim", "tictactoe"):
+            page.locator("#game").select_option(game)
+            page.wait_for_url(f"**game={game}*")
+        wait_status(page, "Your turn")
