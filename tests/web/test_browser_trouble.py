@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
@@ -49,4 +50,31 @@ def test_who_sits_where_and_a_resignation_outlast_a_reload(browser, place):
         for game in ("nim", "tictactoe"):
             page.locator("#game").select_option(game)
             page.wait_for_url(f"**game={game}*")
+        wait_status(page, "Your turn")
+
+
+def test_mistakes_of_a_game_are_told(browser, place, engine, monkeypatch):
+    position, wrong = engine.quick["position"], None
+
+    def fail(viewer, question):
+        if len(question.actions("actions")) == wrong:
+            raise InputError("its pieces have no colour")
+        return position(viewer, question)
+
+    monkeypatch.setitem(engine.quick, "position", fail)
+    with page_at(browser, f"{place}#/play?game=tictactoe") as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "random")
+        for view in ("Analyse", "Play"):
+            page.locator("#tabs").get_by_role("button", name=view).click()
+            wrong = 1
+            page.locator(".stage .cell.playable").nth(4).click()
+            page.locator("#trouble", has_text="no colour").wait_for()
+            wait_moves(page, 0)
+        wrong = 2
+        page.locator(".stage .cell.playable").nth(4).click()
+        wait_status(page, "random cannot move")
+        assert "no colour" in page.locator(".detail").inner_text()
+        wrong = None
+        page.get_by_role("button", name="Try again").click()
         wait_status(page, "Your turn")

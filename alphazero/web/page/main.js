@@ -2,7 +2,7 @@
 
 import { AnalyseView } from "./analyse.js";
 import { button, el, focusView, isShortcut, refill } from "./dom.js";
-import { Engine } from "./engine.js";
+import { Engine, Refused } from "./engine.js";
 import { copy } from "./file.js";
 import { Line } from "./line.js";
 import { PlayView } from "./play.js";
@@ -39,6 +39,7 @@ class App {
     window.addEventListener("hashchange", () => this.follow());
     document.addEventListener("keydown", (event) => this.key(event));
     document.addEventListener("visibilitychange", () => this.renewPlayers());
+    window.addEventListener("unhandledrejection", (event) => this.onRejection(event));
     document.querySelector(".skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address belongs to the views
       this.main.focus();
@@ -184,6 +185,12 @@ class App {
     if (node.contains(document.activeElement)) focusView();
     node.hidden = !text;
     refill(node, text, text && button("Close", () => this.trouble(""), { class: "small" }));
+  }
+
+  // Whatever an engine refuses after a click or a move is told; mistakes of the page itself are on the console, too.
+  onRejection(event) {
+    if (event.reason instanceof Refused) event.preventDefault();
+    this.trouble(event.reason?.message ?? String(event.reason));
   }
 
   onConnection(connected, reason) {

@@ -205,11 +205,7 @@ export class PlayView {
         this.stopThinking();
         if (!this.visible || line !== this.line || key !== line.actions.join(".")) return;
         if (answer.error || answer.stopped) {
-          announce(this.status, answer.error ? `${picker.title} cannot move` : "The search was stopped");
-          refill(this.detail, answer.error ?? "", " ", button("Try again", () => {
-            this.board.focus();
-            this.refresh();
-          }));
+          this.offerAgain(answer.error ? `${picker.title} cannot move` : "The search was stopped", answer.error ?? "");
           return;
         }
         if (answer.forfeit) {
@@ -218,11 +214,25 @@ export class PlayView {
           refill(this.detail, `${picker.title} gives up: ${answer.forfeit}`);
           return;
         }
-        await line.play(answer.action);
+        try {
+          await line.play(answer.action);
+        } catch (error) {
+          if (!this.visible) throw error;
+          this.offerAgain(`${picker.title} cannot move`, error.message);
+          return;
+        }
         await this.refresh();
       },
     );
     this.thinking = { key, end };
+  }
+
+  offerAgain(status, detail) {
+    announce(this.status, status);
+    refill(this.detail, detail, " ", button("Try again", () => {
+      this.board.focus();
+      this.refresh();
+    }));
   }
 
   // The ply of one's own turn before this one; null if there is none.
