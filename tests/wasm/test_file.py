@@ -67,7 +67,11 @@ def test_a_drawn_game_has_no_winning_chain():
 
 @needs_node
 def test_the_game_is_the_servers():
-    (game,), (welcome,) = ask(small_page("tictactoe"), {"ask": "game", "game": "tictactoe"}, {"ask": "welcome"})
+    names = ["tictactoe", "nim", "/home/me/tictactoe.py"]
+    (game,), (other,), (same,), (welcome,) = ask(
+        small_page("tictactoe"), *({"ask": "game", "game": name} for name in names), {"ask": "welcome"}
+    )
+    assert "this page has no game 'nim'" in other["error"] and same == {**game, "id": same["id"]}
     expected = on_server("tictactoe", {"ask": "game", "game": "tictactoe"})
     assert game["board"] == expected["board"] and game["title"] == expected["title"]
     assert game["moves_run_together"] == expected["moves_run_together"] and not game["truth"]

@@ -44,9 +44,11 @@ def test_a_thousand_exact_results_are_the_servers():
 
 @needs_node
 def test_the_opening_is_not_known_and_games_without_a_solver_know_nothing():
-    (opening,), (game,) = ask(small_page(GAME), {"ask": "truth", "actions": [3, 3, 4]}, {"ask": "game"})
+    (opening,), (game,) = ask(small_page(GAME), {"ask": "truth", "actions": [3, 3, 4]}, {"ask": "game", "game": GAME})
     assert opening["results"] == [] and game["truth"]
-    (other,), (without,) = ask(small_page("tictactoe"), {"ask": "truth", "actions": [4]}, {"ask": "game"})
+    (other,), (without,) = ask(
+        small_page("tictactoe"), {"ask": "truth", "actions": [4]}, {"ask": "game", "game": "tictactoe"}
+    )
     assert other["results"] == [] and not without["truth"]
 
 

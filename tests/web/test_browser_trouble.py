@@ -78,3 +78,10 @@ def test_mistakes_of_a_game_are_told(browser, place, engine, monkeypatch):
         wrong = None
         page.get_by_role("button", name="Try again").click()
         wait_status(page, "Your turn")
+
+
+def test_a_link_to_a_game_that_is_not_here_is_told(browser, place):
+    with page_at(browser, f"{place}#/play?game=mine.py&actions=4.0") as page:
+        page.locator("#trouble", has_text="this page has no game 'mine.py'").wait_for()
+        wait_moves(page, 0)
+        page.wait_for_url("**game=tictactoe")

@@ -261,8 +261,14 @@ class FileEngine {
     return { version, games: [{ name: game, title }], game, watches: false };
   }
 
-  game() {
+  // A game of one's own may be called by its file, from anywhere.
+  plays(name) {
+    return [this.file.game, this.file.loaded_as].map(plainName).includes(plainName(name));
+  }
+
+  game({ game: asked }) {
     const { game, title, board, players, truth, runs_together } = this.file;
+    if (!this.plays(asked)) throw new Refused(`this page has no game '${asked}': it plays ${game}`);
     return { game, title, board, players, truth: Boolean(truth), moves_run_together: runs_together };
   }
 
@@ -369,8 +375,8 @@ class FileEngine {
     if (!lists.every((list) => Array.isArray(list) && list.every((one) => typeof one === "string")) || lists[0].length !== 2) {
       throw new Refused("the file is not a game: contestants and moves must be words");
     }
-    const { game, loaded_as } = this.file;
-    if (![game, loaded_as].map(plainName).includes(plainName(record.game))) throw new Refused(`the file is a game of ${record.game}, and this page plays ${game}`);
+    const { game } = this.file;
+    if (!this.plays(record.game)) throw new Refused(`the file is a game of ${record.game}, and this page plays ${game}`);
     const actions = [];
     const core = this.core("quick");
     for (const move of [...record.opening, ...record.moves]) {

@@ -53,17 +53,16 @@ class App {
     const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
     const asked = new URLSearchParams(query);
     const view = path in VIEWS ? path : "play";
-    const known = this.welcome.games.map(({ name }) => name);
-    const game = known.includes(asked.get("game")) ? asked.get("game") : this.game?.game ?? this.welcome.game;
+    const game = asked.get("game") ?? this.game?.game ?? this.welcome.game;
     let wrong = "";
     try {
       if (this.game?.game !== game && !(await this.chooseGame(game))) return;
       if (asked.get("moves")) await this.line.read(asked.get("moves"));
       else if (asked.has("actions")) await this.line.set(asked.get("actions").split(".").filter(Boolean).map(Number));
-      else if (asked.get("game") === game) await this.line.set([]);
+      else if (asked.has("game")) await this.line.set([]);
       if (asked.has("ply")) this.line.go(Number(asked.get("ply")) || 0);
     } catch (error) {
-      if (!this.game) throw error;
+      if (!this.game && !(await this.chooseGame(this.welcome.game))) return;
       wrong = `The link does not lead to a position: ${error.message}`;
     }
     await this.open(view);
@@ -83,15 +82,16 @@ class App {
     }
   }
 
-  // Says whether the game is there; it is not if another one was chosen before the answer came.
+  // Says whether the game is there; it is not if another one was chosen before the answer came. Throws Refused for a
+  // game that the engine does not have; a game of one's own may be called by another path.
   async chooseGame(name) {
     const choice = ++this.choices;
     const game = await this.engine.ask("game", { game: name });
     if (choice !== this.choices) return false;
     this.close();
     this.game = game;
-    document.getElementById("game").value = name;
-    this.line = new Line(this.engine, name);
+    document.getElementById("game").value = game.game;
+    this.line = new Line(this.engine, game.game);
     this.memory = { ...recallGame(game.game), overlay: this.memory.overlay };
     this.fresh("play");
     this.fresh("analyse");
