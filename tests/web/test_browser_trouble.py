@@ -85,3 +85,9 @@ def test_a_link_to_a_game_that_is_not_here_is_told(browser, place):
         page.locator("#trouble", has_text="this page has no game 'mine.py'").wait_for()
         wait_moves(page, 0)
         page.wait_for_url("**game=tictactoe")
+
+
+@pytest.mark.parametrize("name", ["constructor", "runs"])
+def test_only_views_that_have_a_tab_are_opened(browser, place, name):
+    with page_at(browser, f"{place}#/{name}") as page:
+        wait_status(page, "Your turn")

@@ -34,8 +34,8 @@ class App {
     const games = document.getElementById("game");
     refill(games, this.welcome.games.map(({ name, title }) => el("option", { value: name }, title)));
     games.addEventListener("change", () => this.change(games.value));
-    const shown = Object.entries(VIEWS).filter(([name]) => OF_GAME.includes(name) || this.welcome.watches);
-    refill(document.getElementById("tabs"), shown.map(([name, [title]]) => button(title, () => this.open(name), { "data-view": name })));
+    this.tabs = Object.keys(VIEWS).filter((name) => OF_GAME.includes(name) || this.welcome.watches);
+    refill(document.getElementById("tabs"), this.tabs.map((name) => button(VIEWS[name][0], () => this.open(name), { "data-view": name })));
     window.addEventListener("hashchange", () => this.follow());
     document.addEventListener("keydown", (event) => this.key(event));
     document.addEventListener("visibilitychange", () => this.renewPlayers());
@@ -52,7 +52,7 @@ class App {
     if (location.hash === this.written) return;
     const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
     const asked = new URLSearchParams(query);
-    const view = path in VIEWS ? path : "play";
+    const view = this.tabs.includes(path) ? path : "play";
     const game = asked.get("game") ?? this.game?.game ?? this.welcome.game;
     let wrong = "";
     try {
