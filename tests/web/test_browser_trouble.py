@@ -91,3 +91,25 @@ def test_a_link_to_a_game_that_is_not_here_is_told(browser, place):
 def test_only_views_that_have_a_tab_are_opened(browser, place, name):
     with page_at(browser, f"{place}#/{name}") as page:
         wait_status(page, "Your turn")
+
+
+def test_a_generation_that_was_removed_keeps_its_seat(browser, place, engine, monkeypatch):
+    game = engine.quick["game"]
+    one = {"id": "run:a", "title": "a", "note": "", "searches": True, "slider": None, "generations": [12, 13]}
+
+    def answer(viewer, question):
+        found = game(viewer, question)
+        return {**found, "players": [*found["players"], one]}
+
+    monkeypatch.setitem(engine.quick, "game", answer)
+    with page_at(browser, f"{place}#/play?game=tictactoe") as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "run:a")
+        choice = page.locator(".seat").nth(1).locator("select").nth(1)
+        choice.select_option("12")
+        one = {**one, "generations": [13, 14]}
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        choice.locator("option[value='14']").wait_for(state="attached")
+        assert choice.input_value() == "12"
+        page.get_by_role("button", name="Switch sides").click()
+        assert page.locator(".seat").first.locator("select").nth(1).input_value() == "12"

@@ -52,7 +52,7 @@ export class PlayerPicker {
   get fields() {
     const fields = { id: this.id };
     if (this.player?.slider) fields.step = this.step;
-    if (this.generation.value !== "" && this.player?.generations.length) fields.generation = Number(this.generation.value);
+    if (this.generation.value !== "") fields.generation = Number(this.generation.value);
     return fields;
   }
 
@@ -69,8 +69,16 @@ export class PlayerPicker {
     this.changed(false);
     const steps = this.player?.slider?.steps ?? [];
     if (step !== undefined && steps.includes(step)) this.slider.value = steps.indexOf(step);
-    if (this.player?.generations.includes(generation)) this.generation.value = generation;
+    if (generation !== undefined && this.id === id) this.chooseGeneration(generation);
     this.describe();
+  }
+
+  // Also of one that was removed since: whoever it plays is told, and nobody else takes its seat.
+  chooseGeneration(generation) {
+    const known = [...this.generation.options].some(({ value }) => value === String(generation));
+    if (!known) this.generation.append(el("option", { value: generation }, `generation ${generation}`));
+    this.generation.hidden = false;
+    this.generation.value = generation;
   }
 
   changed(tell) {
