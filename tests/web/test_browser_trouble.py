@@ -113,3 +113,34 @@ def test_a_generation_that_was_removed_keeps_its_seat(browser, place, engine, mo
         assert choice.input_value() == "12"
         page.get_by_role("button", name="Switch sides").click()
         assert page.locator(".seat").first.locator("select").nth(1).input_value() == "12"
+
+
+ASKS_OF_THE_TREE = """async () => {
+    const { TreePanel } = await import(new URL("tree.js", document.querySelector("script[type=module]").src));
+    const board = { cells: [], strokes: [], labels: [], shapes: [], colors: {} };
+    let asked = 0;
+    const take = [];
+    const engine = { ask: () => { asked += 1; return new Promise((_, refuse) => take.push(refuse)); } };
+    const panel = new TreePanel({ app: { engine }, game: { board } });
+    const ticks = [];
+    const { setInterval } = window;
+    window.setInterval = (tick) => ticks.push(tick);
+    panel.node.open = true;
+    panel.toggled();
+    window.setInterval = setInterval;
+    const counts = [];
+    const tick = () => { ticks[0](); counts.push(asked); };
+    tick();
+    panel.up(0);
+    tick();
+    for (const refuse of take) refuse(new Error("no search"));
+    await new Promise((wake) => setTimeout(wake, 0));
+    tick();
+    return counts;
+}"""
+
+
+def test_the_tree_waits_for_an_answer_before_it_asks_again(browser, place):
+    with page_at(browser, place) as page:
+        wait_status(page, "Your turn")
+        assert page.evaluate(ASKS_OF_THE_TREE) == [1, 2, 3], "a click asks at once"

@@ -11,6 +11,7 @@ export class TreePanel {
     this.view = view;
     this.path = [];
     this.words = [];
+    this.waiting = 0; // questions that are not answered yet
     this.crumbs = el("nav", { class: "crumbs", "aria-label": "Path in the tree" });
     this.said = el("p", { class: "numbers" });
     this.table = el("table", { class: "lines" });
@@ -39,7 +40,8 @@ export class TreePanel {
     clearInterval(this.timer);
     if (this.isOpen) {
       this.ask();
-      this.timer = setInterval(() => !document.hidden && this.ask(), PAUSE);
+      // while the server is away, questions would pile up
+      this.timer = setInterval(() => !document.hidden && !this.waiting && this.ask(), PAUSE);
     }
   }
 
@@ -49,6 +51,7 @@ export class TreePanel {
 
   async ask() {
     const path = [...this.path];
+    this.waiting += 1;
     try {
       const found = await this.view.app.engine.ask("tree", { path, side: 0 });
       const begin = this.view.line.here.join(".");
@@ -62,6 +65,8 @@ export class TreePanel {
       if (found === this.found) this.draw(view);
     } catch (error) {
       refill(this.said, error.message);
+    } finally {
+      this.waiting -= 1;
     }
   }
 
