@@ -38,8 +38,8 @@ MOST_GAMES = 2000
 """Games of a tournament that are listed, the newest."""
 _LAST_LINES = Kept[Sequence[Mapping[str, Any]]](lambda file: read_metrics(file.parent)[-1:], MOST_LISTED)
 """The last line of each run's metrics, in a list that is empty before there is one."""
-_ALL_LINES = Kept[Sequence[Mapping[str, Any]]](lambda file: read_metrics(file.parent), 4)
-"""All lines of the runs that somebody watches."""
+_ALL_LINES = Kept[Sequence[Mapping[str, Any]]](lambda file: read_metrics(file.parent), 32)
+"""All lines of the runs that somebody watches: a viewer up to six (`MOST_SHOWN` in runs.js)."""
 _GAME_COUNTS = Kept[int](lambda file: len(read_games(file.parent)), MOST_LISTED)
 
 

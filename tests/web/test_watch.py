@@ -89,6 +89,18 @@ def test_files_that_have_not_changed_are_not_read_again(folder, tmp_path, monkey
     assert ask(engine, "run", name="one")["rows"][-1]["generation"] == 3
 
 
+def test_the_six_runs_that_a_page_shows_are_not_read_again(folder, tmp_path, monkeypatch):
+    names = [f"run{number}" for number in range(6)]
+    for name in names:
+        shutil.copytree(folder / "runs" / "one", tmp_path / name)
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), tmp_path, None, "cpu"))
+    for name in names:
+        ask(engine, "run", name=name)
+    monkeypatch.setattr(watch, "read_metrics", None)
+    for name in names:
+        assert ask(engine, "run", name=name)["rows"]
+
+
 def test_every_row_carries_all_games_up_to_it(folder, tmp_path):
     """Also where generations are left out of the answer, and where it begins in the middle."""
     runs = tmp_path / "runs"
