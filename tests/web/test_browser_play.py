@@ -520,10 +520,14 @@ def test_the_page_connects_again_where_it_was(browser, folder):
         choose_opponent(page, "random")
         click_first(page)
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 3")
-    page.wait_for_selector("#trouble:not([hidden])")
+    page.locator("#trouble button").focus()
+    page.wait_for_timeout(1000)  # meanwhile it has tried to connect
+    assert page.evaluate("document.activeElement.closest('#trouble') !== null"), "the message is told once"
+    page.locator("#trouble button").press("Enter")
     words = page.locator(".move").all_inner_texts()
     with PageServer(engine, port):
-        page.wait_for_selector("#trouble", state="hidden")
+        page.wait_for_function("() => !document.body.classList.contains('lost')")
+        assert page.locator("#trouble").is_hidden()
         assert page.locator(".move").all_inner_texts() == words
         assert re.search("won|draw", play_on(page, click_first))
         context.__exit__(None, None, None)

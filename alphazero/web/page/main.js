@@ -23,6 +23,7 @@ class App {
     this.memory = {};
     this.line = null;
     this.choices = 0;
+    this.lost = this.troubled = "";
     this.main = document.getElementById("view");
     this.engine.onConnection((connected, reason) => this.onConnection(connected, reason));
   }
@@ -123,7 +124,7 @@ class App {
   }
 
   async open(name) {
-    if (!this.wasLost) this.trouble("");
+    if (!this.lost) this.trouble("");
     this.close();
     this.now = name;
     this.views[name] ??= new VIEWS[name][1](this);
@@ -181,6 +182,8 @@ class App {
   }
 
   trouble(text) {
+    if (text === this.troubled) return; // an alert that is written anew is read aloud anew, and loses the focus
+    this.troubled = text;
     const node = document.getElementById("trouble");
     if (node.contains(document.activeElement)) focusView();
     node.hidden = !text;
@@ -195,9 +198,9 @@ class App {
 
   onConnection(connected, reason) {
     document.body.classList.toggle("lost", !connected);
-    if (!connected) this.trouble(reason || LOST);
-    else if (this.wasLost) this.trouble("");
-    this.wasLost = !connected;
+    const lost = connected ? "" : reason || LOST;
+    if (lost !== this.lost) this.trouble(lost); // not at each try: somebody may have closed it
+    this.lost = lost;
   }
 
   // Keys that work wherever nobody types.
