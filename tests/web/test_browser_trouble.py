@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from alphazero.errors import InputError
@@ -144,3 +146,35 @@ def test_the_tree_waits_for_an_answer_before_it_asks_again(browser, place):
     with page_at(browser, place) as page:
         wait_status(page, "Your turn")
         assert page.evaluate(ASKS_OF_THE_TREE) == [1, 2, 3], "a click asks at once"
+
+
+def test_a_typed_move_is_played_only_where_it_was_meant(browser, place, engine, monkeypatch):
+    position, late = engine.quick["position"], threading.Event()
+
+    def answer(viewer, question):
+        if question.has("moves"):
+            late.wait(60)
+        return position(viewer, question)
+
+    monkeypatch.setitem(engine.quick, "position", answer)
+    with page_at(browser, f"{place}#/play?game=tictactoe&actions=0.1") as page:
+        choose_opponent(page, "human")
+        wait_status(page, "First player to move")
+        field = page.get_by_label("Type a move")
+        field.fill("c3")
+        field.press("Enter")
+        field.press("Enter")
+        late.set()
+        wait_moves(page, 3)
+        assert page.locator("#trouble").is_hidden() and field.input_value() == ""
+        late.clear()
+        field.fill("b2")
+        field.press("Enter")
+        page.get_by_role("button", name="New game").click()
+        wait_moves(page, 0)
+        late.set()
+        field.fill("a1")
+        field.press("Enter")
+        wait_moves(page, 1)
+        assert page.locator("#trouble").is_hidden()
+        assert page.locator(".move").nth(1).inner_text() == "1.a1"

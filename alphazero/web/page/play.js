@@ -268,20 +268,26 @@ export class PlayView {
     await this.refresh();
   }
 
+  // A move that was typed is meant for the position that was shown then; until it is read, no other one is taken.
   async typeMove(field) {
     const { line } = this;
+    const { here, words } = line;
     const typed = field.value.trim();
-    if (!typed) return;
+    if (!typed || this.reading) return;
+    this.reading = true;
     try {
       const separator = this.game.moves_run_together ? "" : " ";
-      const moves = [...line.words.slice(0, line.ply), typed].join(separator);
+      const moves = [...words.slice(0, here.length), typed].join(separator);
       const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves });
-      if (actions.length !== line.ply + 1) throw new Error(`'${typed}' is not one move: type a single one, as in the list`);
+      if (here.join(".") !== line.here.join(".")) return;
+      if (actions.length !== here.length + 1) throw new Error(`'${typed}' is not one move: type a single one, as in the list`);
       field.value = "";
       this.app.trouble("");
       await this.humanPlays(actions.at(-1));
     } catch (error) {
       this.app.trouble(error.message);
+    } finally {
+      this.reading = false;
     }
   }
 
