@@ -178,3 +178,31 @@ def test_a_typed_move_is_played_only_where_it_was_meant(browser, place, engine, 
         wait_moves(page, 1)
         assert page.locator("#trouble").is_hidden()
         assert page.locator(".move").nth(1).inner_text() == "1.a1"
+
+
+REFUSING = """async () => {
+    const { replaceState } = history, { setTimeout } = window;
+    const addresses = [], waiting = [];
+    history.replaceState = (state, title, address) => {
+        addresses.push(address);
+        if (addresses.length === 1) throw new DOMException("too many", "SecurityError");
+        replaceState.call(history, state, title, address);
+    };
+    performance.now = () => 1e9;
+    window.setTimeout = (work) => waiting.push(work);
+    for (const ply of [4, 3, 2]) {
+        document.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+        const shown = () => document.querySelectorAll(".move.ahead").length === 5 - ply;
+        while (!shown()) await new Promise((wake) => setTimeout(wake, 5));
+    }
+    const before = addresses.length;
+    waiting.at(-1)();
+    return [before, addresses.length, location.hash];
+}"""
+
+
+def test_the_address_is_written_now_and_then_and_may_be_refused(browser, place):
+    """Safari refuses more than 100 changes in 30 seconds."""
+    with page_at(browser, f"{place}#/analyse?game=tictactoe&actions=0.1.2.3.4") as page:
+        wait_moves(page, 5)
+        assert page.evaluate(REFUSING) == [1, 2, "#/analyse?game=tictactoe&actions=0.1.2.3.4&ply=2"]

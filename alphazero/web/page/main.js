@@ -13,6 +13,7 @@ import { TournamentsView } from "./tournaments.js";
 const VIEWS = { play: ["Play", PlayView], analyse: ["Analyse", AnalyseView], runs: ["Runs", RunsView], tournaments: ["Tournaments", TournamentsView] };
 const OF_GAME = ["play", "analyse"];
 const LOST = "The connection is lost. The page connects again by itself; nothing is lost. A server that was started anew may have another address, which its terminal shows.";
+const ADDRESS_PAUSE = 400; // Safari refuses more than 100 changes of the address in 30 seconds
 const THEMES = { auto: "as the system", light: "light", dark: "dark" };
 
 class App {
@@ -23,6 +24,7 @@ class App {
     this.memory = {};
     this.line = null;
     this.choices = 0;
+    this.wroteAt = -Infinity;
     this.lost = this.troubled = "";
     this.main = document.getElementById("view");
     this.engine.onConnection((connected, reason) => this.onConnection(connected, reason));
@@ -51,6 +53,7 @@ class App {
   // Opens what the address asks for.
   async follow() {
     if (location.hash === this.written) return;
+    clearTimeout(this.writing); // it would take the place of what is asked for
     const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
     const asked = new URLSearchParams(query);
     const view = this.tabs.includes(path) ? path : "play";
@@ -119,6 +122,7 @@ class App {
   }
 
   close() {
+    clearTimeout(this.writing);
     if (this.now) this.views[this.now]?.hidden();
     this.now = null;
   }
@@ -159,8 +163,15 @@ class App {
 
   // The address says where one is, so a link leads back; who plays stays in this tab.
   changed() {
+    if (this.line) rememberGame(this.line.game, this.memory);
+    clearTimeout(this.writing);
+    const pause = this.wroteAt + ADDRESS_PAUSE - performance.now();
+    if (pause > 0) this.writing = setTimeout(() => this.write(), pause);
+    else this.write();
+  }
+
+  write() {
     const { line } = this;
-    if (line) rememberGame(line.game, this.memory);
     let hash = `#/${this.now}`;
     if (OF_GAME.includes(this.now) && line) {
       const query = new URLSearchParams({ game: this.game.game });
@@ -169,11 +180,17 @@ class App {
       hash += `?${query}`;
     }
     this.written = hash;
-    if (hash !== location.hash) history.replaceState(null, "", hash);
+    if (hash === location.hash) return;
+    this.wroteAt = performance.now();
+    try {
+      history.replaceState(null, "", hash);
+    } catch {
+      // a browser that refuses is asked again after the next move
+    }
   }
 
   link() {
-    this.changed();
+    this.write();
     return location.href;
   }
 
