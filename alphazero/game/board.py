@@ -146,7 +146,7 @@ def view_of(position: Position) -> View:
 
 def _checked_clicks(position: Position) -> tuple[Click, ...]:
     """The clicks and buttons of all legal actions."""
-    game, legal = position.game, position.legal_actions
+    game, legal = position.game, set(position.legal_actions)
     num_cells = len(game.board.cells)
     found = {} if position.terminal else game.clicks(position)
     for path, action in found.items():
@@ -157,7 +157,7 @@ def _checked_clicks(position: Position) -> tuple[Click, ...]:
         if any(path[:length] in found for length in range(1, len(path))):
             raise GameError(f"{game.name}: the clicks {list(path)} begin with the clicks of another action")
     clicks = [Click(action, position.format(action), tuple(path)) for path, action in found.items()]
-    buttons = [Click(action, position.format(action), ()) for action in sorted(set(legal) - set(found.values()))]
+    buttons = [Click(action, position.format(action), ()) for action in sorted(legal - set(found.values()))]
     return (*clicks, *buttons)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from alphazero.web.tables import Table, is_game, title_of
 Answer = dict[str, Any]
 SIDES = 2
 """Analyses of a viewer side by side."""
+MOST_EDGES = 40
+"""Actions at a node of the tree that a page shows, the most visited."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class Engine:
         node, position = tree.look(path), root
         for action in path:
             position = position.play(action)
-        fields = asdict(node)
+        fields = asdict(replace(node, edges=node.edges[:MOST_EDGES]))
         for edge in fields["edges"]:
             edge["word"] = position.format(edge["action"])
         return {**fields, "path": list(path), "actions": list(position.actions), "mover": position.to_play}

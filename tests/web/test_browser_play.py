@@ -217,7 +217,7 @@ LATE_ANSWER = """async () => {
     const rest = () => new Promise((wake) => setTimeout(wake, 20));
     const answer = async ({ actions, take }) => {
         take({ words: actions.map(String), movers: actions.map((_, ply) => ply % 2),
-               view: { to_play: actions.length % 2, outcome: null } });
+               view: { to_play: actions.length % 2, outcome: null, clicks: [] } });
         await rest();
     };
     const app = { engine, game, line: new Line(engine, "any"), memory: { players: [{ id: "net" }, { id: "net" }] },

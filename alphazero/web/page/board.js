@@ -16,6 +16,7 @@ export class BoardView {
     this.onAction = onAction;
     this.view = null;
     this.picked = [];
+    this.kept = new Map(); // the buttons of the position's actions
     this.focused = 0;
     this.buttons = el("div", { class: "actions", role: "group", "aria-label": "Further actions" });
     this.text = el("pre", { class: "text-board", tabindex: "0", role: "img" });
@@ -85,7 +86,10 @@ export class BoardView {
   // Shows a position. `marks`: {shares: {action: 0..1}, texts: {action: words}}; `hints`: mark the legal actions;
   // `best`: an action to point out.
   show(view, { marks = null, hints = false, best = null } = {}) {
-    if (view !== this.view) this.picked = [];
+    if (view !== this.view) {
+      this.picked = [];
+      this.kept.clear();
+    }
     this.view = view;
     this.marks = marks;
     this.hints = hints;
@@ -200,13 +204,21 @@ export class BoardView {
       const text = this.marks?.texts?.[click.action];
       const share = this.marks?.shares?.[click.action];
       const name = click.name + (text !== undefined ? ` ${text}` : share >= LEAST_SHARE ? ` ${Math.round(100 * share)}%` : "");
-      return button(name, () => this.onAction?.(click.action), {
-        disabled: !this.onAction, "data-key": click.action, class: click.action === this.best ? "best" : "",
-      });
+      const node = this.buttonOf(click.action);
+      if (node.textContent !== name) node.textContent = name;
+      node.disabled = !this.onAction;
+      node.className = click.action === this.best ? "best" : "";
+      return node;
     });
     if (clicks.length > most) shown.push(el("span", {}, `and ${clicks.length - most} more; type the move`));
     redraw(this.buttons, shown);
     this.buttons.hidden = !shown.length;
+  }
+
+  // The button of an action: it is kept while its figures change, since a game may have thousands.
+  buttonOf(action) {
+    if (!this.kept.has(action)) this.kept.set(action, button("", () => this.onAction?.(action), { "data-key": action }));
+    return this.kept.get(action);
   }
 
   click(cell) {

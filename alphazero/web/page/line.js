@@ -1,6 +1,7 @@
 // The line of play that the page is about: the actions, where one looks, and the positions on the way.
 
 const MOST_KEPT = 400;
+const MOST_CLICKS = 200_000; // in all positions that are kept; each takes about 100 bytes
 
 export class Line {
   constructor(engine, game) {
@@ -11,6 +12,7 @@ export class Line {
     this.movers = [];
     this.ply = 0;
     this.places = new Map();
+    this.clicks = 0;
     this.title = "";
     this.changes = 0;
   }
@@ -24,10 +26,13 @@ export class Line {
   async place(actions) {
     const key = actions.join(".");
     if (!this.places.has(key)) {
-      if (this.places.size > MOST_KEPT) this.places.clear();
+      if (this.places.size > MOST_KEPT || this.clicks > MOST_CLICKS) {
+        this.places.clear();
+        this.clicks = 0;
+      }
       const found = this.engine.ask("position", { game: this.game, actions });
       this.places.set(key, found);
-      found.catch(() => this.places.delete(key));
+      found.then(({ view }) => (this.clicks += view.clicks.length), () => this.places.delete(key));
     }
     return this.places.get(key);
   }

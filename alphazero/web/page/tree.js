@@ -76,7 +76,7 @@ export class TreePanel {
     redraw(this.crumbs, crumb("this position", 0), this.words.map((word, i) => [" › ", crumb(word, i + 1)]));
     const state = found.proven ? "proven " : "";
     refill(this.said, `${found.visits.toLocaleString("en")} visits, ${state}score ${percent((1 + found.value) / 2, 1)} for the ${found.mover ? "second" : "first"} player, who moves`);
-    const total = found.edges.reduce((sum, edge) => sum + edge.visits, 0) || 1;
+    const total = found.visits || 1; // also of actions that are not shown
     redraw(this.table,
       el("thead", {}, el("tr", {}, ["Move", "Visits", "Score", "Prior"].map((word) => el("th", { scope: "col" }, word)))),
       el("tbody", {}, found.edges.slice(0, 40).map((edge) => {
