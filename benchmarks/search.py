@@ -182,6 +182,7 @@ def free_answers(legal_masks: np.ndarray) -> Evaluate:
 def searcher(options: SearchBenchmark, kernels: Kernels, evaluate: Evaluate) -> Callable[[], None]:
     """A function that searches the same positions at each call."""
     search = Search(kernels, SearchConfig(num_simulations=options.simulations), evaluate, options.batch)
+    search.evaluate = evaluate  # functions are checked at each step, networks in their own time
     states, numbers = random_states(kernels, options.batch), np.arange(options.batch)
 
     def run() -> None:

@@ -134,7 +134,7 @@ class Search:
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed = kernels, config, seed
-        self.evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
+        self.evaluate: Evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
         game = kernels.game
         tree = self._tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
         entries = num_trees * config.leaves_per_step
