@@ -13,7 +13,8 @@ import { TournamentsView } from "./tournaments.js";
 const VIEWS = { play: ["Play", PlayView], analyse: ["Analyse", AnalyseView], runs: ["Runs", RunsView], tournaments: ["Tournaments", TournamentsView] };
 const OF_GAME = ["play", "analyse"];
 const LOST = "The connection is lost. The page connects again by itself; nothing is lost. A server that was started anew may have another address, which its terminal shows.";
-const ADDRESS_PAUSE = 400; // Safari refuses more than 100 changes of the address in 30 seconds
+const ADDRESSES = 50; // written at once in 30 seconds, of which Safari refuses more than 100
+const ADDRESS_PAUSE = 1000; // before each of the others
 const THEMES = { auto: "as the system", light: "light", dark: "dark" };
 
 class App {
@@ -24,7 +25,7 @@ class App {
     this.memory = {};
     this.line = null;
     this.choices = 0;
-    this.wroteAt = -Infinity;
+    this.wroteAt = [];
     this.lost = this.troubled = "";
     this.main = document.getElementById("view");
     this.engine.onConnection((connected, reason) => this.onConnection(connected, reason));
@@ -165,9 +166,9 @@ class App {
   changed() {
     if (this.line) rememberGame(this.line.game, this.memory);
     clearTimeout(this.writing);
-    const pause = this.wroteAt + ADDRESS_PAUSE - performance.now();
-    if (pause > 0) this.writing = setTimeout(() => this.write(), pause);
-    else this.write();
+    this.wroteAt = this.wroteAt.filter((time) => time > performance.now() - 30000);
+    if (this.wroteAt.length < ADDRESSES) this.write();
+    else this.writing = setTimeout(() => this.write(), ADDRESS_PAUSE);
   }
 
   write() {
@@ -181,7 +182,7 @@ class App {
     }
     this.written = hash;
     if (hash === location.hash) return;
-    this.wroteAt = performance.now();
+    this.wroteAt.push(performance.now());
     try {
       history.replaceState(null, "", hash);
     } catch {
