@@ -274,10 +274,7 @@ class Kernels:
     advance = _bound(_advance)
     observe = _bound(_observe_states)
     find_wins = _bound(_find_wins, _wins_by)
-
-    @functools.cached_property
-    def guess(self) -> Kernel:
-        return self.bind(_guess)
+    guess = _bound(_guess)
 
     @functools.cached_property
     def canonicalize(self) -> Kernel | None:

@@ -32,6 +32,10 @@ FOLLOWED = 5
 """Games that are played again in each of their mirror images."""
 CAREFUL = 2
 """Games of careful players, who may go round for ever where random ones come to an end."""
+LOOKED_AT = 16
+"""Actions of which such a player looks at the replies."""
+SECONDS_OF_CAREFUL = 5.0
+"""No more careful plies after so long: boards with thousands of actions take seconds for one."""
 SECONDS_WITH_SYMMETRIES = 15.0
 """No more games are played again in a mirror image after so long."""
 ASKED_AGAIN = 200
@@ -405,30 +409,30 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
     _compare_optional_rules(kernels, check, [visited[row] for row in rows])
     if all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
         findings.compiled_per_second = _speed(kernels, states[rows], to_play[rows], actions)
+        deadline = time.monotonic() + SECONDS_OF_CAREFUL
         for seed in range(CAREFUL):
-            _play_carefully(kernels, check, seed)
+            _play_carefully(kernels, check, seed, deadline)
     else:
         findings.warnings.append(
             "numba cannot compile the rules; they run as plain Python, slower (the reason is above)"
         )
 
 
-def _play_carefully(kernels: Kernels, check: _Check, seed: int) -> None:
-    """Plays one game at random, but takes a win and lets the other player have none where that is possible."""
+def _play_carefully(kernels: Kernels, check: _Check, seed: int, deadline: float) -> None:
+    """Plays one game at random, but takes a win, and lets the other player have none if one of some actions does."""
     rng, most = np.random.default_rng(seed), kernels.game.max_plies
     states, to_play = kernels.start_states(1), np.zeros(1, np.int8)
     kernels.find_movers(states, to_play)
     for _ in range(most + 1):
         masks, terminal, _ = kernels.describe_all(states)
-        if terminal[0]:
+        if terminal[0] or time.monotonic() > deadline:
             return
-        actions = np.flatnonzero(masks[0])
+        wins = kernels.winning_actions(states, masks)[0]
+        actions = rng.permutation(np.flatnonzero(wins if wins.any() else masks[0]))[:LOOKED_AT]
         children, movers = states.repeat(len(actions), axis=0), to_play.repeat(len(actions))
         kernels.play(children, movers, actions)
-        wins = kernels.winning_actions(states, masks)[0, actions]
         replies = kernels.winning_actions(children, kernels.describe_all(children)[0]).any(axis=1)
-        safe = ~replies | (movers == to_play)
-        chosen = rng.choice(np.flatnonzero(wins if wins.any() else safe if safe.any() else ~safe))
+        chosen = int(np.argmax(~replies | (movers == to_play)))  # the first that is safe; without one, the first
         states, to_play = children[chosen : chosen + 1], movers[chosen : chosen + 1]
     law = f"a game must end within `max_plies` = {most}, also between players who take a win and block the other's"
     raise check.fail(law, states[0], int(to_play[0]))

@@ -360,7 +360,10 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
 
 @pytest.mark.parametrize("on_terminal", [True, False])
 def test_work_goes_on_where_nobody_reads_its_progress(monkeypatch, on_terminal):
+    tried = []
+
     def broken(*arguments):
+        tried.append(arguments)
         raise BrokenPipeError
 
     stderr = SimpleNamespace(write=broken, flush=broken, isatty=lambda: on_terminal, encoding="utf-8")
@@ -370,6 +373,7 @@ def test_work_goes_on_where_nobody_reads_its_progress(monkeypatch, on_terminal):
     with Progress("match") as progress:
         for done in range(1, 4):
             progress.show(done / 3, "games")
+    assert ("begun",) in tried and len(tried) > 3, "all of it was written, and none of it ended the work"
 
 
 def test_a_card_cannot_make_a_file_run(tmp_path, capsys):

@@ -395,7 +395,9 @@ def test_the_network_sees_who_moves_in_openspiel_games():
 
 
 def test_openspiel_games_longer_than_they_say_end_in_time():
-    validate(registry.load("openspiel:hex(board_size=4,swap=True)").game, num_games=60)
+    game = registry.load("openspiel:hex(board_size=4,swap=True)").game
+    findings = validate(game, num_games=60)
+    assert findings.num_games == 60 and max(findings.lengths) <= game.max_plies
 
 
 @pytest.mark.parametrize("name", ["TicTacToeGame(3", "TicTacToeGame(open('x'))", "Nothing"])
