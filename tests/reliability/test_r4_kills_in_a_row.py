@@ -11,7 +11,7 @@ import pytest
 
 from tests.reliability.killing import assert_whole, finish, has_lock, kill, results, start, wait_until
 
-QUICK, ALL = 3, 20
+QUICK, ALL = 1, 20
 LONGEST = 0.5
 """Seconds after which a resumed run is killed at most: it needs longer to read everything and to go on."""
 
