@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numba import njit
+from numba.core.registry import CPUDispatcher
 
 from alphazero.errors import GameError
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, rule_functions, with_callees
@@ -177,6 +179,23 @@ def kernel(function: Callable[..., Any]) -> Any:
     return cached(function, nogil=True, error_model="numpy", _nrt=False)
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compiles a function that kernels call, into their own code. Python cannot call it: the code for that would take
+    as long to compile as the function, since a search's trees are many arrays."""
+    made = njit(forceinline=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
+        function
+    )
+    if isinstance(made, CPUDispatcher):  # else numba is switched off
+        made.__class__ = _Inlined
+    return made
+
+
+class _Inlined(CPUDispatcher):  # type: ignore[misc]
+    def __call__(self, *arguments: Any) -> Any:
+        """Else the process would crash."""
+        raise TypeError(f"{self.__name__} is compiled for kernels to call, not for Python")
+
+
 def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """The compiled function for arguments of these types: 0.8 instead of 8 microseconds a call of a search's kernels.
 
@@ -230,6 +249,7 @@ class Kernels:
         self._made: dict[bool, dict[Callable[..., Any], Any]] = {False: {}, True: {}}
         """The compiled functions that the kernels call, by source; without and with counts of references."""
         self._bound: dict[tuple[Callable[..., Any], ...], Kernel] = {}
+        self._scopes: dict[tuple[Callable[..., Any], ...], dict[str, Any]] = {}
         self._lock = threading.RLock()
         """Held while functions are made: those that are not compiled yet are in `_made`, too."""
 
@@ -246,12 +266,8 @@ class Kernels:
             return self._bound[parts]
 
     def _bind(self, template: Callable[..., Any], helpers: Sequence[Any]) -> Kernel:
-        scope = dict(self.scope)
         kept = {helper.py_func: helper for helper in helpers if hasattr(helper, "py_func")}
-        for helper in helpers:
-            if not hasattr(helper, "py_func"):
-                function = bound(helper, scope)
-                scope[helper.__name__[1:]] = function.__globals__[helper.__name__[1:]] = function
+        scope = self._scope_with(tuple(helper for helper in helpers if not hasattr(helper, "py_func")))
         function = bound(template, scope)
         if not self.game.compiled:
             return Kernel(self.game.name, lambda counted: function, kept)
@@ -266,6 +282,17 @@ class Kernels:
                 return cached(made, nogil=True, _nrt=counted)
 
         return Kernel(self.game.name, compiled, kept)
+
+    def _scope_with(self, helpers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:
+        """The rules and these templates by name; each may call those before it. Kernels with equal ones share them."""
+        if not helpers:
+            return self.scope
+        if helpers not in self._scopes:
+            scope, name = self._scope_with(helpers[:-1]), helpers[-1].__name__[1:]
+            function = bound(helpers[-1], scope)
+            function.__globals__[name] = function  # it may call itself
+            self._scopes[helpers] = scope | {name: function}
+        return self._scopes[helpers]
 
     init_states = _bound(_init_states)
     describe = _bound(_describe)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphazero.search.tree import ILLEGAL, ONE, ROOT, SURE, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
+from alphazero.game.kernels import inlined
+from alphazero.search.tree import ILLEGAL, ONE, ROOT, SURE, UNPROVEN, UNVISITED, ZERO, rounded_product
 
 TINY, HUGE = np.float32(1e-30), np.float32(1e30)
 

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from alphazero.game.kernels import inlined
 from alphazero.game.randomness import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
 from alphazero.search.selection import complete_q, gumbel_score
-from alphazero.search.tree import ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
+from alphazero.search.tree import ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
 
 TIE_BREAK = 1e-3
 """Logits that differ by less count as a tie."""

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from alphazero.search.tree import ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, inlined, rounded_product
+from alphazero.game.kernels import inlined
+from alphazero.search.tree import ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
 
 
 @inlined

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-inlined = njit(forceinline=True, error_model="numpy", _nrt=False)
+from alphazero.game.kernels import inlined
 
 ROOT = 0
 UNVISITED = -1

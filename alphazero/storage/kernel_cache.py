@@ -65,8 +65,8 @@ event.register("numba:run_pass", _Listener())
 
 
 def cached(function: Callable[..., Any], **options: Any) -> Any:
-    """`njit(function, **options)`, whose compiled code is kept on disk if there is a folder for it."""
-    dispatcher = njit(**options)(function)
+    """`njit(function, **options)`, which C cannot call. Its code is kept on disk if there is a folder for it."""
+    dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
     if hasattr(dispatcher, "enable_caching"):  # else numba is switched off
         cache = _open_cache(function)
         if cache is not None:

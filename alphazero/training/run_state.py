@@ -20,7 +20,7 @@ from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, quote
 from alphazero.game import Game
 from alphazero.game.functions import rules_fingerprint
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernels_of
 from alphazero.game.python_game import PythonGame
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -240,7 +240,7 @@ class RunState:
         """Threads that network calls had before the run; 0 if they have them again."""
         self._playing = self._sizes_that_play(saved)
         check_growth(plan.config, self._playing)
-        self.kernels = Kernels(plan.loaded.game)
+        self.kernels = kernels_of(plan.loaded.game)
         self.inference = wanted_inference()
         """The library that runs the networks: chosen when the run begins, and kept."""
         if saved:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from alphazero.errors import InputError, InvalidSetting, Stopped, TrainingError
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.game.user_code import ALONE
 from alphazero.interruption import held_back, variables_set
@@ -364,4 +364,4 @@ def make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple
     net.use_determinism(settings.deterministic)
     net.use_device(settings.device)
     net.use_inference(settings.inference)
-    return loaded, Kernels(loaded.game), net
+    return loaded, kernels_of(loaded.game), net

@@ -24,7 +24,7 @@ from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, StorageError
 from alphazero.game import Position
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernels_of
 from alphazero.matches.judge import canonical_keys
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
@@ -100,7 +100,7 @@ def load_frozen() -> Labelled:
 
 def _states_after(actions: np.ndarray) -> np.ndarray:
     """`uint64[n, 2]` after the actions of each row of `int8[n, plies]`, padded with -1."""
-    kernels = Kernels(GAME)
+    kernels = kernels_of(GAME)
     states = kernels.start_states(len(actions))
     for column in actions.T:
         kernels.play(states, np.zeros(len(states), np.int8), column.astype(np.int64))
@@ -209,7 +209,7 @@ def main(argv: list[str]) -> None:
 def decisive_positions(seed: int, solver: Solver) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """Distinct decisive positions, `(actions, column scores int8[7])`, from one game after the other."""
     rng = np.random.default_rng(seed)
-    kernels = Kernels(GAME)
+    kernels = kernels_of(GAME)
     seen: set[tuple[int, ...]] = set()
     counts = np.zeros(MAX_PLY + 1, np.int64)
     while True:

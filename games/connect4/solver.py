@@ -22,7 +22,7 @@ import numpy as np
 
 from alphazero.errors import StorageError
 from alphazero.game import Position
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernels_of
 from alphazero.progress import count_cores
 from alphazero.storage.arrays import Array, read_npz
 from games.connect4.notation import GAME
@@ -49,7 +49,7 @@ class Solver:
         self._own = threading.local()
         self._memories: list[np.ndarray] = []
         self._book = read_book() if book else np.zeros(0, np.uint8)
-        self._kernels = Kernels(GAME)
+        self._kernels = kernels_of(GAME)
 
     @property
     def num_nodes(self) -> int:

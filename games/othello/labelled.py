@@ -23,7 +23,7 @@ from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, StorageError, quote
 from alphazero.game import Position, registry
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.matches.judge import canonical_keys
 from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
 from alphazero.progress import count_cores
@@ -170,7 +170,7 @@ def main(argv: list[str]) -> None:
 
 def endgames(game: Othello, seed: int, solver: Solver, threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Distinct positions `(uint64[2], scores int8[A])` in which some move is better than another."""
-    kernels = Kernels(game)
+    kernels = kernels_of(game)
     rng = np.random.default_rng(seed)
     seen: set[tuple[int, ...]] = set()
     for round_number in range(1_000_000):

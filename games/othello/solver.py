@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from alphazero.game.kernels import Kernels, kernel
+from alphazero.game.kernels import kernel, kernels_of
 from alphazero.progress import count_cores
 from games.othello.game import ZERO, Othello, board_of, count_bits, moves_of, squares_where, turned_by
 
@@ -201,7 +201,7 @@ class Solver:
     """Solves positions of one board size on all cores, with a transposition table for each thread."""
 
     def __init__(self, game: Othello, threads: int | None = None):
-        self._game, self._kernels, self._field = game, Kernels(game), field_of(game.size)
+        self._game, self._kernels, self._field = game, kernels_of(game), field_of(game.size)
         self._threads = count_cores() if threads is None else threads
         self._pool = ThreadPoolExecutor(self._threads)
         self._own = threading.local()

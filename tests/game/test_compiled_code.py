@@ -129,6 +129,34 @@ NOT_FOR_NUMBA: dict[str, dict[str, Callable[..., Any]]] = {
 }
 
 
+FUNCTIONS_IN_VARIABLES = """
+    import json
+    from dataclasses import replace
+    import numpy as np
+    from alphazero.game.kernels import Kernels
+    from tests.game.test_compiled_code import Countdown
+    def one(stones):
+        return stones - np.uint64(1)
+    def two(stones):
+        return stones - np.uint64(2)
+    def step(state, action):
+        mine, theirs = one, two
+        for turn in range(action + 1):
+            state[0] = mine(state[0])
+            mine, theirs = theirs, mine
+    Countdown.rules = replace(Countdown.rules, step=step)
+    kernels = Kernels(Countdown())
+    states = np.array([[5], [5]], np.uint64)
+    kernels.play(states, np.zeros(2, np.int8), np.array([0, 1]))
+    print(json.dumps([states[:, 0].tolist(), kernels.play.is_compiled]))
+"""
+
+
+def test_rules_may_hold_functions_in_variables(tmp_path: Path):
+    """In a process of its own: LLVM ends it where code is missing."""
+    assert run_python(FUNCTIONS_IN_VARIABLES, tmp_path) == [[4, 2], True]
+
+
 @pytest.mark.parametrize("kind", NOT_FOR_NUMBA)
 def test_rules_that_numba_cannot_compile_run_as_plain_python_said_once(kind: str, caplog: pytest.LogCaptureFixture):
     game = make_countdown(f"countdown with {kind}", **NOT_FOR_NUMBA[kind])

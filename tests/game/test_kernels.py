@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from alphazero.game import registry
+from alphazero.game.kernels import Kernels, _canonicalize, _to_canonical, _wins_by
+from alphazero.search.evaluator import _look_up, find_entry
 from tests.game.fresh_python import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +44,13 @@ def test_games_of_one_factory_that_were_compiled_apart_can_be_loaded_together(na
         command = [sys.executable, "-W", "ignore::RuntimeWarning", "-c", USE, *loaded]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         assert result.returncode == 0, f"{loaded}: {result.stderr}"
+
+
+def test_a_function_that_several_kernels_call_is_compiled_once():
+    kernels = Kernels(registry.load("tictactoe").game)
+    callers = kernels.bind(_canonicalize, _to_canonical), kernels.bind(_look_up, _to_canonical, _wins_by, find_entry)
+    called = [caller.compiled.py_func.__globals__["to_canonical"] for caller in callers]
+    assert called[0] is called[1] and hasattr(called[0], "py_func")
 
 
 THREADS = """

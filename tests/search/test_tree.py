@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy import stats
 
 from alphazero.game import Game, Position, registry
@@ -26,14 +27,30 @@ SETTINGS = PLAIN.kernel_settings
 UNPROVEN = 2
 
 
+def callable_from_python(function):
+    """A compiled function that calls one which only compiled functions can call."""
+    return njit(lambda *arguments: function(*arguments))
+
+
+puct, choose_by_puct, complete_q, sigma, considered_visits = map(
+    callable_from_python,
+    (selection.puct, selection.choose_by_puct, selection.complete_q, selection.sigma, selection.considered_visits),
+)
+
+
 # --- formulas --------------------------------------------------------------------------------------------------------
+
+
+def test_python_is_told_that_it_cannot_call_what_kernels_call():
+    with pytest.raises(TypeError, match="puct is compiled for kernels to call"):
+        selection.puct(F(0.75), F(0.25), 4, F(1))
 
 
 def test_puct_by_hand():
     # P = 1/4, N(s) = 9, N(s, a) = 4, the child's value sum -3, so Q = +3/4 for the chooser; c = 2
     weight = F(2 * math.sqrt(9))  # c sqrt(N(s))
-    assert selection.puct(F(0.75), F(0.25), 4, weight) == pytest.approx(0.75 + 0.3)
-    assert selection.puct(F(0), F(0.25), 0, weight) == pytest.approx(1.5)
+    assert puct(F(0.75), F(0.25), 4, weight) == pytest.approx(0.75 + 0.3)
+    assert puct(F(0), F(0.25), 0, weight) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +65,7 @@ def test_puct_by_hand():
 )
 def test_the_best_puct_score_is_chosen(values, visits, best):
     prior, q, counts = np.array([0.25, 0.75], F), np.array(values, F), np.array(visits, np.int32)
-    assert selection.choose_by_puct(prior, counts, q, F(9), F(0), F(1), F(2), F(0)) == best
+    assert choose_by_puct(prior, counts, q, F(9), F(0), F(1), F(2), F(0)) == best
 
 
 def test_an_unvisited_action_starts_below_its_parents_mean():
@@ -56,7 +73,7 @@ def test_an_unvisited_action_starts_below_its_parents_mean():
     prior, visits = np.array([0.64, 0.36], F), np.array([8, 0], np.int32)
 
     def choose(q):
-        return selection.choose_by_puct(prior, visits, np.array([q, 0], F), F(9), F(4.5), F(0.64), F(1), F(0.2))
+        return choose_by_puct(prior, visits, np.array([q, 0], F), F(9), F(4.5), F(0.64), F(1), F(0.2))
 
     # the visited action's U = 0.64 * 3 / 9 = 0.2133
     assert choose(1.42 - 0.2134 - 1e-3) == 1
@@ -67,7 +84,7 @@ def test_an_unvisited_action_starts_below_its_parents_mean():
 @pytest.mark.parametrize("q", [-1.0, -1e6])
 def test_illegal_actions_are_never_chosen(c_puct, q):
     prior, visits = np.array([ILLEGAL, 1.0], F), np.array([0, 50], np.int32)
-    assert selection.choose_by_puct(prior, visits, np.array([0, q], F), F(51), F(-40), F(1), F(c_puct), F(0.2)) == 1
+    assert choose_by_puct(prior, visits, np.array([0, q], F), F(51), F(-40), F(1), F(c_puct), F(0.2)) == 1
 
 
 def test_missing_values_are_completed_by_the_mix():
@@ -77,24 +94,24 @@ def test_missing_values_are_completed_by_the_mix():
     prior = np.array([0.5, 0.25, 0.25, ILLEGAL], F)
     visits, unproven = np.array([3, 1, 0, 0], np.int32), np.full(4, UNPROVEN, np.int8)
     completed = np.empty(4, F)
-    selection.complete_q(prior, visits, np.array([0.4, -0.8, 0, 0], F), unproven, F(0.1), completed)
+    complete_q(prior, visits, np.array([0.4, -0.8, 0, 0], F), unproven, F(0.1), completed)
     assert completed[:3] == pytest.approx([0.4, -0.8, 0.02])
     # q = 0.4 and 0.2: sum P q = 0.25; (0.1 + 4 / 0.75 * 0.25) / 5 = 0.286667
-    selection.complete_q(prior, visits, np.array([0.4, 0.2, 0, 0], F), unproven, F(0.1), completed)
+    complete_q(prior, visits, np.array([0.4, 0.2, 0, 0], F), unproven, F(0.1), completed)
     assert completed[2] == pytest.approx(0.2866667)
     # nothing visited: the network's value
-    selection.complete_q(prior, np.zeros(4, np.int32), np.zeros(4, F), unproven, F(0.1), completed)
+    complete_q(prior, np.zeros(4, np.int32), np.zeros(4, F), unproven, F(0.1), completed)
     assert completed[:3] == pytest.approx([0.1] * 3)
     # a proven loss counts as -1, whatever the size of its q: (0.1 + 4 / 0.75 * (0.2 - 0.25)) / 5 = -0.0333333
     proven = np.array([UNPROVEN, -1, UNPROVEN, UNPROVEN], np.int8)
-    selection.complete_q(prior, visits, np.array([0.4, -1e6, 0, 0], F), proven, F(0.1), completed)
+    complete_q(prior, visits, np.array([0.4, -1e6, 0, 0], F), proven, F(0.1), completed)
     assert completed[:3] == pytest.approx([0.4, -1, -1 / 30])
 
 
 def test_sigma_by_hand():
     # (c_visit + max N) c_scale q with q = (0.5 + 1) / 2: (50 + 30) * 0.1 * 0.75 = 6
-    assert selection.sigma(F(0.5), 30, F(50), F(0.1)) == pytest.approx(6.0)
-    assert selection.sigma(F(-1), 30, F(50), F(0.1)) == 0.0
+    assert sigma(F(0.5), 30, F(50), F(0.1)) == pytest.approx(6.0)
+    assert sigma(F(-1), 30, F(50), F(0.1)) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -118,7 +135,7 @@ def test_sigma_by_hand():
     ],
 )
 def test_sequential_halving_schedules_by_hand(num_considered, budget, schedule):
-    assert [selection.considered_visits(num_considered, budget, i) for i in range(budget)] == schedule
+    assert [considered_visits(num_considered, budget, i) for i in range(budget)] == schedule
 
 
 # --- reading the root ------------------------------------------------------------------------------------------------

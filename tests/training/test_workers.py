@@ -93,7 +93,7 @@ def expect_equal(one: Coach, two: Coach) -> None:
 
 def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path: Path, monkeypatch):
     run(tmp_path, ["cpu"], generations=1)
-    monkeypatch.setattr("alphazero.training.run_state.Kernels", None)
+    monkeypatch.setattr("alphazero.training.run_state.kernels_of", None)
     for devices in (["cpu", "cpu"], ["cuda"]):
         with RunFolder.open(tmp_path) as folder, pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"):
             make_coach(folder, devices).prepare()
