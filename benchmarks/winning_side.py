@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -19,9 +18,9 @@ import tyro
 
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, UnknownName
-from alphazero.game import registry
-from alphazero.game.kernels import Kernels
-from alphazero.matches.intervals import score_interval
+from alphazero.game import Game, registry
+from alphazero.game.kernels import kernels_of
+from alphazero.matches.arena import MatchResult, play_match
 from alphazero.players.contestants import game_of, open_contestant
 from alphazero.players.player import Player
 from alphazero.progress import Progress, count_cores
@@ -79,49 +78,36 @@ def main(argv: list[str]) -> None:
         open_contestant(text, loaded, seed=config.seed, threads=config.threads)
         for text in (f"{config.net}@{settings}", config.opponent, "random")
     )
-    results, num_different = play(Kernels(loaded.game), net, opponent, at_random, config)
-    low, high = score_interval(results[1], results[0], results[-1])
+    result = play(loaded.game, net, BeginsAtRandom(opponent, at_random, config.random_plies), config)
+    low, high = result.score_interval
     print(
-        f"{results[1]} wins, {results[0]} draws, {results[-1]} losses of the net in {config.games} games, "
-        f"{num_different} of them different: score {(results[1] + results[0] / 2) / config.games:.1%} "
-        f"(95% interval {low:.1%} to {high:.1%})"
+        f"{result.wins} wins, {result.draws} draws, {result.losses} losses of the net in {config.games} games, "
+        f"{result.distinct_games} of them different: score {result.score:.1%} (95% interval {low:.1%} to {high:.1%})"
     )
 
 
-def play(
-    kernels: Kernels, net: Player, opponent: Player, at_random: Player, config: WinningSide
-) -> tuple[Counter[int], int]:
-    """Counts of games that the net won (1), drew (0) and lost (-1), and of different games."""
-    states, to_play = kernels.start_states(config.games), np.zeros(config.games, np.int8)
-    kernels.find_movers(states, to_play)
-    moves: list[tuple[int, ...]] = [()] * config.games
-    results: Counter[int] = Counter()
-    going, own = np.arange(config.games), SIDES.index(config.side)
+def play(game: Game, net: Player, opponent: Player, config: WinningSide) -> MatchResult:
+    """The games, whose even or odd numbers give the net its side."""
     with Progress("games from the start position") as progress:
-        for ply in range(kernels.game.max_plies):
-            actions = np.empty(len(going), np.int64)
-            for player, rows in (
-                (net, np.flatnonzero(to_play[going] == own)),
-                (at_random if ply < config.random_plies else opponent, np.flatnonzero(to_play[going] != own)),
-            ):
-                if len(rows):
-                    actions[rows] = player.select_actions(states[going[rows]], going[rows], np.full(len(rows), ply))
-            played, movers = states[going], to_play[going]
-            kernels.play(played, movers, actions)
-            states[going], to_play[going] = played, movers
-            for game, action in zip(going, actions, strict=True):
-                moves[game] += (int(action),)
-            _, terminal, values = kernels.describe_all(played)
-            results.update(int(value) if mover == own else -int(value) for value, mover in zip(
-                values[terminal], movers[terminal], strict=True
-            ))  # fmt: skip
-            going = going[~terminal]
-            progress.show(
-                1 - len(going) / config.games, f"{len(going)} of {config.games} games go on after ply {ply + 1}"
-            )
-            if not len(going):
-                break
-    return results, len(set(moves))
+        return play_match(
+            kernels_of(game), net, opponent, 2 * config.games, config.seed, openings=[game.start()],
+            numbers=range(SIDES.index(config.side), 2 * config.games, 2),
+            on_progress=lambda match: progress.show(match.num_games / config.games, f"{match.num_games} are over"),
+        )  # fmt: skip
+
+
+class BeginsAtRandom(Player):
+    """A player whose first plies are those of another one."""
+
+    def __init__(self, player: Player, at_random: Player, random_plies: int):
+        self.name, self._player, self._at_random, self._plies = player.name, player, at_random, random_plies
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        actions, early = np.empty(len(states), np.int64), plies < self._plies
+        for player, rows in ((self._at_random, early), (self._player, ~early)):
+            if rows.any():
+                actions[rows] = player.select_actions(states[rows], games[rows], plies[rows])
+        return actions
 
 
 if __name__ == "__main__":

@@ -362,6 +362,15 @@ def _own_token() -> str:
     return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)
 
 
+def cluster_at(address: str, workers: int | None, threads: int | None) -> Cluster | None:
+    """The cluster at that address, not connected yet; None without an address."""
+    if workers is not None and not address:
+        raise InvalidSetting(
+            f"{option('cluster_workers')} needs {option('cluster')}, as in {option('cluster', 'auto')}"
+        )
+    return Cluster(address, workers, threads) if address else None
+
+
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
     """Ray takes SIGTERM for itself; afterwards it is ours again."""

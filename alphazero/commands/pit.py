@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.cluster.connection import Cluster
+from alphazero.cluster.connection import Cluster, cluster_at
 from alphazero.commands.serve import ServeConfig, serve
 from alphazero.commands.shared import Overwrite, Threads, argument, keep_apart, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
@@ -118,9 +118,7 @@ class PitConfig:
 
     def find_cluster(self) -> Cluster | None:
         """The cluster that plays, not connected yet."""
-        if self.cluster_workers is not None and not self.cluster:
-            raise InvalidSetting("--cluster-workers needs --cluster, as in --cluster auto")
-        return Cluster(self.cluster, self.cluster_workers, self.threads) if self.cluster else None
+        return cluster_at(self.cluster, self.cluster_workers, self.threads)
 
     @property
     def is_tournament(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import tyro
 
 from alphazero import interruption
-from alphazero.cluster.connection import Cluster
+from alphazero.cluster.connection import Cluster, cluster_at
 from alphazero.commands.shared import Threads, argument, parse, say
 from alphazero.errors import InvalidSetting, UnknownName, shorten_path
 from alphazero.game import registry
@@ -24,13 +24,14 @@ from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.players.contestants import text_of
 from alphazero.progress import count_cores
-from alphazero.settings import check_ranges, config_from_dict
+from alphazero.settings import check_ranges
 from alphazero.storage.run_folder import choose_folder, new_folder
 from alphazero.training import run as training
 from alphazero.training.config import RunConfig
 from alphazero.training.metrics import show_figures
 from alphazero.training.run import TrainedRun
 from alphazero.training.run_state import with_sizes_of
+from alphazero.training.workers import check_determinism
 
 logger = logging.getLogger(__name__)
 
@@ -71,20 +72,13 @@ class Options:
         devices = choose_devices(self.device)
         want_inference(self.inference)
         check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
-        if self.deterministic and self.config.minutes:
-            raise InvalidSetting(
-                "--deterministic and --minutes exclude each other: a run with a time limit depends on the clock; "
-                "--minutes 0 takes away the limit that a preset has"
-            )
-        if self.deterministic and len(devices) > 1:
-            raise InvalidSetting("--deterministic takes one device: the order of sums on several is not fixed")
-        if self.cluster_workers is not None and not self.cluster:
-            raise InvalidSetting("--cluster-workers needs --cluster, as in --cluster auto")
+        if self.deterministic:
+            check_determinism(self.config.minutes, len(devices))
         self.find_cluster()
 
     def find_cluster(self) -> Cluster | None:
         """The cluster that plays, not connected yet."""
-        return Cluster(self.cluster, self.cluster_workers, self.threads) if self.cluster else None
+        return cluster_at(self.cluster, self.cluster_workers, self.threads)
 
     def devices(self) -> tuple[str, ...]:
         """The devices of this machine; beside a cluster, `auto` is one of them."""
@@ -102,8 +96,7 @@ def main(argv: list[str]) -> None:
     if given.resume:
         named = named or choose_folder(loaded.game.name, resume=True)
         saved = training.read_saved(named, given.game, defaults.config, loaded.game.name)
-        config = config_from_dict(RunConfig, saved["settings"], str(named / "config.json"), like=defaults.config)
-        defaults = replace(defaults, config=config, threads=saved["threads"], seed=saved["seed"])
+        defaults = replace(defaults, config=saved.config, threads=saved.threads, seed=saved.seed)
     options = parse(Options, argv, default=defaults, command="train")
     with new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named) as folder:
         train(options, loaded, folder)

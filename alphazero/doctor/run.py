@@ -163,13 +163,13 @@ def _settings(folder: Path) -> Section:
         section.add("values", "not checked: the game is not one that comes with alphazero")
         return section
     try:
-        saved = read_saved(folder, str(game), example_config(loaded))
+        saved = read_saved(folder, str(game), example_config(loaded)).config
     except InputError as error:
         section.wrong.append(str(error))
         return section
     section.add("values", "all known to this version")
-    limit = saved["settings"]["minutes"]
-    section.add("ends after", f"generation {saved['settings']['generations']}" + f" or {limit:g} minutes" * (limit > 0))
+    limit = saved.minutes
+    section.add("ends after", f"generation {saved.generations}" + f" or {limit:g} minutes" * (limit > 0))
     return section
 
 
@@ -255,11 +255,11 @@ def _arrivals(folder: Path, manifests: Sequence[Manifest]) -> list[Section]:
     try:
         name = str(read_config(folder)["game"])
         loaded = registry.load_named(name, str(folder))  # never a file: that would run its code
-        saved = read_saved(folder, name, example_config(loaded))
+        saved = read_saved(folder, name, example_config(loaded)).config
     except (InputError, KeyError):
         section.add("games", "not checked: the game is not one that comes with alphazero, or its settings are damaged")
         return [section]
-    most = most_games(loaded.game, saved["settings"]["self_play"]["games_per_generation"])
+    most = most_games(loaded.game, saved.self_play.games_per_generation)
     for path in waiting:
         try:
             games += unpack(bytes_of_arrival(path, loaded.game, most), str(path), loaded.game, most).num_games

@@ -6,11 +6,11 @@ import contextlib
 import multiprocessing
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from alphazero.cluster.connection import Cluster
+from alphazero.cluster.connection import cluster_at
 from alphazero.errors import InvalidSetting, UnknownName, quote
 from alphazero.game import Game, registry
 from alphazero.game.spec import LoadedGame
@@ -78,15 +78,15 @@ def train(
         loaded = with_net(loaded, net)
     elif net is not None and sizes is None:
         raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
-    found, devices = _find_cluster(cluster, cluster_workers, threads), choose_devices(device)
+    loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
+    found, devices = cluster_at(cluster, cluster_workers, threads), choose_devices(device)
     game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
     named = None if folder is None else Path(folder)
     if resume:
         named = named or choose_folder(loaded.game.name, resume=True)
         saved = run.read_saved(named, game_name, run.example_config(loaded), loaded.game.name)
-        config = config_from_dict(RunConfig, saved["settings"], str(named), like=run.example_config(loaded))
-        seed = saved["seed"] if seed is None else seed
-        threads = saved["threads"] if threads is None else threads
+        config, seed = saved.config, saved.seed if seed is None else seed
+        threads = saved.threads if threads is None else threads
     else:
         config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded, settings.get("initial_net"))
     config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
@@ -95,7 +95,7 @@ def train(
         return run.train(
             loaded, config, chosen, game_name=game_name, seed=0 if seed is None else seed, threads=threads,
             devices=devices[:1] if cluster and device == "auto" else devices, deterministic=deterministic,
-            resume=resume, value_targets=value_targets, cluster=found, stop=stop,
+            resume=resume, cluster=found, stop=stop,
         )  # fmt: skip
 
 
@@ -115,12 +115,6 @@ def _find_preset(name: str | None, loaded: LoadedGame, initial_net: Any) -> RunC
     if name not in presets:
         raise UnknownName("preset", name, presets)
     return with_sizes_of(initial_net, loaded, presets[name]) if isinstance(initial_net, str) else presets[name]
-
-
-def _find_cluster(address: str, workers: int | None, threads: int | None) -> Cluster | None:
-    if workers is not None and not address:
-        raise InvalidSetting('cluster_workers needs a cluster, as in cluster="auto"')
-    return Cluster(address, workers, threads) if address else None
 
 
 def load_run(folder: str | Path, game: Game | type[Game] | str | None = None, net: MakeNet | None = None) -> TrainedRun:

@@ -193,7 +193,7 @@ def game_of(text: str) -> str | None:
     parts = split_text(text)
     if parts.name in NAMES or not is_path(parts):
         return None
-    return str(_find_checkpoint(parts.head)[1]["game"])
+    return str(read_net_card(resolve_checkpoint(parts.head))["game"])
 
 
 def load_game(game: str | None, contestants: Sequence[str], default: str | None = None) -> tuple[str, LoadedGame]:
@@ -220,7 +220,9 @@ def checkpoint_of(text: str, loaded: LoadedGame) -> tuple[Path, str] | None:
     if parts.name in (*NAMES, *loaded.contestants) or not is_path(parts):
         return None
     settings = ",".join(f"{name}={value}" for name, value in parts.settings.items())
-    return _find_checkpoint(parts.head)[0], f"@{settings}" if settings else ""
+    path = resolve_checkpoint(parts.head)
+    read_net_card(path)
+    return path, f"@{settings}" if settings else ""
 
 
 def _find_shipped(parts: ContestantText, loaded: LoadedGame) -> ContestantText:
@@ -307,12 +309,6 @@ def _widened(config: SearchConfig) -> SearchConfig:
     return replace(config, gumbel_actions=max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION))
 
 
-def _find_checkpoint(text: str) -> tuple[Path, dict[str, Any]]:
-    """The checkpoint that `text` names, and its card."""
-    path = resolve_checkpoint(text)
-    return path, read_net_card(path)
-
-
 def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
     """The net of a checkpoint, a run folder or a shipped net; its card also has the `search` that it learned with.
 
@@ -320,7 +316,8 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
     """
     import torch
 
-    path, card = _find_checkpoint(str(find_checkpoint(text, loaded)))
+    path = find_checkpoint(text, loaded)
+    card = read_net_card(path)
     if card["game"] != loaded.game.name:
         raise CheckpointError(f"{path} is a net for {card['game']:.80}, not for {loaded.game.name}")
     if "made_by" in card and has_own_net(loaded):

@@ -43,11 +43,7 @@ from alphazero.training.config import RunConfig
 from alphazero.training.metrics import WANDB_FILE, Wandb, check_wandb
 from alphazero.training.report import make_report
 from alphazero.training.run_state import check_growth, read_net_settings
-from alphazero.training.selfplay import ValueTargets
 from alphazero.training.workers import RunPlan
-
-LEFT_OUT = "left_out"
-"""In what `read_saved` gives: the saved opponents that run code."""
 
 logger = logging.getLogger(__name__)
 
@@ -111,18 +107,32 @@ class TrainedRun:
         return path
 
 
+@dataclass(frozen=True)
+class ReadRun:
+    """The `config.json` of a run."""
+
+    game: str
+    seed: int
+    threads: int
+    config: RunConfig
+    left_out: tuple[str, ...] = ()
+    """Opponents that run code, which no file of a run starts; `config` is without them."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the file holds it."""
+        return {"game": self.game, "seed": self.seed, "threads": self.threads, "settings": asdict(self.config)}
+
+
 def example_config(loaded: LoadedGame) -> RunConfig:
     """A preset of the game: its type of `net` is that of the game's runs."""
     return next(iter(loaded.presets().values()))
 
 
-def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name: str = "") -> dict[str, Any]:
-    """The `config.json` of a run of `game`; its `settings` are a whole RunConfig's, as `like`. Raises InputError.
+def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name: str = "") -> ReadRun:
+    """The `config.json` of a run of `game`, its `net` as that of `like`. Raises InputError.
 
     `own_name`: the name that the loaded game has itself. A file can be named in many ways, so the nets' cards decide
     with it whether the run is of that game.
-
-    No file of a run starts code: opponents that do are left out, and named under LEFT_OUT.
     """
     if not os.path.isfile(folder / "config.json"):  # also where a name is too long
         raise RunFolderError(
@@ -135,9 +145,7 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name:
             f"{folder} is a run of {named}, not of {game}: choose its game, as in {option('game', saved['game'])}"
         )
     config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
-    config, left_out = _without_code(config)
-    settings = asdict(config)  # with the defaults of settings that are younger than the run
-    return saved | {"settings": settings, LEFT_OUT: left_out}
+    return ReadRun(saved["game"], saved["seed"], saved["threads"], *_without_code(config))
 
 
 def _is_of_file(folder: Path, names: set[str], own_name: str) -> bool:
@@ -148,11 +156,11 @@ def _is_of_file(folder: Path, names: set[str], own_name: str) -> bool:
         return False
 
 
-def _without_code(config: RunConfig) -> tuple[RunConfig, list[str]]:
+def _without_code(config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
     """The settings without opponents that run code, and those opponents."""
     opponents = config.evaluation.opponents
     kept = tuple(name for name in opponents if not runs_code(name))
-    left_out = [name for name in opponents if runs_code(name)]
+    left_out = tuple(name for name in opponents if runs_code(name))
     return replace(config, evaluation=replace(config.evaluation, opponents=kept)), left_out
 
 
@@ -186,7 +194,6 @@ def train(
     devices: Sequence[str] = ("cpu",),
     deterministic: bool = False,
     resume: bool = False,
-    value_targets: ValueTargets | None = None,
     wandb: str = "",
     cluster: Cluster | None = None,
     stop: threading.Event | None = None,
@@ -196,9 +203,8 @@ def train(
 
     `game_name`: the name under which the game can be loaded again, kept in the folder. `threads`: all cores if None.
     `devices`: `cpu`, `cuda`, or several GPUs. `deterministic`: nothing depends on the clock, and a resumed run equals
-    an uninterrupted one bit for bit. `resume` goes on with the run in `folder`. `value_targets`: see
-    `alphazero.training.selfplay.value_targets`. `wandb`: a project of Weights & Biases. `cluster` plays the games; it
-    is opened and closed here. `on_start` gets the coach when nothing is refused any more.
+    an uninterrupted one bit for bit. `resume` goes on with the run in `folder`. `wandb`: a project of Weights & Biases.
+    `cluster` plays the games; it is opened and closed here. `on_start` gets the coach when nothing is refused any more.
 
     `stop`, set from any thread, KeyboardInterrupt and Terminated end the training within about a second: all finished
     generations are saved, and the result says `stopped`. Raises InputError; a mistake leaves no run behind.
@@ -206,10 +212,10 @@ def train(
     folder, threads = Path(folder), count_cores() if threads is None else threads
     game_name = game_name or loaded.game.name
     devices = name_devices(devices)
-    plan = RunPlan(loaded, config, devices, threads, seed, deterministic, value_targets, cluster)
-    saved = read_saved(folder, game_name, config, loaded.game.name) if resume else {}
-    settings = {"game": saved.get("game", game_name), "seed": seed, "threads": threads, "settings": asdict(config)}
-    _check_nets(loaded, config, is_new=not saved)
+    plan = RunPlan(loaded, config, devices, threads, seed, deterministic, cluster)
+    saved = read_saved(folder, game_name, config, loaded.game.name) if resume else None
+    settings = ReadRun(saved.game if saved else game_name, seed, threads, config).as_dict()
+    _check_nets(loaded, config, is_new=saved is None)
     if wandb:
         check_wandb()
     limit_arenas(threads + 1)
@@ -226,8 +232,8 @@ def train(
         RunFolder.open(folder) if saved else RunFolder.create(folder, settings) as run,
         _logged(run.log),
     ):
-        _say_left_out([name for name in saved.pop(LEFT_OUT, ()) if name not in config.evaluation.opponents])
-        changed = settings_changed(saved, settings) if saved else []
+        changed = settings_changed(saved.as_dict(), settings) if saved else []
+        _say_left_out([name for name in saved.left_out if name not in config.evaluation.opponents] if saved else [])
         _say_changes(changed)
         trackers = _make_trackers(wandb, run, settings)
         coach = Coach(plan, run, trackers, stop)

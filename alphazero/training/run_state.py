@@ -375,7 +375,7 @@ class RunState:
         card: dict[str, Any] = {"game": self.plan.loaded.game.name, "net": settings_by_name(settings)}
         card |= {"generation": self.generation, "search": asdict(self.plan.config.search)}
         card |= {name: figure for name, figure in figures.items() if name in kept}
-        if maker := self.plan.replaced("make_net"):
+        if maker := self.plan.replaced_parts.get("make_net"):
             card["made_by"] = getattr(maker, "__name__", repr(maker))
         net.save(self.checkpoint(self.generation), card)
         check_saved(net, self.checkpoint(self.generation), card)

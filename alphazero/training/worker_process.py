@@ -33,25 +33,11 @@ from alphazero.interruption import held_back, variables_set
 from alphazero.invocation import option
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.search.mcts import SearchConfig
 from alphazero.search.placement import make_evaluators
-from alphazero.training.learner import Learner, LearnerConfig
-from alphazero.training.replay_buffer import (
-    Examples,
-    ReplayBuffer,
-    ReplayConfig,
-    Samples,
-    make_examples,
-    read_samples,
-)
-from alphazero.training.selfplay import (
-    FinishedGame,
-    SelfPlay,
-    SelfPlayConfig,
-    SelfPlayCounts,
-    ValueTargets,
-    lambda_returns,
-)
+from alphazero.training.config import RunConfig
+from alphazero.training.learner import Learner
+from alphazero.training.replay_buffer import Examples, ReplayBuffer, Samples, make_examples, read_samples
+from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts
 
 CPU_MILLISECONDS, STOP, COUNTS = 0, 1, slice(2, 7)
 """Places in the memory that the processes share: STOP is the parent's wish, all else is the child's."""
@@ -67,14 +53,12 @@ class WorkerSettings:
 
     load: Callable[[], LoadedGame]
     """Makes the game anew; can be sent to a process."""
-    net: Mapping[str, Any]
-    """Settings of the network that learns."""
+    parts: Mapping[str, Any]
+    """Parts that take the place of the game's own, as in `RunPlan.replaced_parts`."""
+    config: RunConfig
+    """The run's; its `net` holds plain values, which need no module of the user's."""
     playing_net: Mapping[str, Any]
     """Settings of the network that plays."""
-    config: SelfPlayConfig
-    search: SearchConfig
-    replay: ReplayConfig
-    learner: LearnerConfig
     device: str
     """Where its network is."""
     inference: str
@@ -83,15 +67,10 @@ class WorkerSettings:
     """As in `NeuralNet.use_determinism`."""
     threads: int
     """Processor threads of its learning."""
-    cache_size: int
     num_slots: int
     seed: int
-    first_game: int
-    game_stride: int
-    value_targets: ValueTargets | None = None
-    """None: the game's own."""
-    make_net: Callable[..., NeuralNet] | None = None
-    """None: the game's own."""
+    first_game: int = 0
+    game_stride: int = 1
 
 
 @dataclass(frozen=True)
@@ -296,8 +275,8 @@ class RemoteLearner:
     def make(self) -> None:
         """Makes the network and its learner."""
         settings = self._settings
-        _, self._kernels, net = make_net(settings, settings.net)
-        self._learner = Learner(net, settings.learner, settings.seed, settings.threads)
+        _, self._kernels, net = make_net(settings, settings.config.net)
+        self._learner = Learner(net, settings.config.learner, settings.seed, settings.threads)
 
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `Trainer.join`."""
@@ -311,7 +290,7 @@ class RemoteLearner:
             else make_examples(self._kernels, read_samples(path, self._kernels.game))
             for path in job.replay
         }
-        replay = ReplayBuffer(self._kernels, self._settings.replay)
+        replay = ReplayBuffer(self._kernels, self._settings.config.replay)
         replay.generations.extend(enumerate(self._examples.values()))
         self._learner.trainer.load(job.weights)
         self._learner.learn(replay.training_set(), job.num_updates, job.generation, job.progress)
@@ -323,11 +302,12 @@ class ServedWorker:
     def __init__(self, settings: WorkerSettings, shared: Any):
         self._shared = shared
         loaded, kernels, self._net = make_net(settings, settings.playing_net)
+        config = settings.config
         self._net.use_threads(1)
-        evaluate = make_evaluators(kernels, self._net, 1, settings.cache_size)[0]
+        evaluate = make_evaluators(kernels, self._net, 1, config.cache_size)[0]
         self._worker = SelfPlay(
-            kernels, settings.config, settings.search, evaluate, settings.num_slots, settings.seed,
-            settings.first_game, settings.game_stride, settings.value_targets or loaded.value_targets or lambda_returns,
+            kernels, config.self_play, config.search, evaluate, settings.num_slots, settings.seed,
+            settings.first_game, settings.game_stride, loaded.value_targets,
         )  # fmt: skip
         self.state, self.restore = self._worker.state, self._worker.restore
         self.finished_games, self.begin_at = self._worker.finished_games, self._worker.begin_at
@@ -359,8 +339,8 @@ class ServedWorker:
 
 def make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple[LoadedGame, Kernels, NeuralNet]:
     """The game, its kernels, and a fresh network of these settings in its place."""
-    loaded = settings.load()
-    net = (settings.make_net or loaded.make_net)(loaded.game, net_settings)
+    loaded = replace(settings.load(), **settings.parts)
+    net = loaded.make_net(loaded.game, net_settings)
     net.use_determinism(settings.deterministic)
     net.use_device(settings.device)
     net.use_inference(settings.inference)

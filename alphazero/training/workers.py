@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_
 from alphazero.settings import check_ranges
 from alphazero.training.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.config import RunConfig, settings_by_name
-from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, ValueTargets, Worker, lambda_returns
+from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Worker
 from alphazero.training.selfplay.threads import share_under_lock, threads_that_pay
 from alphazero.training.worker_process import (
     SECONDS_TO_LEAVE,
@@ -39,6 +39,8 @@ from alphazero.training.worker_process import (
 
 logger = logging.getLogger(__name__)
 
+PARTS = {"make_net": "net", "value_targets": "value target"}
+"""The parts of a game that a run may replace, and words for them."""
 FEW = 4
 """So many threads always share a process: a process takes seconds to start, and half a gigabyte."""
 
@@ -56,8 +58,6 @@ class RunPlan:
     seed: int
     deterministic: bool
     """Nothing depends on the clock, as the number of games at once on a GPU does, nor on the order of sums."""
-    value_targets: ValueTargets | None = None
-    """Takes the place of the game's own value target."""
     cluster: Cluster | None = None
     """Plays the games, in place of threads and processes on this machine."""
 
@@ -68,15 +68,8 @@ class RunPlan:
                 f"{option('learner.batch_size')} must be {2 * len(self.devices)} or more, since "
                 f"{len(self.devices)} devices share a batch"
             )
-        deterministic = option("deterministic")
-        if self.deterministic and self.config.minutes:
-            raise InvalidSetting(
-                f"{deterministic} and {option('minutes')} exclude each other: a time limit depends on the clock; "
-                f"{option('minutes', 0)} takes away the limit that a preset has"
-            )
-        if self.deterministic and len(self.devices) > 1:
-            raise InvalidSetting(f"{deterministic} takes one device: the order of sums on several is not fixed")
-
+        if self.deterministic:
+            check_determinism(self.config.minutes, len(self.devices))
         if self.cluster is not None:
             self._check_cluster()
         if len(self.devices) > 1 and self.loaded.load_again is None:
@@ -101,20 +94,25 @@ class RunPlan:
                 f"{_cannot_be_imported(self.loaded)}, and {cluster} needs one that can be: put the game into a module"
             )
 
-    def parts_to_send(self) -> tuple[Any, Any]:
-        """The `make_net` and the `value_targets` that are not the game's own, which a process finds by itself."""
-        return self.replaced("make_net"), self.value_targets or self.replaced("value_targets")
+    @property
+    def replaced_parts(self) -> dict[str, Any]:
+        """The parts that took the place of the game's own, as by `replace(loaded, make_net=...)`, by their names."""
+        own, now = self.loaded.game.loaded, vars(self.loaded)
+        return {name: now[name] for name in PARTS if own is not None and now[name] is not getattr(own, name)}
 
     def check_parts(self) -> None:
         """Raises InvalidSetting unless a process can find the parts that are not the game's own."""
-        for part, name in zip(self.parts_to_send(), ("net", "value target"), strict=True):
-            if part is not None:
-                check_sendable(part, name)
+        for name, part in self.replaced_parts.items():
+            check_sendable(part, PARTS[name])
 
-    def replaced(self, part: str) -> Any:
-        """The part of the game that took the place of its own, as by `replace(loaded, make_net=...)`; else None."""
-        own, now = self.loaded.game.loaded, getattr(self.loaded, part)
-        return None if own is None or now is getattr(own, part) else now
+    def worker_settings(self, playing_net: Any, **place: Any) -> WorkerSettings:
+        """The settings of a process of this run; `place`: the fields that depend on where it is."""
+        assert self.loaded.load_again is not None
+        config = replace(self.config, net=self.config.net_settings)
+        return WorkerSettings(
+            load=self.loaded.load_again, parts=self.replaced_parts, config=config,
+            playing_net=settings_by_name(playing_net), seed=self.seed, **place,
+        )  # fmt: skip
 
     @property
     def threads_each(self) -> int:
@@ -322,24 +320,30 @@ class Workers:
         return [
             SelfPlay(
                 self._kernels, config.self_play, config.search, evaluate, num_slots, plan.seed, i, self._total,
-                plan.value_targets or plan.loaded.value_targets or lambda_returns,
+                plan.loaded.value_targets,
             )
             for i, evaluate in enumerate(evaluators)
         ]  # fmt: skip
 
     def _start_process(self, number: int) -> ChildProcess:
-        plan, config = self._plan, self._plan.config
-        assert plan.loaded.load_again is not None
-        make_net, value_targets = plan.parts_to_send()
-        settings = WorkerSettings(
-            load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(self._sizes),
-            config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
-            device=plan.devices[number // self._each], inference=self._inference, deterministic=plan.deterministic,
-            threads=plan.threads_each,
-            cache_size=config.cache_size, num_slots=self.num_slots, seed=plan.seed, first_game=number,
-            game_stride=self._total, value_targets=value_targets, make_net=make_net,
+        plan = self._plan
+        settings = plan.worker_settings(
+            self._sizes, device=plan.devices[number // self._each], inference=self._inference,
+            deterministic=plan.deterministic, threads=plan.threads_each, num_slots=self.num_slots, first_game=number,
+            game_stride=self._total,
         )  # fmt: skip
         return ChildProcess(settings, self._stop)
+
+
+def check_determinism(minutes: float, num_devices: int) -> None:
+    """Raises InvalidSetting if a run with this time limit, on so many devices, cannot be deterministic."""
+    if minutes:
+        raise InvalidSetting(
+            f"{option('deterministic')} and {option('minutes')} exclude each other: a time limit depends on the clock; "
+            f"{option('minutes', 0)} takes away the limit that a preset has"
+        )
+    if num_devices > 1:
+        raise InvalidSetting(f"{option('deterministic')} takes one device: the order of sums on several is not fixed")
 
 
 def _cannot_be_imported(loaded: LoadedGame) -> str:

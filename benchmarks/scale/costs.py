@@ -50,11 +50,9 @@ def settings_of(config: RunConfig, game_name: str) -> WorkerSettings:
     loaded = registry.load(game_name)
     assert loaded.load_again is not None
     return WorkerSettings(
-        load=loaded.load_again, net=config.net_settings, playing_net=config.net_settings, config=config.self_play,
-        search=config.search, replay=config.replay, learner=config.learner, device="cpu", inference="auto",
-        deterministic=False, threads=1, cache_size=config.cache_size,
+        load=loaded.load_again, parts={}, config=replace(config, net=config.net_settings),
+        playing_net=config.net_settings, device="cpu", inference="auto", deterministic=False, threads=1,
         num_slots=min(config.self_play.num_slots, config.self_play.games_per_generation // 2), seed=SEED,
-        first_game=0, game_stride=1,
     )  # fmt: skip
 
 
@@ -83,8 +81,8 @@ def measure(game_name: str, config: RunConfig, seconds: float, cluster: Cluster 
 
 def save_net(settings: WorkerSettings, folder: Path) -> NeuralNet:
     """An untrained network, as a file that hosts can play by."""
-    loaded, _, net = make_net(settings, settings.net)
-    net.save(folder / CHECKPOINT, {"game": loaded.game.name, "net": settings.net})
+    loaded, _, net = make_net(settings, settings.playing_net)
+    net.save(folder / CHECKPOINT, {"game": loaded.game.name, "net": settings.playing_net})
     return net
 
 
@@ -183,8 +181,8 @@ def time_update(net: NeuralNet, config: RunConfig, game_name: str, threads: int 
 
 def time_gate(settings: WorkerSettings, folder: Path, config: RunConfig, threads: int = 1) -> float:
     """Seconds of the gate's match, between two networks whose weights are new; the benchmark comes on top."""
-    _, kernels, candidate = make_net(settings, settings.net)
-    best, gate = make_net(settings, settings.net)[2], config.gate
+    _, kernels, candidate = make_net(settings, settings.playing_net)
+    best, gate = make_net(settings, settings.playing_net)[2], config.gate
     if not gate.enabled:
         return 0.0
     search = replace(config.search, num_simulations=gate.simulations, noise_fraction=0.0) if gate.simulations else None

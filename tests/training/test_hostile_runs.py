@@ -12,11 +12,9 @@ import pytest
 
 from alphazero.errors import InvalidSetting, StorageError
 from alphazero.game import registry
-from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.config import RunConfig
 from alphazero.training.remote.inbox import most_games
 from alphazero.training.run import TrainedRun, read_saved, train
 from alphazero.training.selfplay import SelfPlay
@@ -92,7 +90,7 @@ def test_a_run_without_a_net_does_not_say_how_large_it_is(tmp_path: Path, monkey
     net = replace(CONFIG.net, channels=4096, blocks=4096)
     settings = {"game": "tictactoe", "seed": 0, "threads": 1, "settings": asdict(replace(CONFIG, net=net))}
     RunFolder.create(path, settings).close()
-    config = config_from_dict(RunConfig, read_saved(path, "tictactoe")["settings"], "config.json", like=CONFIG)
+    config = read_saved(path, "tictactoe", CONFIG).config
     monkeypatch.setattr("alphazero.nets.resnet.ResNet.__init__", lambda *arguments: pytest.fail("the net is made"))
     with pytest.raises(InvalidSetting, match="has 4,947,.* bytes or more, and at most 536,870,912 are allowed"):
         train(LOADED, config, path, threads=1, resume=True)

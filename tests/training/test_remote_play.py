@@ -43,9 +43,9 @@ SLOTS, SEED = 4, 3
 def settings() -> WorkerSettings:
     assert GAME.load_again
     return WorkerSettings(
-        load=GAME.load_again, net=TINY.net_settings, playing_net=TINY.net_settings, config=TINY.self_play,
-        search=TINY.search, replay=TINY.replay, learner=TINY.learner, device="cpu", inference="torch",
-        deterministic=False, threads=1, cache_size=1 << 12, num_slots=SLOTS, seed=SEED, first_game=0, game_stride=1,
+        load=GAME.load_again, parts={}, config=replace(TINY, net=TINY.net_settings, cache_size=1 << 12),
+        playing_net=TINY.net_settings, device="cpu", inference="torch", deterministic=False, threads=1,
+        num_slots=SLOTS, seed=SEED,
     )  # fmt: skip
 
 
@@ -126,8 +126,8 @@ def test_a_game_on_a_cluster_is_the_game_that_a_thread_plays(settings: WorkerSet
     remote = join([chunk_of(player.play(order(20 * i, 2 * SLOTS + 6, 6))) for i in range(4)])
     _, kernels, net = make_net(settings, settings.playing_net)
     net.load(weights / CHECKPOINT)
-    (evaluate,) = make_evaluators(kernels, net, 1, settings.cache_size)
-    local = SelfPlay(kernels, settings.config, settings.search, evaluate, SLOTS, SEED)
+    (evaluate,) = make_evaluators(kernels, net, 1, settings.config.cache_size)
+    local = SelfPlay(kernels, settings.config.self_play, settings.config.search, evaluate, SLOTS, SEED)
     samples = local.play(40)
     there = by_number(Chunk(samples, local.ended_games()))
     here = by_number(remote)

@@ -173,7 +173,7 @@ def test_a_game_can_be_named_in_many_ways_on_resume(run_of_a_file, tmp_path, beg
     folder = shutil.copytree(run_of_a_file, tmp_path / "run")
     reseal_config(folder, lambda config: config.update(game=begun))
     if goes_on:
-        assert read_saved(folder, now, own_name=own_name)["game"] == begun
+        assert read_saved(folder, now, own_name=own_name).game == begun
         return
     with pytest.raises(RunFolderError, match=f"is a run of {begun}, not of {now}: choose its game, as in game='"):
         read_saved(folder, now, own_name=own_name)
@@ -240,18 +240,11 @@ def outcome_alone(games: Recordings, settings: SelfPlayConfig) -> np.ndarray:
 def test_the_outcome_as_value_target_equals_a_lambda_of_one_bit_for_bit(tmp_path, devices):
     loaded, ones = registry.load("tictactoe"), replace(CONFIG, self_play=replace(TINY.self_play, td_lambda=1.0))
     train(loaded, ones, tmp_path / "lambda", threads=2, devices=devices)
-    train(loaded, CONFIG, tmp_path / "target", threads=2, devices=devices, value_targets=outcome_alone)
+    train(replace(loaded, value_targets=outcome_alone), CONFIG, tmp_path / "target", threads=2, devices=devices)
     assert checksums(tmp_path / "target") == checksums(tmp_path / "lambda")
     if len(devices) == 1:
         train(loaded, CONFIG, tmp_path / "default", threads=2, devices=devices)
         assert checksums(tmp_path / "target") != checksums(tmp_path / "default")
-
-
-def test_a_game_can_bring_its_own_value_target(tmp_path):
-    loaded, folders = registry.load("tictactoe"), (tmp_path / "own", tmp_path / "given")
-    train(replace(loaded, value_targets=outcome_alone), CONFIG, folders[0], threads=2)
-    train(loaded, CONFIG, folders[1], threads=2, value_targets=outcome_alone)
-    assert checksums(folders[0]) == checksums(folders[1])
 
 
 @pytest.mark.parametrize(
@@ -265,13 +258,14 @@ def test_a_game_can_bring_its_own_value_target(tmp_path):
 )
 def test_a_value_target_that_cannot_be_is_refused_in_a_sentence(tmp_path, target, devices, words):
     with pytest.raises(InvalidSetting, match=words):
-        train(registry.load("tictactoe"), CONFIG, tmp_path, threads=2, devices=devices, value_targets=target)
+        train(replace(registry.load("tictactoe"), value_targets=target), CONFIG, tmp_path, threads=2, devices=devices)
     assert not (tmp_path / "config.json").exists() or devices == ["cpu"]
 
 
 def test_a_function_that_cannot_be_sent_is_refused_before_there_is_a_run(tmp_path):
     with pytest.raises(InvalidSetting, match="top level of a module"):
-        RunPlan(registry.load("tictactoe"), CONFIG, ["cpu", "cpu"], 2, 0, False, lambda games, settings: games.z)
+        loaded = replace(registry.load("tictactoe"), value_targets=lambda games, settings: games.z)
+        RunPlan(loaded, CONFIG, ["cpu", "cpu"], 2, 0, False)
 
 
 # --- a time limit ----------------------------------------------------------------------------------------------------

@@ -21,8 +21,7 @@ from alphazero.nets.resnet import NetConfig
 from alphazero.nets.torch_net import TorchNet
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
-from alphazero.training.learner import LearnerConfig
-from alphazero.training.replay_buffer import ReplayConfig
+from alphazero.training.config import RunConfig
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
 from alphazero.training.worker_process import ChildProcess, WorkerProcess, WorkerSettings
 
@@ -35,9 +34,9 @@ SEARCH = SearchConfig(num_simulations=6)
 
 def work(name: str = "MoveAgainGame") -> WorkerSettings:
     return WorkerSettings(
-        load=functools.partial(registry.load, f"{FILE}:{name}"), net=NET, playing_net=NET, config=CONFIG, search=SEARCH,
-        replay=ReplayConfig(), learner=LearnerConfig(), device="cpu", inference="torch", deterministic=False, threads=1,
-        cache_size=1 << 10, num_slots=4, seed=7, first_game=1, game_stride=2,
+        load=functools.partial(registry.load, f"{FILE}:{name}"), parts={}, playing_net=NET,
+        config=RunConfig(net=NET, self_play=CONFIG, search=SEARCH, cache_size=1 << 10), device="cpu", inference="torch",
+        deterministic=False, threads=1, num_slots=4, seed=7, first_game=1, game_stride=2,
     )  # fmt: skip
 
 

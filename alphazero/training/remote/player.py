@@ -17,7 +17,7 @@ from alphazero.nets.devices import see_only
 from alphazero.search.placement import make_evaluators
 from alphazero.training.remote.chunk import Chunk, pack
 from alphazero.training.replay_buffer import Samples
-from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, lambda_returns
+from alphazero.training.selfplay import SelfPlay, SelfPlayCounts
 from alphazero.training.selfplay.first_compile import compile_all
 from alphazero.training.worker_process import WorkerSettings, make_net
 
@@ -94,14 +94,15 @@ class RemotePlayer:
     def __init__(self, settings: WorkerSettings):
         settings = replace(settings, device=see_only(settings.device))
         loaded, kernels, self._net = make_net(settings, settings.playing_net)
+        config = settings.config
         self.fingerprint = game_fingerprint(loaded.game)
         self._net.use_threads(1)
-        compile_all(kernels, settings.config, settings.search, self._net)
-        evaluators = make_evaluators(kernels, self._net, 1, settings.cache_size)
+        compile_all(kernels, config.self_play, config.search, self._net)
+        evaluators = make_evaluators(kernels, self._net, 1, config.cache_size)
         self._players = [
             NumberedSelfPlay(
-                kernels, settings.config, settings.search, evaluate, settings.num_slots, settings.seed,
-                value_targets=settings.value_targets or loaded.value_targets or lambda_returns,
+                kernels, config.self_play, config.search, evaluate, settings.num_slots, settings.seed,
+                value_targets=loaded.value_targets,
             )
             for evaluate in evaluators
         ]  # fmt: skip

@@ -23,7 +23,7 @@ from alphazero.nets.neural_net import Trainer
 from alphazero.nets.torch_trainer import MOST_THREADS
 from alphazero.progress import count_cores
 from alphazero.storage.checkpoint import checkpoint_bytes
-from alphazero.training.config import RunConfig, settings_by_name
+from alphazero.training.config import RunConfig
 from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.player import CARD, CHECKPOINT, Order
@@ -268,16 +268,11 @@ class ClusterWorkers:
     ):
         """`inference()` is the library that runs the networks, and `playing()` the generation that plays, and its
         checkpoint: they are asked from `start` on. `versions` are all that have played."""
-        assert plan.cluster is not None and plan.loaded.load_again is not None
+        assert plan.cluster is not None
         self._plan, self._cluster = plan, plan.cluster
-        parts = plan.parts_to_send()
-        config = plan.config
-        settings = WorkerSettings(
-            load=plan.loaded.load_again, net=config.net_settings, playing_net=settings_by_name(sizes),
-            config=config.self_play, search=config.search, replay=config.replay, learner=config.learner,
-            device="cpu", inference="torch", deterministic=False, threads=1, cache_size=config.cache_size,
-            num_slots=config.self_play.num_slots, seed=plan.seed, first_game=0, game_stride=1,
-            value_targets=parts[1], make_net=parts[0],
+        settings = plan.worker_settings(
+            sizes, device="cpu", inference="torch", deterministic=False, threads=1,
+            num_slots=plan.config.self_play.num_slots,
         )  # fmt: skip
         self.inbox = inbox
         self._play = _Play(

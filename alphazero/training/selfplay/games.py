@@ -42,11 +42,12 @@ class SelfPlay:
         seed: int,
         first_game: int = 0,
         game_stride: int = 1,
-        value_targets: ValueTargets = lambda_returns,
+        value_targets: ValueTargets | None = None,
     ):
         """Games are numbered `first_game`, `first_game + game_stride`, ...; the number keys a game's randomness."""
         game = kernels.game
-        self.kernels, self.config, self.seed, self.value_targets = kernels, config, seed, value_targets
+        self.kernels, self.config, self.seed = kernels, config, seed
+        self.value_targets = value_targets or lambda_returns
         self._evaluator = evaluate if isinstance(evaluate, Evaluator) else None
         self.search = make_search(kernels, search_config, evaluate, num_slots, seed)
         self.num_slots = num_slots
