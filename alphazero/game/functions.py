@@ -44,11 +44,11 @@ def for_processor(function: types.FunctionType, counted: bool) -> Callable[..., 
     """The function compiled for kernels to call; with `counted` it counts references to arrays, and may make new ones.
 
     Code that is loaded from disk is linked by name, so the name must say all that went into the code: else two games
-    made by one factory, compiled by two programs, would call each other's rules. There is no code by which Python could
-    call it, which takes long to compile.
+    made by one factory, compiled by two programs, would call each other's rules. Python cannot call the function: the
+    code for that takes long to compile.
     """
     function.__qualname__ = f"{function.__name__}_{'counted' if counted else 'bare'}_{fingerprint(function)}"
-    # the code by which C could call it is needed where rules hold functions in variables
+    # but C can: rules that hold functions in variables call them so, and without that code LLVM ends the process
     return njit(nogil=True, _nrt=counted, no_cpython_wrapper=True)(function)
 
 

@@ -180,8 +180,11 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compiles a function that kernels call, into their own code. Python cannot call it: the code for that would take
-    as long to compile as the function, since a search's trees are many arrays."""
+    """Compiles a function that kernels call, into their own code; a call from Python raises TypeError.
+
+    The code by which Python could call it would take as long to compile as the function: a search's trees are many
+    arrays, which it would take out of Python's objects.
+    """
     made = njit(forceinline=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
         function
     )
