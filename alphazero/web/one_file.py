@@ -31,7 +31,7 @@ from alphazero.wasm.network import program_of
 from alphazero.wasm.truth import truth_engine
 from alphazero.web.message import plain_number
 from alphazero.web.seats import _size_of, slider_of
-from alphazero.web.tables import title_of
+from alphazero.web.tables import plain_name, title_of
 
 PAGE = Path(__file__).with_name("page")
 WORKER = Path(__file__).parents[1] / "wasm" / "page"
@@ -67,7 +67,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     contents = {
         "version": __version__,
         "game": game.name,
-        "loaded_as": loaded_as or game.name,
+        "loaded_as": plain_name(loaded_as or game.name),
         "title": title_of(game.name),
         "board": asdict(game.board),
         "looks": asdict(looks),

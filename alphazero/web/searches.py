@@ -26,7 +26,11 @@ from alphazero.search.tree import bytes_of_node
 from alphazero.web.seats import Seat
 
 INTERVAL = 0.12
-"""Seconds between two reports of an analysis."""
+"""Least seconds between two reports of an analysis."""
+MOST_REPORTING = 0.2
+"""The part of an analysis's time that its reports may take; in large games the words of the moves take most of it."""
+WAIT = 0.1
+"""Seconds after which a search that waits for another one looks whether it was cancelled."""
 MOST_SIMULATIONS = 200_000
 MOST_TREE_BYTES = 192 << 20
 """Most memory of the tree of an analysis."""
@@ -142,15 +146,24 @@ class Grown:
         """Reports on the search of `position`, which goes on until it has `limit` simulations."""
         if position.terminal:
             raise IllegalAction("the game is over at this position, so there is nothing to analyse")
-        limit = min(limit, self.room)
-        with self.turn, self._analysis.on_one_thread(), self._forgetting():
+        while not self.turn.acquire(timeout=WAIT):
+            if stop.is_set():
+                return
+        try:
+            if not stop.is_set():  # else the tree is left to whoever looks at another position
+                yield from self._grow(position, min(limit, self.room), stop)
+        finally:
+            self.turn.release()
+
+    def _grow(self, position: Position, limit: int, stop: Stop) -> Iterator[dict[str, Any]]:
+        with self._analysis.on_one_thread(), self._forgetting():
             if self.position is None or self.position.actions != position.actions:  # else it goes on
                 with self._lock:
                     self._analysis.begin(position)
                     self.position = position
-            before, begin = self.simulations(), time.monotonic()
+            before, begin, reporting = self.simulations(), time.monotonic(), 0.0
             while True:
-                until = time.monotonic() + INTERVAL
+                until = time.monotonic() + max(INTERVAL, reporting * (1 / MOST_REPORTING - 1))
                 while self.simulations() < limit and not self._analysis.finished:
                     with self._lock:
                         self._analysis.step()
@@ -160,7 +173,10 @@ class Grown:
                         break
                 done = self.simulations() >= limit or self._analysis.finished
                 rate = (self.simulations() - before) / max(1e-3, time.monotonic() - begin)
-                yield {**self.report(position), "limit": limit, "rate": round(rate), "more": not done}
+                told = time.monotonic()
+                report = self.report(position)
+                reporting = time.monotonic() - told
+                yield {**report, "limit": limit, "rate": round(rate), "more": not done}
                 if done:
                     return
 

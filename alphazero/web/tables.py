@@ -151,10 +151,10 @@ def is_game(saved: str, name: str, game: Game) -> bool:
     if saved in (name, game.name):
         return True
     shipped = saved in registry.NAMES or game.name in registry.NAMES
-    return not shipped and _plain_name(saved) in (_plain_name(name), game.name)
+    return not shipped and plain_name(saved) in (plain_name(name), game.name)
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """A game's name without the folder and the ending of its file."""
     return re.split(r"[\\/]", name)[-1].removesuffix(".py")
 

@@ -42,7 +42,8 @@ def small_page(name: str) -> str:
     with FileLock(f"{path}.lock"):
         if not path.exists():
             card = {"description": MARKUP, "parameters": 1234, "hours": 0.05}
-            path.write_text(make_file(registry.load(name), small_net(name), MARKUP, card), encoding="utf-8")
+            page = make_file(registry.load(name), small_net(name), MARKUP, card, f"/home/somebody/{name}.py")
+            path.write_text(page, encoding="utf-8")
     return path.read_text(encoding="utf-8")
 
 

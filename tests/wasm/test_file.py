@@ -199,6 +199,10 @@ def test_games_that_name_the_file_of_the_game_are_loaded():
     assert wrong["error"] == "the file is a game of hex, and this page plays tictactoe"
 
 
+def test_a_page_tells_nobody_where_the_game_lay():
+    assert '"loaded_as": "tictactoe"' in small_page("tictactoe") and "somebody" not in small_page("tictactoe")
+
+
 def test_no_name_ends_a_script():
     page = small_page("tictactoe")
     assert page.count("<script") == page.count("</script>") == 4

@@ -118,6 +118,59 @@ def test_a_generation_that_was_removed_keeps_its_seat(browser, place, engine, mo
         assert page.locator(".seat").first.locator("select").nth(1).input_value() == "12"
 
 
+CLICK = "number => document.querySelectorAll('.stage .cell')[number].dispatchEvent(new MouseEvent('click'))"
+
+
+@pytest.mark.parametrize("view", ["play", "analyse"])
+def test_a_click_plays_only_in_the_position_that_the_board_shows(browser, place, engine, monkeypatch, view):
+    position, late = engine.quick["position"], threading.Event()
+    late.set()
+
+    def answer(viewer, question):
+        late.wait(60)
+        return position(viewer, question)
+
+    monkeypatch.setitem(engine.quick, "position", answer)
+    with page_at(browser, f"{place}#/{view}?game=tictactoe&actions=0.1") as page:
+        wait_moves(page, 2)
+        if view == "play":
+            choose_opponent(page, "human")
+        wait_status(page, "First player to move")
+        late.clear()
+        page.locator(".move").nth(1).click()
+        page.evaluate(CLICK, 8)
+        late.set()
+        wait_status(page, "Second player to move")
+        wait_moves(page, 2)
+        page.evaluate(CLICK, 8)
+        wait_status(page, "First player to move")
+        assert page.locator(".move").all_inner_texts()[2].endswith("c3")
+
+
+def test_a_contestant_that_is_gone_keeps_its_seat_after_a_reload(browser, place, engine, monkeypatch):
+    game = engine.quick["game"]
+    one = {"id": "run:a", "title": "the run a", "note": "", "searches": True, "slider": None, "generations": [3]}
+    there = [one]
+
+    def answer(viewer, question):
+        found = game(viewer, question)
+        return {**found, "players": found["players"] + there}
+
+    monkeypatch.setitem(engine.quick, "game", answer)
+    with page_at(browser, place) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "run:a")
+        page.locator(".seat").nth(1).locator("select").nth(1).select_option("3")
+        there.clear()
+        page.reload()
+        wait_status(page, "Your turn")
+        assert opponents(page) == ["human", "run:a"]
+        assert page.locator(".seat").nth(1).locator("select").nth(1).input_value() == "3"
+        page.evaluate(CLICK, 4)
+        wait_status(page, "the run a, generation 3 cannot move")
+        assert "run:a" in page.locator(".detail").inner_text()
+
+
 ASKS_OF_THE_TREE = """async () => {
     const { TreePanel } = await import(new URL("tree.js", document.querySelector("script[type=module]").src));
     const board = { cells: [], strokes: [], labels: [], shapes: [], colors: {} };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -311,6 +312,50 @@ def test_a_search_that_rests_can_be_looked_into_and_goes_on(small):
     next(paused)
     paused.close()
     assert tree.position is start
+
+
+def test_a_search_that_was_cancelled_while_it_waited_leaves_the_tree_alone(small):
+    table = small.table_named("tictactoe")
+    start, tree = table.game.start(), Grown(find_seat(table.seats(), "mcts"), None, table.game)
+    assert [*tree.grow(start, 100, Stop())][-1]["simulations"] == 100
+    stop, found = Stop(), []
+    stop.set()
+    assert [*tree.grow(start.play(4), 100, stop)] == []
+    assert tree.position is start and tree.simulations() == 100
+    paused = tree.grow(start, 1000, Stop())
+    next(paused)
+    waiting = threading.Thread(target=lambda: found.extend(tree.grow(start.play(4), 100, stop)))
+    waiting.start()
+    waiting.join(60)
+    assert not waiting.is_alive() and found == [], "a cancelled search gives its thread back before the other has ended"
+    paused.close()
+    assert [*tree.grow(start.play(4), 100, Stop())] and tree.position is not start
+
+
+def test_reports_take_the_smaller_part_of_an_analysis(small, monkeypatch):
+    """By a clock that only reports move by much, as words of moves do in a large game."""
+    table, now, reports = small.table_named("tictactoe"), 0.0, []
+    tree, report = Grown(find_seat(table.seats(), "mcts"), None, table.game), Grown.report
+
+    def clock():
+        nonlocal now
+        now += 0.001
+        return now
+
+    def report_slowly(*arguments):
+        nonlocal now
+        reports.append(now)
+        now += 1.0
+        return report(*arguments)
+
+    monkeypatch.setattr("alphazero.web.searches.time.monotonic", clock)
+    monkeypatch.setattr(Grown, "report", report_slowly)
+    steps = tree.grow(table.game.start(), 100_000, Stop())
+    for _ in range(3):
+        next(steps)
+    steps.close()
+    assert reports[0] < 0.2, "the first comes soon"
+    assert all(after - before - 1.0 > 3.9 for before, after in itertools.pairwise(reports))
 
 
 def test_a_search_that_grows_reads_its_tree_when_nobody_looks_into_it(small, monkeypatch):

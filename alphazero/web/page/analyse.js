@@ -179,6 +179,7 @@ export class AnalyseView {
   // What comes after is dropped: where one looks back, nobody moves.
   playHere() {
     const { line } = this;
+    this.app.memory.gaveUp = null;
     return line.ply < line.actions.length ? this.playFrom(line.here) : this.app.open("play");
   }
 

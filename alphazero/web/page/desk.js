@@ -13,7 +13,7 @@ const OUTCOME_COLORS = { 1: "#2fbf71", 0: "#8d99ae", "-1": "#d1495b" };
 const PATIENCE = 1500;
 
 export class Desk {
-  // `view` has {app, game, overlay, truth, onAction(action), onContestant(desk), onReport(desk)}.
+  // `view` has {app, game, line, overlay, truth, onAction(action), onContestant(desk), onReport(desk)}.
   constructor(view, side) {
     this.view = view;
     this.side = side;
@@ -22,7 +22,7 @@ export class Desk {
     this.report = null;
     this.policy = null;
     this.key = null;
-    this.board = new BoardView(view.game.board, (action) => view.onAction(action), side ? "Board of the second contestant" : "Board");
+    this.board = new BoardView(view.game.board, (action) => this.play(action), side ? "Board of the second contestant" : "Board");
     this.picker = new PlayerPicker(side ? "Second contestant" : "Contestant", { searches: true, onChange: () => this.changeContestant() });
     this.picker.offer(view.game.players);
     this.build();
@@ -150,6 +150,11 @@ export class Desk {
     return (1 + (this.shown.to_play === 0 ? this.report.value : -this.report.value)) / 2;
   }
 
+  // A move is meant for the position that the board shows, which one may have left.
+  play(action) {
+    if (this.key === this.view.line.here.join(".")) this.view.onAction(action);
+  }
+
   // --- drawing ---
 
   draw() {
@@ -256,7 +261,7 @@ export class Desk {
     if (!this.kept.has(action)) {
       const play = () => {
         this.board.focus(); // the row goes with its position
-        this.view.onAction(action);
+        this.play(action);
       };
       const point = (pointed) => () => {
         this.pointed = pointed;

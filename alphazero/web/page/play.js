@@ -20,7 +20,7 @@ export class PlayView {
     this.advising = null;
     this.hint = null;
     this.seed = Math.floor(Math.random() * 2 ** 31);
-    this.board = new BoardView(this.game.board, (action) => this.humanPlays(action));
+    this.board = new BoardView(this.game.board);
     this.pickers = [0, 1].map((side) => new PlayerPicker(NAMES[side], { human: true, onChange: () => this.playersChanged() }));
     this.moves = new MoveList((ply) => this.jump(ply));
     this.build();
@@ -125,7 +125,8 @@ export class PlayView {
     const over = (this.over = view.outcome !== null || this.resigned !== null);
     const human = !over && this.pickers[view.to_play].isHuman;
     const best = this.hint && this.hint.key === key ? this.hint.action : null;
-    this.board.onAction = human ? (action) => this.humanPlays(action) : null;
+    // a move is meant for the position that the board shows, which one may have left
+    this.board.onAction = human ? (action) => key === this.line.here.join(".") && this.humanPlays(action) : null;
     this.board.show(view, { hints: human, best });
     this.moves.show(line);
     // who types moves goes on typing when it is their turn again
@@ -188,8 +189,8 @@ export class PlayView {
   // --- moves ---
 
   async humanPlays(action) {
-    this.hint = null;
-    await this.line.set([...this.line.here, action]); // the same move once more is a new game from there
+    this.gaveUp = this.hint = null; // the same move once more is a new game from there
+    await this.line.set([...this.line.here, action]);
     await this.refresh();
   }
 
@@ -349,12 +350,12 @@ export class PlayView {
 
   async playersChanged() {
     this.stopThinking();
-    this.app.memory.players = this.pickers.map((picker) => ({ ...picker.fields }));
+    this.app.memory.players = this.pickers.map((picker) => picker.seat);
     await this.refresh();
   }
 
   async switchSides() {
-    const [first, second] = this.pickers.map((picker) => ({ ...picker.fields }));
+    const [first, second] = this.pickers.map((picker) => picker.seat);
     this.pickers[0].choose(second);
     this.pickers[1].choose(first);
     await this.playersChanged();

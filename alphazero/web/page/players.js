@@ -56,6 +56,11 @@ export class PlayerPicker {
     return fields;
   }
 
+  // The same for a later choice, with the name by which a contestant that is gone is told.
+  get seat() {
+    return { ...this.fields, name: this.player?.title };
+  }
+
   get title() {
     const { player } = this;
     if (this.isHuman || !player) return "You";
@@ -64,8 +69,13 @@ export class PlayerPicker {
     return player.title + generation + number;
   }
 
-  choose({ id, step, generation }) {
-    if ([...this.choice.options].some((option) => option.value === id)) this.choice.value = id;
+  // Also one that is gone, such as a run that was moved: whoever it plays is told, and nobody else takes its seat.
+  choose({ id, step, generation, name = id }) {
+    if (id !== undefined && ![...this.choice.options].some((option) => option.value === id)) {
+      this.players = [...this.players, { id, title: name, note: "It is not offered any more.", generations: [] }];
+      this.choice.append(el("option", { value: id }, name));
+    }
+    if (id !== undefined) this.choice.value = id;
     this.changed(false);
     const steps = this.player?.slider?.steps ?? [];
     if (step !== undefined && steps.includes(step)) this.slider.value = steps.indexOf(step);
