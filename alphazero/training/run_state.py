@@ -518,7 +518,7 @@ class RunState:
                     f"{option('self_play.games_per_generation')} and {option('deterministic')} as they are, and "
                     "the GPU's memory to the run"
                 )
-            worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
+            worker.restore({name: games[f"{name}_{i}"] for name in worker.state() if f"{name}_{i}" in games})
 
 
 def _write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> str:

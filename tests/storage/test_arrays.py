@@ -97,6 +97,22 @@ def test_a_numbered_name_stands_for_as_many_arrays_as_there_are(tmp_path):
     assert found.keys() == arrays.keys() and found["b_2"].tolist() == [2, 2]
 
 
+def test_an_array_that_older_files_lack_may_be_missing_but_not_in_part(tmp_path):
+    expected = {"a_#": Array(np.int64, ("n",)), "b_#": Array(np.int64, ("n",), optional=True)}
+    old = {f"a_{i}": np.full(2, i) for i in range(12)}
+    new = old | {f"b_{i}": np.full(2, i) for i in range(12)}
+    for given in (old, new):
+        write_npz(tmp_path / "a.npz", given)
+        assert read_npz(tmp_path / "a.npz", expected).keys() == given.keys()
+    for wrong in (
+        {name: new[name] for name in new if name != "b_3"},
+        {name: new[name] for name in new if name != "b_0"},
+    ):
+        write_npz(tmp_path / "a.npz", wrong)
+        with pytest.raises(StorageError, match="it holds the arrays"):
+            read_npz(tmp_path / "a.npz", expected)
+
+
 def test_equal_arrays_give_equal_bytes(tmp_path, monkeypatch):
     first = write_npz(tmp_path / "a.npz", ARRAYS)
     monkeypatch.setattr(time, "time", lambda: 2e9)

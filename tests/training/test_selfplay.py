@@ -301,6 +301,44 @@ def test_state_and_restore_go_on_with_the_same_games():
         np.testing.assert_array_equal(array, theirs[name])
 
 
+@pytest.mark.parametrize(("before", "after"), [(1.0, 0.0), (0.0, 1.0)])
+def test_games_that_go_on_know_which_plies_were_random_though_the_share_has_changed(before, after):
+    """The last search's value stands for the result only before a ply that was played at random."""
+    worker = make_worker(Connect4(), 30, seed=9, settings={"epsilon": before})
+    worker.play(30)
+    state = {name: array.copy() for name, array in worker.state().items()}
+    plies, rows = state["plies"], {number: row for row, number in enumerate(state["games"])}
+    explored = np.zeros((30, 42), bool)
+    find_explored(before, 0, 9, state["games"], explored)
+    explored &= np.arange(42) < plies[:, None]
+    assert (plies > 4).any() and explored.any() == bool(before)
+
+    other = make_worker(Connect4(), 30, seed=9, settings={"epsilon": after, "td_lambda": 1.0})
+    seen = []
+    other.value_targets = lambda games, settings: (seen.append(games), games.z)[1]
+    other.restore(state)
+    other.play(300)
+    checked = 0
+    recorded = np.concatenate([np.pad(games.explored, [(0, 0), (0, 42 - games.explored.shape[1])]) for games in seen])
+    for number, random in zip(other.ended_games()[:, 0], recorded, strict=True):
+        if number in rows:
+            row, past = rows[number], slice(plies[rows[number]])
+            assert (random[past] == explored[row, past]).all()
+            checked += plies[row]
+    assert checked > 100
+
+
+def test_games_in_progress_of_an_older_version_have_the_plies_of_todays_settings():
+    worker = make_worker(Connect4(), 30, seed=9, settings={"epsilon": 1.0})
+    worker.play(30)
+    state = {name: array.copy() for name, array in worker.state().items()}
+    other = make_worker(Connect4(), 30, seed=9, settings={"epsilon": 1.0})
+    other.restore({name: array for name, array in state.items() if name != "past_explored"})
+    mine, theirs = worker.play(40).arrays(), other.play(40).arrays()
+    for name, array in mine.items():
+        np.testing.assert_array_equal(array, theirs[name])
+
+
 @pytest.mark.parametrize("search", [{"reuse_subtree": True}, {"gumbel_actions": 4}, {"leaves_per_step": 2}])
 def test_every_kind_of_search_plays_whole_games(search):
     found = make_worker(Connect4(), 4, simulations=12, **search).play(5)

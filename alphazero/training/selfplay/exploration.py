@@ -46,10 +46,14 @@ def _explores(epsilon, after, seed, game, ply):
 
 
 @kernel
-def explore(legal_masks, epsilon, after, seed, games, plies, actions):
-    """Replaces `actions int64[n]` at plies that are played at random, by any legal one of `bool[n, A]`."""
+def explore(legal_masks, epsilon, after, seed, games, plies, actions, explored):
+    """Replaces `actions int64[n]` at plies that are played at random, by any legal one of `bool[n, A]`.
+
+    Sets `explored int8[n]` to 1 there.
+    """
     for i in range(len(actions)):
         if _explores(epsilon, after, seed, games[i], plies[i]):
+            explored[i] = 1
             count = 0
             for action in range(legal_masks.shape[1]):
                 count += legal_masks[i, action]
@@ -59,11 +63,12 @@ def explore(legal_masks, epsilon, after, seed, games, plies, actions):
                     if left == 0:
                         actions[i] = action
                     left -= 1
+    return explored
 
 
 @kernel
 def find_explored(epsilon, after, seed, games, explored):
-    """Which plies of the games are played at random: `bool[n, T]`."""
+    """Which plies of the games are played at random: `explored[n, T]`."""
     for i in range(len(games)):
         for ply in range(explored.shape[1]):
             explored[i, ply] = _explores(epsilon, after, seed, games[i], ply)

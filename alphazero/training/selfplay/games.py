@@ -61,6 +61,7 @@ class SelfPlay:
         self.past_policies = np.zeros((*history, game.num_actions), np.float32)
         self.past_values = np.zeros(history, np.float32)
         self.past_to_play = np.zeros(history, np.int8)
+        self.past_explored = np.zeros(history, np.int8)
         self._finished: list[tuple[FinishedGame, int]] = []
         self.weights = 0
         """The generation of the weights that play, for whoever asks which ones a game saw."""
@@ -85,6 +86,7 @@ class SelfPlay:
             "past_policies": Array(np.float32, (*history, game.num_actions), 0.0, 1.0 + ROUNDING),
             "past_values": Array(np.float32, history, -1.0 - ROUNDING, 1.0 + ROUNDING),
             "past_to_play": Array(np.int8, history, 0, 1),
+            "past_explored": Array(np.int8, history, 0, 1, optional=True),
             "next_game": Array(np.int64, (), 0),
         }
 
@@ -93,9 +95,12 @@ class SelfPlay:
         return {name: getattr(self, name) for name in self._saved} | {"next_game": np.array(self.next_game)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Goes on with the games of `state`."""
+        """Goes on with the games of `state`, whose plies were played with the settings of then."""
         for name in self._saved:
-            getattr(self, name)[...] = state[name]
+            if name in state:
+                getattr(self, name)[...] = state[name]
+        if "past_explored" not in state:  # of an older version
+            find_explored(self.config.epsilon, self.config.epsilon_after, self.seed, self.games, self.past_explored)
         self.next_game = int(state["next_game"])
 
     def counts(self) -> SelfPlayCounts:
@@ -216,9 +221,11 @@ class SelfPlay:
         if self.search.config.gumbel_actions == 0:  # sequential halving explores by its own noise
             draw_actions(found.policy, temperatures, self.seed, self.games[slots], plies, actions)
         states, to_play = self.states[slots], self.to_play[slots]
+        explored = np.zeros(len(slots), np.int8)
         if config.epsilon:
             masks, _, _ = self.kernels.describe_all(states)
-            explore(masks, config.epsilon, config.epsilon_after, self.seed, self.games[slots], plies, actions)
+            explore(masks, config.epsilon, config.epsilon_after, self.seed, self.games[slots], plies, actions, explored)
+        self.past_explored[slots, plies] = explored
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
@@ -258,9 +265,8 @@ class SelfPlay:
         rows, plies = np.arange(len(slots)), np.arange(last_plies.max() + 1)
         done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
         done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
-        explored = np.zeros_like(done)
-        find_explored(self.config.epsilon, self.config.epsilon_after, self.seed, self.games[slots], explored)
         past = slots, slice(len(plies))
+        explored = (self.past_explored[past] == 1) & (plies <= last_plies[:, None])
         games = record(self.past_to_play[past], done, all_rewards, self.past_values[past], explored)
         kept = games.known & (plies >= self.first_plies[slots, None])
         games = games._replace(known=kept, z=np.where(kept, games.z, np.float32(0)))
