@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from alphazero.cluster.fingerprint import game_fingerprint
-from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, quote
+from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, quote, shorten
 from alphazero.game import Game
 from alphazero.game.functions import rules_fingerprint
 from alphazero.game.kernels import kernels_of
@@ -26,11 +27,11 @@ from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCES, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_saved
-from alphazero.players.contestants import check_announced, find_checkpoint, text_of
+from alphazero.players.contestants import check_announced, find_checkpoint, has_own_net, text_of
 from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import read_npz, write_npz
 from alphazero.storage.checkpoint import read_net_card
-from alphazero.storage.files import sha256_of
+from alphazero.storage.files import sha256_of, to_json
 from alphazero.storage.run_folder import Manifest, RunFolder
 from alphazero.storage.schema import Count, Counts, Seconds, Text, Texts, check
 from alphazero.training.config import RunConfig, settings_by_name
@@ -127,11 +128,16 @@ def with_sizes_of(name: str, loaded: LoadedGame, config: RunConfig) -> RunConfig
 
 def check_growth(config: RunConfig, playing: Any) -> None:
     """Raises InvalidSetting if a net of other settings would play for ever, since there is no gate to pass."""
-    if config.net != playing and not config.gate.enabled:
+    if not _same_sizes(config.net, playing) and not config.gate.enabled:
         raise InvalidSetting(
             f"{option('initial_net', config.initial_net)} plays until a network of the new sizes passes the gate, "
             f"which is off: leave sizes of the network out to begin with its own, or leave the gate on"
         )
+
+
+def _same_sizes(one: Any, other: Any) -> bool:
+    """Two settings of nets are equal once they are written: a card has lists where settings may have tuples."""
+    return to_json(settings_by_name(one)) == to_json(settings_by_name(other))
 
 
 def check_place(plan: RunPlan, path: Path, state: SavedState) -> None:
@@ -151,6 +157,17 @@ def check_place(plan: RunPlan, path: Path, state: SavedState) -> None:
         raise RunFolderError(
             f"{path} was begun on {len(devices)} x {devices[0]}, and this is {len(plan.devices)} x "
             f"{plan.device_kinds[0]}: choose as many devices of the same kind by {option('device')}"
+        )
+
+
+def _check_maker(plan: RunPlan, path: Path, state: SavedState) -> None:
+    """Raises RunFolderError if the run was begun with a function that makes its nets, and goes on without one."""
+    maker = read_net_card(path / f"generation_{state.best:04d}.safetensors").get("made_by")
+    if maker and has_own_net(plan.loaded):
+        name = shorten(maker)
+        raise RunFolderError(
+            f"{path} was begun with networks of your own, made by {name}: go on in Python by "
+            f"az.train(..., net={name}, resume=True)"
         )
 
 
@@ -200,6 +217,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
         check_place(plan, folder.path, saved)
         _compare_determinism(plan, folder.path, saved)
         _compare_rules(plan, folder.path, manifest.generation, saved)
+        _check_maker(plan, folder.path, saved)
         learner = folder.path / f"learner_{manifest.generation:04d}.safetensors"
         check_announced(learner, plan.config.net_settings, plan.loaded)
     logger.info("getting ready")
@@ -279,7 +297,7 @@ class RunState:
     @property
     def grows(self) -> bool:
         """The net that plays has other sizes than the net that learns, and so is of another run."""
-        return self._playing != self.plan.config.net
+        return not _same_sizes(self._playing, self.plan.config.net)
 
     @property
     def _most_games(self) -> int:
@@ -441,15 +459,17 @@ class RunState:
         promoted = [x["generation"] for x in lines if x.get("promoted") and x["generation"] <= self.generation]
         before = getattr(self, "workers", None)
         inbox = before.inbox if isinstance(before, ClusterWorkers) else self._make_inbox()
+        run = weakref.proxy(self)  # as below
         return ClusterWorkers(
-            self.plan, self.kernels, self._playing, lambda: self.inference,
-            lambda: (self.best_generation, self.checkpoint(self.best_generation)), inbox, [0, *promoted],
+            self.plan, self.kernels, self._playing, lambda: run.inference,
+            lambda: (run.best_generation, run.checkpoint(run.best_generation)), inbox, [0, *promoted],
         )  # fmt: skip
 
     def _make_workers(self, slots: int | None) -> Workers:
+        run = weakref.proxy(self)  # else the two would hold each other in memory
         return Workers(
             self.plan, self.kernels, self.best, self._playing, self.inference, slots,
-            lambda: self.checkpoint(self.best_generation), self._stop,
+            lambda: run.checkpoint(run.best_generation), self._stop,
         )  # fmt: skip
 
     def _make_inbox(self) -> Inbox:

@@ -133,6 +133,10 @@ def test_a_run_of_ones_own_net_is_opened_in_python(own_folder: Path):
     assert len(az.match(again.net, "random", "tictactoe", games=4, simulations=4).games) == 4
     with pytest.raises(InputError, match="mine already holds a run; add resume=True to go on"):
         az.train("tictactoe", folder="mine", net=Tiny, **SMALL)
+    more = {"folder": "mine", "resume": True, "generations": 2, "progress": False}
+    with pytest.raises(InputError, match=r"networks of your own, made by Tiny: go on .* az.train\(..., net=Tiny, res"):
+        az.train("tictactoe", **more)
+    assert az.train("tictactoe", net=Tiny, **more).generation == 2
 
 
 def test_a_record_shows_itself_in_one_line():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import shutil
 import sys
 import threading
 import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -30,6 +32,7 @@ from alphazero.training import workers
 from alphazero.training.coach import Coach
 from alphazero.training.metrics import TensorBoard, Wandb
 from alphazero.training.run import TrainedRun, read_saved, train
+from alphazero.training.run_state import RunState
 from alphazero.training.selfplay import Recordings, SelfPlayConfig, games
 from alphazero.training.workers import RunPlan
 from tests.storage.resealing import reseal_config, reseal_manifest
@@ -66,6 +69,36 @@ def test_nothing_is_done_before_a_coach_is_prepared(tmp_path):
     coach = Coach(plan, None)  # type: ignore[arg-type]
     coach.close()
     assert not hasattr(coach, "state")
+
+
+def test_nothing_of_a_run_stays_in_memory(tmp_path, monkeypatch):
+    """Nobody has to look for cycles: a notebook that trains often would keep every window meanwhile."""
+    states, begin = [], RunState.__init__
+
+    def known(state, *arguments):
+        states.append(weakref.ref(state))
+        begin(state, *arguments)
+
+    monkeypatch.setattr(RunState, "__init__", known)
+    gc.collect()
+    gc.disable()
+    try:
+        train(registry.load("tictactoe"), replace(CONFIG, generations=1), tmp_path / "run", threads=1)
+    finally:
+        gc.enable()
+    assert [state() for state in states] == [None]
+
+
+def test_settings_of_a_net_that_are_tuples_are_those_of_its_card(tmp_path):
+    def make_net(game, settings):
+        (channels,) = settings["sizes"]
+        return registry.load("tictactoe").make_net(game, {"blocks": 1, "channels": channels})
+
+    loaded = replace(registry.load("tictactoe"), make_net=make_net)
+    config = replace(CONFIG, generations=1, net={"sizes": (8,)}, gate=replace(CONFIG.gate, enabled=False))
+    train(loaded, config, tmp_path / "first", threads=1)
+    later = replace(config, initial_net=str(tmp_path / "first"))
+    assert train(loaded, later, tmp_path / "second", threads=1).generation == 1
 
 
 def test_a_run_leaves_torch_as_many_threads_as_it_found(tmp_path):
