@@ -188,8 +188,12 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
     print(f"{describe_beginning(evaluation['matches'])}Everything is in {run.folder}. Next:")
     chosen = [] if options.game in registry.NAMES else ["--game", options.game]
     rival = "best" if "best" in run.loaded.nets else "mcts:400"
-    more = ["--generations", str(2 * config.generations)]
-    more += ["--minutes", f"{2 * config.minutes:g}"] * (config.minutes > 0)
+    generations, minutes = config.generations, config.minutes
+    if run.metrics:  # a run that goes on may be beyond its limits already
+        generations = max(generations, run.generation)
+        minutes = max(minutes, round(run.metrics[-1]["seconds"] / 60, 1)) if minutes else 0.0
+    more = ["--generations", str(2 * generations)]
+    more += ["--minutes", f"{2 * minutes:g}"] * (minutes > 0)
     for what, words in (
         ("play against it", command_line("pit", text_of(run.folder), "human", *chosen)),
         ("pit it against another player", command_line("pit", text_of(run.folder), rival, *chosen)),

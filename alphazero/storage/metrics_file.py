@@ -53,6 +53,8 @@ def append_metrics(folder: Path, line: Mapping[str, Any]) -> None:
     if content and (len(content) + len(added) > MAX_METRICS_BYTES or content.count(b"\n") >= MAX_METRICS_LINES):
         logger.warning("%s is full: it is now %s, and new lines begin another", path, move_aside(path, "full"))
         content = b""
+    if content and not content.endswith(b"\n"):  # as an editor may leave it
+        content += b"\n"
     atomic_write(path, content + added)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import threading
@@ -11,7 +12,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import InvalidSetting, Stopped
+from alphazero.errors import InvalidSetting, Stopped, TrainingError
 from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, gate_decided, play_match, side_by_side
 from alphazero.memory import return_free_memory
@@ -22,7 +23,7 @@ from alphazero.progress import Progress
 from alphazero.storage.files import write_json
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.health import describe_samples
-from alphazero.training.metrics import Metrics, TensorBoard, Tracker, seconds_left, show_duration
+from alphazero.training.metrics import OF_PROGRESS, Metrics, TensorBoard, Tracker, seconds_left, show_duration
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.run_state import UNCONTESTED, RunState, prepare
 from alphazero.training.selfplay import SelfPlayCounts, play_games
@@ -42,6 +43,8 @@ LAST_GATE_GAMES = 400
 55."""
 MEASURED = "simulations_per_s", "cache_hits", "bytes_per_position"
 """Figures of how games are played; without any, those of the generation before stand."""
+LATELY = 3
+"""The generations so far that tell how long the gate and what follows take."""
 PLIES_TO_JUDGE = 2
 """Plies after which it is clear how long a match takes."""
 
@@ -81,6 +84,8 @@ class Coach:
         """Scores a player, `(player) -> {name: figure}`, or None if the game has no benchmark."""
         self._trackers = trackers
         self._said_share = self._said_not_finite = False
+        self._first_figure = ""
+        """The main figure of the benchmark."""
         self._rate_of_match = 0.0
         """Simulations a second that a match of this generation may expect."""
 
@@ -118,6 +123,13 @@ class Coach:
         """Trains until the generations or the minutes are used up; raises Stopped when `stop` is set."""
         if self.state.grows:
             logger.info("%s plays until the network of the new sizes passes the gate", self.config.initial_net)
+        if self.finished():
+            logger.info(
+                "there is nothing left to train: %s and %s count from the beginning of the run, which has %d %s of %s; "
+                "give larger ones to train on",
+                option("generations"), option("minutes"), self.state.generation,
+                "generation" if self.state.generation == 1 else "generations", show_duration(self.state.seconds),
+            )  # fmt: skip
         while not self.finished():
             self._play_generation()
 
@@ -163,11 +175,11 @@ class Coach:
         gate_figures = self._gate(generation, self._gate_games(play_figures, last), last)
         self._enter(f"generation {generation}: saving")
         state.save_candidate(generation, gate_figures)
-        own = {"generation", "seconds", "cpu_seconds", *play_figures, *learn_figures, *gate_figures}
+        own = {"generation", "seconds", "cpu_seconds", *play_figures, *learn_figures, *gate_figures, *OF_PROGRESS}
         benchmark = self._score(self._player("candidate", state.net, 0), own) if self.benchmark else {}
         # a network of new sizes has much to learn before the gate says anything about the run
         since_promotion = None if state.grows else generation - state.best_generation
-        progress_figures = self.metrics.describe_progress(benchmark, since_promotion)
+        progress_figures = self.metrics.describe_progress(benchmark, self._first_figure, since_promotion)
         state.seconds += time.monotonic() - begin
         figures = {
             "generation": generation, "seconds": round(state.seconds, 3),
@@ -184,6 +196,7 @@ class Coach:
     def _score(self, player: Player, taken: Iterable[str] = ()) -> dict[str, float]:
         """The figures of the game's benchmark that are finite; raises InvalidSetting if one has a `taken` name."""
         figures = {name: float(figure) for name, figure in self.benchmark(player).items()}
+        self._first_figure = next(iter(figures), "")
         if clashes := sorted(figures.keys() & set(taken)):
             raise InvalidSetting(
                 f"a figure of the game's benchmark is called {clashes[0]}, as is one of the run: rename it"
@@ -248,6 +261,12 @@ class Coach:
         training_set = state.replay.training_set()
         return_free_memory()  # merging copied the whole window
         batch_size = min(self.config.learner.batch_size, len(training_set))  # as in `TrainingSet.draws`
+        devices = len(self.plan.devices)
+        if devices > 1 and batch_size < 2 * devices:
+            raise TrainingError(
+                f"there are {len(training_set)} different positions to learn from, and each of {devices} devices needs "
+                f"two: choose more {option('self_play.games_per_generation')} or fewer devices"
+            )
         num_updates = state.learner.num_updates(num_new, batch_size)
         job = state.training_job(num_updates, generation, self.progress())
         with Progress(f"generation {generation}: learning") as progress:
@@ -322,10 +341,15 @@ class Coach:
     def _is_last(self, generation: int, seconds: float) -> bool:
         """The run ends after this generation, which has played and learned for so many `seconds`.
 
-        The gate and what follows are taken to need half as long again.
+        The gate and what follows are taken to need half as long again, or as much more as in the generations before.
         """
-        most = 60 * self.config.minutes
-        return generation >= self.config.generations or 0 < most <= self.state.seconds + 1.5 * seconds
+        most, share = 60 * self.config.minutes, 1.5
+        begun = {"generation": 0, "seconds": 0.0}
+        for before, line in itertools.pairwise((begun, *self.metrics.lines[-LATELY - 1 :])):
+            worked = line.get("self_play_seconds", 0.0) + line.get("learning_seconds", 0.0)
+            if worked and line["generation"] == before["generation"] + 1:
+                share = max(share, (line["seconds"] - before["seconds"]) / worked)
+        return generation >= self.config.generations or 0 < most <= self.state.seconds + share * seconds
 
     def _gate_games(self, play_figures: dict[str, Any], last: bool) -> int:
         """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""

@@ -24,6 +24,10 @@ Figures = Mapping[str, Any]
 """A line of `metrics.jsonl`."""
 
 
+OF_PROGRESS = "generations_since_promotion", "benchmark_oscillation", "benchmark_figures"
+"""The figures of `Metrics.describe_progress`."""
+
+
 class Tracker(Protocol):
     """Shows the figures of a run somewhere else."""
 
@@ -41,21 +45,23 @@ class Metrics:
         self._watch = Watch()
         for line in self.lines:
             self._watch.new_warnings(line)  # have been given
-        self._benchmark_history: list[float] = [
-            line[names[0]] for line in self.lines if (names := line.get("benchmark_figures"))
-        ]
 
-    def describe_progress(self, benchmark: Mapping[str, float], since_promotion: int | None) -> dict[str, Any]:
+    def describe_progress(
+        self, benchmark: Mapping[str, float], first_figure: str, since_promotion: int | None
+    ) -> dict[str, Any]:
         """Figures of the run as a whole, after the benchmark of a generation.
 
+        `first_figure`: the name of the benchmark's main figure, which the `benchmark` lacks if it was not finite.
         `since_promotion`: generations since the net that plays; None while that says nothing about the run.
         """
         figures: dict[str, Any] = {}
         if since_promotion is not None:
             figures["generations_since_promotion"] = since_promotion
         if benchmark:
-            self._benchmark_history.append(next(iter(benchmark.values())))
-            figures["benchmark_oscillation"] = oscillation(self._benchmark_history)
+            past = [line for line in self.lines if first_figure in line.get("benchmark_figures", ())]
+            history = [line[first_figure] for line in (*past, benchmark) if first_figure in line]
+            is_share = first_figure in benchmark and all(0 <= figure <= 1 for figure in history)
+            figures["benchmark_oscillation"] = oscillation(history) if is_share else None
             figures["benchmark_figures"] = list(benchmark)
         return figures
 

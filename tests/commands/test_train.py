@@ -327,6 +327,19 @@ def test_the_last_lines_can_be_typed(finished, tmp_path, monkeypatch, capsys):
     assert "it scores" not in out
 
 
+def test_the_command_to_train_on_asks_for_more_than_the_run_has(finished, monkeypatch, capsys):
+    lines = [{"generation": 3, "seconds": 600.0}]
+    monkeypatch.setattr(TrainedRun, "generation", 3)
+    monkeypatch.setattr(TrainedRun, "metrics", lines)
+    monkeypatch.setattr(
+        "alphazero.training.run.train",
+        lambda loaded, config, folder, **rest: TrainedRun(loaded, folder, evaluation={"benchmark": {}, "matches": []}),
+    )
+    limits = ["--generations", "1", "--minutes", "0.5"]
+    assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume", *limits]) == 0
+    assert "--resume --generations 6 --minutes 20 " in capsys.readouterr().out
+
+
 def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):

@@ -28,6 +28,14 @@ def test_damaged_metrics_are_moved_aside(folder, content, caplog):
     assert (folder / "metrics.jsonl").read_bytes().splitlines()[-1] == b'{"generation": 4}'
 
 
+def test_a_line_whose_end_was_cut_off_is_not_joined_to_the_next(folder):
+    lines, path = read_metrics(folder), folder / "metrics.jsonl"
+    path.write_bytes(path.read_bytes()[:-1])
+    with RunFolder.open(folder) as run:
+        run.append_metrics({"generation": 4})
+        assert run.metrics() == [*lines, {"generation": 4}]
+
+
 def folder_with_a_file(path):
     path.mkdir()
     (path / "file").write_text("precious")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from alphazero.errors import InvalidSetting, RunFolderError
+from alphazero.errors import InvalidSetting, RunFolderError, TrainingError
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.matches import arena
@@ -29,6 +29,7 @@ from alphazero.training import coach as coach_module
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
+from alphazero.training.metrics import Metrics
 from alphazero.training.replay_buffer import ReplayConfig
 from alphazero.training.run_state import RunState
 from alphazero.training.selfplay import SelfPlayConfig
@@ -303,8 +304,38 @@ def test_the_last_generation_is_known_before_its_gate(generation, minutes, befor
     config = replace(TINY, minutes=minutes)
     with RunFolder.create(tmp_path / "run", {"settings": asdict(config)}) as folder:
         coach = Coach(RunPlan(registry.load("tictactoe"), config, ["cpu"], 2, 0, False), folder)
-    coach.state = SimpleNamespace(seconds=before)
+    coach.state, coach.metrics = SimpleNamespace(seconds=before), Metrics([], ())
     assert coach._is_last(generation, 10.0) == last
+
+
+def test_a_slow_gate_of_the_generations_before_counts_when_the_end_is_foreseen(tmp_path):
+    """Generation 2 played and learned for 6 s and took 30 s, five times as long, as this one of 10 s will."""
+    config = replace(TINY, generations=99, minutes=2.0)
+    with RunFolder.create(tmp_path / "run", {"settings": asdict(config)}) as folder:
+        coach = Coach(RunPlan(registry.load("tictactoe"), config, ["cpu"], 2, 0, False), folder)
+    times = {"self_play_seconds": 4.0, "learning_seconds": 2.0}
+    coach.metrics = Metrics([{"generation": i, "seconds": s} | times for i, s in ((1, 8.0), (2, 38.0))], ())
+    for before, last in ((69.9, False), (70.0, True)):
+        coach.state = SimpleNamespace(seconds=before)
+        assert coach._is_last(3, 10.0) == last
+    coach.metrics = Metrics([{"generation": i, "seconds": s} | times for i, s in ((1, 8.0), (9, 38.0))], ())
+    assert not coach._is_last(10, 10.0), "what lies between is lost"
+
+
+def test_a_run_whose_limits_are_used_up_says_so(tmp_path, caplog):
+    run_all(tmp_path / "run", replace(TINY, generations=2))
+    assert "nothing left to train" not in caplog.text
+    with caplog.at_level("INFO"), RunFolder.open(tmp_path / "run") as folder:
+        make_coach(folder, replace(TINY, generations=1)).run()
+    assert "count from the beginning of the run, which has 2 generations of 0:00:0" in caplog.text
+
+
+def test_too_few_positions_for_the_devices_are_said(tmp_path):
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        coach = Coach(RunPlan(registry.load("tictactoe"), TINY, ["cpu"] * 4, 4, 0, False), folder)
+    coach.state = SimpleNamespace(replay=SimpleNamespace(training_set=lambda: range(7)))
+    with pytest.raises(TrainingError, match="are 7 different positions .* each of 4 devices needs two: choose more"):
+        coach._learn(1, 7)
 
 
 @pytest.mark.parametrize("gate", [GateConfig(enabled=False), GateConfig(threshold=0.0)], ids=["off", "open"])
@@ -341,6 +372,13 @@ def test_a_benchmark_gives_finite_numbers_under_names_of_its_own(tmp_path, caplo
     ]
     with pytest.raises(InvalidSetting, match="a figure of the game's benchmark is called depth"):
         coach._score(None, {"depth", "seconds"})
+
+
+@pytest.mark.parametrize("name", ["games", "gate_score", "generations_since_promotion", "benchmark_figures"])
+def test_a_benchmark_has_no_figure_of_the_runs_own_name(tmp_path, name):
+    scored = replace(registry.load("tictactoe"), make_benchmark=lambda game: lambda player: {name: 0.25})
+    with pytest.raises(InvalidSetting, match=f"a figure of the game's benchmark is called {name}"):
+        run_all(tmp_path / "run", replace(TINY, generations=1), scored)
 
 
 def test_the_time_left_follows_the_generations_so_far_and_the_minutes(tmp_path):

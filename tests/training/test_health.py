@@ -10,6 +10,7 @@ import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from alphazero.training.health import (
     oscillation,
 )
 from alphazero.training.learner import LearnerConfig
+from alphazero.training.metrics import Metrics
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlayConfig
 from alphazero.training.workers import RunPlan
@@ -412,6 +414,23 @@ def test_a_run_keeps_its_health_and_a_resumed_one_goes_on_with_it(tmp_path, capl
     assert all(line["sample_reuse"] > 12 for line in lines)
     assert before.count("sample reuse") == 1 and before.count("benchmark oscillation") == 0
     assert after.count("sample reuse") == 0 and after.count("benchmark oscillation") == 1
+
+
+def test_a_first_figure_that_is_missing_once_is_no_swing():
+    lines: list[dict[str, Any]] = []
+    for generation in range(12):
+        figures = {"solved": 350.0} if generation == 5 else {"accuracy": 0.8, "solved": 350.0}
+        progress = Metrics(lines, ()).describe_progress(figures, "accuracy", None)
+        lines.append({"generation": generation + 1, **figures, **progress})
+    assert [line["benchmark_oscillation"] for line in lines] == [None] * TREND + [0.0] * (12 - TREND)
+
+
+def test_figures_that_are_no_shares_have_no_swing_to_warn_of():
+    lines: list[dict[str, Any]] = []
+    for generation, elo in enumerate((1200, 1205, 1211, 1216, 1219, 1225, 1231, 1236, 1250)):
+        progress = Metrics(lines, ()).describe_progress({"elo": elo}, "elo", None)
+        lines.append({"generation": generation + 1, "elo": elo, **progress})
+    assert {line["benchmark_oscillation"] for line in lines} == {None}
 
 
 def test_a_game_without_a_benchmark_has_no_figures_of_one(tmp_path):

@@ -178,29 +178,6 @@ def test_resigning_ends_the_game_only_where_one_resigned(browser, address):
         assert page.locator(".cell.playable").count() == 42
 
 
-def test_after_a_resignation_the_same_move_begins_another_game(browser, address):
-    with page_at(browser, address("connect4", "&moves=4")) as page:
-        choose_opponent(page, "human")
-        wait_status(page, "Second player to move")
-        resign = page.get_by_role("button", name="Resign")
-        resign.click()
-        wait_status(page, "resigned")
-        page.locator(".move").first.click()
-        wait_status(page, "First player to move")
-        page.get_by_label("Type a move").fill("4")
-        page.keyboard.press("Enter")
-        wait_status(page, "Second player to move")
-        resign.click()
-        wait_status(page, "resigned")
-        page.get_by_role("button", name="Analyse", exact=True).last.click()
-        page.locator(".analysis .move").nth(1).wait_for()
-        page.locator("#tabs").get_by_role("button", name="Play").click()
-        wait_status(page, "resigned")
-        page.get_by_role("button", name="Analyse", exact=True).last.click()
-        page.get_by_role("button", name="Play from here").click()
-        wait_status(page, "Second player to move")
-
-
 def test_undo_leaves_the_focus_on_the_board(browser, address):
     with page_at(browser, address("connect4")) as page:
         wait_status(page, "Your turn")

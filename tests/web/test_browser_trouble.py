@@ -56,6 +56,29 @@ def test_who_sits_where_and_a_resignation_outlast_a_reload(browser, place):
         wait_status(page, "Your turn")
 
 
+def test_after_a_resignation_the_same_move_begins_another_game(browser, place):
+    with page_at(browser, f"{place}#/play?game=connect4&moves=4") as page:
+        choose_opponent(page, "human")
+        wait_status(page, "Second player to move")
+        resign = page.get_by_role("button", name="Resign")
+        resign.click()
+        wait_status(page, "resigned")
+        page.locator(".move").first.click()
+        wait_status(page, "First player to move")
+        page.get_by_label("Type a move").fill("4")
+        page.keyboard.press("Enter")
+        wait_status(page, "Second player to move")
+        resign.click()
+        wait_status(page, "resigned")
+        page.get_by_role("button", name="Analyse", exact=True).last.click()
+        page.locator(".analysis .move").nth(1).wait_for()
+        page.locator("#tabs").get_by_role("button", name="Play").click()
+        wait_status(page, "resigned")
+        page.get_by_role("button", name="Analyse", exact=True).last.click()
+        page.get_by_role("button", name="Play from here").click()
+        wait_status(page, "Second player to move")
+
+
 def test_mistakes_of_a_game_are_told(browser, place, engine, monkeypatch):
     position, wrong = engine.quick["position"], None
 
