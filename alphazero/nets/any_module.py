@@ -6,6 +6,7 @@ A module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observati
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any, TypeGuard, TypeVar
 
 import torch
@@ -73,15 +74,37 @@ def _shape(tensor: Tensor) -> str:
     return str(list(tensor.shape))
 
 
-def works(module: nn.Module, observations: Tensor) -> bool:
-    """The module computes finite numbers from these observations, in their type and memory layout."""
+def answers_of(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The module's logits and values; None if it fails on these observations, in their type and memory layout."""
     try:
         with torch.inference_mode():
-            return all(bool(torch.isfinite(x).all()) for x in forward(module, observations))
+            return forward(module, observations)
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        return False
+        return None
+
+
+def works(module: nn.Module, observations: Tensor) -> bool:
+    """The module computes finite numbers from these observations, in their type and memory layout."""
+    answers = answers_of(module, observations)
+    return answers is not None and all(bool(torch.isfinite(x).all()) for x in answers)
+
+
+def with_random_weights(module: nn.Module) -> nn.Module:
+    """A copy that plays by random weights and statistics: zeros, with which many modules begin, silence their parts.
+
+    A number keeps its sign and about its size, since it may be a variance; a zero becomes a small one of either sign.
+    """
+    copied, generator = copy.deepcopy(module).eval(), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for tensor in copied.state_dict().values():
+            if tensor.is_floating_point():
+                inputs = max(1, math.prod(tensor.shape[1:]))
+                factors, signs = 0.5 + torch.rand(2, *tensor.shape, generator=generator)
+                small = factors * torch.sign(signs - 1) / (2 * math.sqrt(inputs))
+                tensor.copy_(torch.where(tensor == 0, small, factors * tensor))
+    return copied
 
 
 def choose_layout(module: nn.Module, observations: Tensor) -> torch.memory_format:

@@ -31,6 +31,7 @@ try:
 except CannotConvert:
     pytest.skip("OpenVINO is not installed", allow_module_level=True)
 
+INPUTS = int(np.prod(Connect4.observation_shape))
 TINY = {
     "net": {"blocks": 1, "channels": 8},
     "search": {"num_simulations": 8},
@@ -222,8 +223,7 @@ class TwoLayers(nn.Module):
 
     def __init__(self):
         super().__init__()
-        inputs = int(np.prod(Connect4().observation_shape))
-        self.policy, self.value = nn.Linear(inputs, 7), nn.Linear(inputs, 1)
+        self.policy, self.value = nn.Linear(INPUTS, 7), nn.Linear(INPUTS, 1)
 
 
 class Turned(TwoLayers):
@@ -292,6 +292,40 @@ def test_a_module_that_openvino_would_answer_for_wrongly_stays_with_torch(monkey
     assert net.use_inference("auto") == "torch"
     with pytest.raises(CannotConvert, match="OpenVINO cannot convert Absent: it computes something outside of torch"):
         net.use_inference("openvino")
+
+
+class Silent(TwoLayers):
+    """Begins with zeros, which hide what numpy computes before them."""
+
+    def __init__(self):
+        super().__init__()
+        for layer in (self.policy, self.value):
+            nn.init.zeros_(layer.weight)
+
+    def forward(self, observations):
+        x = observations.flatten(1)
+        x = x * (1 + float(x.float().numpy().mean()))
+        return self.policy(x), torch.tanh(self.value(x)).squeeze(1)
+
+
+class Gated(TwoLayers):
+    """Begins with a gate of zero, which hides that a weight is used as it is and turned."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.weight = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.randn(16, INPUTS))
+
+    def forward(self, observations):
+        x = observations.flatten(1)
+        x = x + self.gate * nn.functional.linear(nn.functional.linear(x, self.weight).relu(), self.weight.t())
+        return self.policy(x), torch.tanh(self.value(x)).squeeze(1)
+
+
+@pytest.mark.parametrize(("module", "library"), [(Silent, "openvino"), (Silent, "winograd"), (Gated, "openvino")])
+def test_zeros_at_the_beginning_hide_nothing(module, library):
+    """Such a module passed with its first weights and was answered for wrongly once it had learned."""
+    with pytest.raises(CannotConvert, match="it computes something outside of torch"):
+        TorchNet(Connect4(), module()).use_inference(library)
 
 
 class Stranger(TwoLayers):

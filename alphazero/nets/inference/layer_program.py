@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from alphazero.errors import NetError, is_out_of_memory
 from alphazero.nets.any_module import forward
-from alphazero.nets.inference.library import answers_as
+from alphazero.nets.inference.library import Answers, answers_as
 
 OPERATIONS = ("convolution", "native_batch_norm", "addmm", "mm", "relu", "tanh", "mul", "add")
 RESHAPES = ("view", "_unsafe_view", "squeeze", "unsqueeze", "clone", "alias", "detach")
@@ -173,10 +173,9 @@ def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
 
 def check_layers(module: nn.Module, shape: tuple[int, int, int]) -> None:
     """Raises UnknownOperation unless the layers answer as the module does, which may compute outside of torch."""
-    program = layers_of(module, shape)
 
-    def answer(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        logits, values = zip(*map(program.answer, observations), strict=True)
+    def answer(module: nn.Module, observations: np.ndarray) -> Answers:
+        logits, values = zip(*map(layers_of(module, shape).answer, observations), strict=True)
         return np.stack(logits), np.concatenate(values)
 
     if not answers_as(module, shape, answer):

@@ -11,10 +11,14 @@ from torch import Tensor, nn
 
 from alphazero.errors import NetError
 from alphazero.game.kernels import kernel, of_fixed_types
-from alphazero.nets.any_module import forward
+from alphazero.nets.any_module import answers_of, with_random_weights
 
 MOST_ERROR = 1e-3
 """Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
+
+
+Answers = tuple[np.ndarray, np.ndarray]
+"""Logits and values."""
 
 
 class CannotConvert(NetError):
@@ -51,16 +55,21 @@ class Inference(Protocol):
 
 @torch.inference_mode(False)
 @torch.no_grad()
-def answers_as(
-    module: nn.Module, shape: Sequence[int], answer: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-) -> bool:
-    """`answer` gives the module's logits and values for two random observations of that shape, but for rounding."""
+def answers_as(module: nn.Module, shape: Sequence[int], answer: Callable[[nn.Module, np.ndarray], Answers]) -> bool:
+    """`answer` gives the module's logits and values for two random observations of that shape, but for rounding.
+
+    It must do so with random weights, too: those of now may hide what the next ones show.
+    """
     observations = torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
-    for found, expected in zip(answer(observations.numpy()), forward(module, observations), strict=True):
-        wanted = expected.numpy()
-        scale = max(1.0, float(np.abs(wanted).max()))
-        if found.shape != wanted.shape or not np.allclose(found, wanted, atol=MOST_ERROR * scale, equal_nan=True):
+    for each in (with_random_weights(module), module):
+        expected = answers_of(each, observations)
+        if expected is None:
             return False
+        for found, exact in zip(answer(each, observations.numpy()), expected, strict=True):
+            wanted = exact.numpy()
+            scale = max(1.0, float(np.abs(wanted).max()))
+            if found.shape != wanted.shape or not np.allclose(found, wanted, atol=MOST_ERROR * scale, equal_nan=True):
+                return False
     return True
 
 

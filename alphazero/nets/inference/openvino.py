@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from alphazero.errors import is_out_of_memory, listed
 from alphazero.nets.devices import has_amx
-from alphazero.nets.inference.library import CannotConvert, NotInstalled, answers_as
+from alphazero.nets.inference.library import Answers, CannotConvert, NotInstalled, answers_as
 
 SIZES = 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache
@@ -132,18 +132,18 @@ class OpenVinoInference:
         """Converts the module, and compares its answers with the network's. Raises CannotConvert."""
         self._tables = _tables_of(module)
         self._model, self._arrays = self._convert_with_arrays(module)
-        with _errors_named(module):
-            compiled = self._compile(self._take_weights(module), CHECKED_SIZE, "f32")
 
-        def answer(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            count = len(observations)
-            compiled.rows[:count] = observations
-            compiled.request.infer()
-            return compiled.logits[:count], compiled.values[:count]
+        def answer(module: nn.Module, observations: np.ndarray) -> Answers:
+            with _errors_named(module):
+                compiled = self._compile(self._take_weights(module), CHECKED_SIZE, "f32")
+                compiled.rows[: len(observations)] = observations
+                compiled.request.infer()
+            return compiled.logits[: len(observations)], compiled.values[: len(observations)]
 
         if not answers_as(module, self._example.shape[1:], answer):
             raise CannotConvert(
-                f"OpenVINO cannot convert {type(module).__name__}: it computes something outside of torch, or at random"
+                f"OpenVINO cannot convert {type(module).__name__}: it computes something outside of torch, or at "
+                "random, or uses a weight in two forms"
             )
 
     def _convert(self, module: nn.Module) -> Any:
