@@ -30,15 +30,22 @@ def forward(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def check_module(module: Any, observations: Tensor, num_actions: int) -> None:
-    """Raises NetError, in one sentence, unless the module works as a policy and value network for `observations`."""
-    name = type(module).__name__
+    """Raises NetError, in one sentence, unless the module works as a policy and value network for `observations`.
+
+    It must do so for one of them as well, where `squeeze` would take the batch's dimension away, too.
+    """
     if not isinstance(module, nn.Module):
-        raise NetError(f"TorchNet takes a torch.nn.Module, not {name}")
-    given = _shape(observations)
-    wanted = f"policy logits of shape {[len(observations), num_actions]} and values of shape {[len(observations)]}"
+        raise NetError(f"TorchNet takes a torch.nn.Module, not {type(module).__name__}")
+    for batch in (observations, observations[:1]):
+        _check_answers(module, batch, num_actions)
+
+
+def _check_answers(module: nn.Module, observations: Tensor, num_actions: int) -> None:
+    name, given, count = type(module).__name__, _shape(observations), len(observations)
+    wanted = f"policy logits of shape {[count, num_actions]} and values of shape {[count]}"
     try:
         with torch.no_grad():
-            outputs = copy.deepcopy(module).float().eval()(observations)
+            outputs = copy.deepcopy(module).float().eval()(observations.clone())
     except Exception as error:
         if is_out_of_memory(error):
             raise
@@ -53,8 +60,8 @@ def check_module(module: Any, observations: Tensor, num_actions: int) -> None:
     right = len(outputs) == 2 and all(isinstance(x, Tensor) for x in outputs)
     if right:
         logits, values = outputs
-        right = logits.shape == (len(observations), num_actions) and values.shape in (
-            (len(observations),), (len(observations), 1)
+        right = logits.shape == (count, num_actions) and values.numel() == count and values.shape in (
+            (count,), (count, 1), ()
         )  # fmt: skip
     if not right:
         raise NetError(f"{name} must give {wanted} for observations of shape {given}; it gives {found}")

@@ -235,6 +235,10 @@ SHAPES = r"Gives must give policy logits of shape \[2, 9\] and values of shape \
         (lambda n: (torch.zeros(9), torch.zeros(1)), SHAPES + r".*it gives \[9\] and \[1\]$"),
         (lambda n: torch.zeros(n, 9), SHAPES + r".*it gives \[2, 9\]$"),
         (lambda n: torch.zeros(2, 9), SHAPES + r".*it gives \[2, 9\]$"),
+        (
+            lambda n: (torch.zeros(n, 9).squeeze(), torch.zeros(n)),
+            r"shape \[1, 9\] and .* for observations of shape \[1, 2, 3, 3\]; it gives \[9\] and \[1\]$",
+        ),
         (lambda n: (torch.zeros(n, 9), 0.5), SHAPES + r".*it gives \[2, 9\] and a float$"),
         (lambda n: {"policy": torch.zeros(n, 9)}, SHAPES + r".*it gives a dict$"),
         (lambda n: None, SHAPES + r".*it gives a NoneType$"),
@@ -251,6 +255,11 @@ def test_what_is_no_policy_and_value_is_said_in_one_sentence(answer, sentence):
     with pytest.raises(NetError, match=sentence) as caught:
         TorchNet(TicTacToe(), Gives(answer))
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
+
+
+def test_the_value_of_one_position_may_be_a_number_alone():
+    net = TorchNet(TicTacToe(), Gives(lambda n: (torch.zeros(n, 9), torch.zeros(n, 1).squeeze())))
+    assert net.evaluate(net._example[:1].numpy(), np.ones((1, 9), bool))[1].shape == (1,)
 
 
 def test_a_module_for_another_board_is_said_in_one_sentence():
