@@ -6,9 +6,12 @@ A module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observati
 from __future__ import annotations
 
 import copy
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any, TypeGuard, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
@@ -17,6 +20,10 @@ from torch.utils.flop_counter import flop_registry
 
 from alphazero.errors import NetError, is_out_of_memory
 
+MOST_ERROR = 1e-3
+"""Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
+SEEDS = 7_481, 9_203
+"""For random weights and observations: neither is a user's, as 0, which would make them the module's own numbers."""
 LARGEST_VALUE = 1e6
 """Values beyond [-1, 1] are cut; one that is so large does not come from an untrained network that can learn."""
 CONVOLUTIONS = nn.Conv2d, nn.ConvTranspose2d
@@ -84,8 +91,8 @@ def _shape(tensor: Tensor) -> str:
 def answers_of(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor] | None:
     """The module's logits and values; None if it fails on these observations, in their type and memory layout."""
     try:
-        with torch.inference_mode():
-            return forward(module, observations)
+        with torch.no_grad():
+            return forward(module, observations.clone())  # some modules write into what they are given
     except Exception as error:
         if is_out_of_memory(error):
             raise
@@ -103,27 +110,52 @@ def with_random_weights(module: nn.Module) -> nn.Module:
 
     A number keeps its sign and about its size, since it may be a variance; a zero becomes a small one of either sign.
     """
-    copied, generator = copy.deepcopy(module).eval(), torch.Generator().manual_seed(0)
+    copied, generator = copy.deepcopy(module).eval(), torch.Generator().manual_seed(SEEDS[0])
     with torch.no_grad():
         for tensor in copied.state_dict().values():
             if tensor.is_floating_point():
                 inputs = max(1, math.prod(tensor.shape[1:]))
-                factors, signs = 0.5 + torch.rand(2, *tensor.shape, generator=generator)
-                small = factors * torch.sign(signs - 1) / (2 * math.sqrt(inputs))
+                factors = 0.5 + torch.rand(tensor.shape, generator=generator)
+                small = factors * torch.sign(factors - 1) / (2 * math.sqrt(inputs))
                 tensor.copy_(torch.where(tensor == 0, small, factors * tensor))
     return copied
 
 
-def choose_layout(module: nn.Module, observations: Tensor) -> torch.memory_format:
-    """The memory layout that is fastest for the module, of those that it works with.
+def are_alike(found: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """The logits and values, as tensors or arrays, are the same but for rounding."""
+    for one, other in zip(map(np.asarray, found), map(np.asarray, expected), strict=True):
+        error = MOST_ERROR * max(1.0, float(np.abs(other).max()))
+        if one.shape != other.shape or not np.allclose(one, other, atol=error, equal_nan=True):
+            return False
+    return True
 
-    Convolutions are fastest with channels last; `view` after a convolution needs the other layout.
+
+def choose_form(module: nn.Module, shape: Sequence[int]) -> tuple[torch.memory_format, bool]:
+    """The memory layout, and whether to `fold`: the fastest with which the module answers as without them.
+
+    Convolutions are fastest with channels last. `view` after a convolution needs the other layout, and so does what
+    writes into a view, which may be a copy. A module may use a sequence as a list, so that a folded one misleads it.
     """
-    if any(isinstance(layer, CONVOLUTIONS) for layer in module.modules()):
-        layout = torch.channels_last
-        if works(lay_out(copy.deepcopy(module).eval(), layout), observations.contiguous(memory_format=layout)):
-            return layout
-    return torch.contiguous_format
+    plain, observations = with_random_weights(module), random_observations(shape)
+    expected = answers_of(plain, observations)
+    convolves = any(isinstance(layer, CONVOLUTIONS) for layer in module.modules())
+    layouts = (torch.channels_last, torch.contiguous_format) if convolves else (torch.contiguous_format,)
+    for layout, folds in itertools.product(layouts, (True, False)):
+        answers = answers_of(frozen_copy(plain, layout, folds), observations.contiguous(memory_format=layout))
+        if answers is not None and expected is not None and are_alike(answers, expected):
+            return layout, folds
+    return torch.contiguous_format, False
+
+
+def random_observations(shape: Sequence[int]) -> Tensor:
+    """Two of that shape, always the same."""
+    return torch.rand(2, *shape, generator=torch.Generator().manual_seed(SEEDS[1]))
+
+
+def frozen_copy(module: nn.Module, layout: torch.memory_format, folds: bool) -> nn.Module:
+    """A copy that learns no more, in that memory layout; with `folds` its batch norms are folded."""
+    copied = copy.deepcopy(module).eval()
+    return lay_out(fold(copied) if folds else copied, layout)
 
 
 def lay_out(module: nn.Module, layout: torch.memory_format) -> nn.Module:

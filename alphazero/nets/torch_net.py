@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from alphazero.errors import CheckpointError, quote
 from alphazero.game import Game
 from alphazero.invocation import option
-from alphazero.nets.any_module import check_module, choose_layout, count_flops, fold, forward, lay_out, works
+from alphazero.nets.any_module import check_module, choose_form, count_flops, forward, frozen_copy, lay_out, works
 from alphazero.nets.devices import bf16_pays, say_once
 from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, to_priors
 from alphazero.nets.inference.openvino import OpenVinoInference
@@ -76,8 +76,8 @@ class TorchNet(NeuralNet):
         self.device = torch.device("cpu")
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         check_module(module, self._example, game.num_actions)
-        self.layout = choose_layout(module.float(), self._example)
-        """The memory layout of filters and observations."""
+        self.layout, self._folds = choose_form(module.float(), game.observation_shape)
+        """The memory layout of filters and observations, and whether batch norms are folded into convolutions."""
         self.module = lay_out(module, self.layout)
         """The weights that play, in float32."""
         self.card = {
@@ -165,7 +165,7 @@ class TorchNet(NeuralNet):
 
     def frozen_float(self) -> nn.Module:
         """The module as it plays, in float32: a copy with its batch norms folded into the convolutions."""
-        return lay_out(fold(copy.deepcopy(self.module).eval()), self.layout)
+        return frozen_copy(self.module, self.layout, self._folds)
 
     @torch.inference_mode()
     def _fastest(self, others: Sequence[Inference]) -> Inference | None:

@@ -157,6 +157,31 @@ class Normed(nn.Module):
         return self.policy(x), torch.tanh(self.value(x))
 
 
+class Apart(Normed):
+    """Uses what the convolution gives without its batch norm, too: its sequence is no more than a list."""
+
+    def forward(self, x):
+        convolution, norm = self.stem[1]
+        x = convolution(self.stem[0](x))
+        x = torch.relu(norm(x) + x).flatten(1)
+        return self.policy(x), torch.tanh(self.value(x))
+
+
+class Overwritten(nn.Module):
+    """Changes a tensor of which `flatten` has given a view; with channels last it gives a copy."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(PLANES, 8, 3, padding=1)
+        self.policy, self.value = nn.Linear(8 * CELLS, 7), nn.Linear(8 * CELLS, 1)
+
+    def forward(self, x):
+        x = self.stem(x)
+        rows = x.flatten(1)
+        x.relu_()
+        return self.policy(rows), torch.tanh(self.value(rows))
+
+
 NORMED = {
     "plain": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1)),
     "standardized": lambda: Normed(StandardizedConvolution(8, 8, 3, padding=1)),
@@ -164,19 +189,28 @@ NORMED = {
     "weight norm": lambda: Normed(nn.utils.parametrizations.weight_norm(nn.Conv2d(8, 8, 3, padding=1))),
     "another norm": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1), norm=DoublingNorm),
     "another order": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1), sequence=Backwards),
+    "apart": lambda: Apart(nn.Conv2d(8, 8, 3, padding=1)),
     "hook": lambda: Normed(hooked(nn.Conv2d(8, 8, 3, padding=1))),
 }
 
 
 @pytest.mark.parametrize(
     "make",
-    [Mlp, Transformer, ViewAfterConvolution, Odd, *(pytest.param(make, id=name) for name, make in NORMED.items())],
+    [
+        Mlp,
+        Transformer,
+        ViewAfterConvolution,
+        Odd,
+        Overwritten,
+        *(pytest.param(make, id=name) for name, make in NORMED.items()),
+    ],
 )
 def test_what_plays_is_close_to_the_module_itself(make):
     torch.manual_seed(0)
-    net, batch = TorchNet(GAME, make()), random_batch(GAME, 90)
+    module, batch = make().eval(), random_batch(GAME, 90)
     with torch.no_grad():
-        logits, values = net.module.eval()(torch.from_numpy(batch.observations))
+        logits, values = module(torch.from_numpy(batch.observations))
+    net = TorchNet(GAME, module)
     exact = torch.softmax(logits.masked_fill(~torch.from_numpy(batch.legal_masks), -1e9), dim=1).numpy()
     priors, found = net.evaluate(batch.observations, batch.legal_masks)
     assert np.abs(priors - exact).max() < 0.02

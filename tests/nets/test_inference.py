@@ -328,6 +328,18 @@ def test_zeros_at_the_beginning_hide_nothing(module, library):
         TorchNet(Connect4(), module()).use_inference(library)
 
 
+class Scribbler(TwoLayers):
+    """A module that writes into the observations that it is given."""
+
+    def forward(self, observations):
+        x = observations.mul_(2).sub_(1).flatten(1)
+        return self.policy(x), torch.tanh(self.value(x)).squeeze(1)
+
+
+def test_a_module_that_writes_into_its_input_is_answered_for():
+    assert TorchNet(Connect4(), Scribbler()).use_inference("openvino") == "openvino"
+
+
 class Stranger(TwoLayers):
     """A module with an operation that OpenVINO does not know."""
 
