@@ -302,6 +302,17 @@ class Placed(nn.Module):
         return torch.relu(x + self.places)
 
 
+class RowScaled(nn.Module):
+    """Multiplies each row of each plane by a number, all of which are 1 until they learn."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(PLANES * HEIGHT, 1))
+
+    def forward(self, x):
+        return x.reshape(-1, PLANES * HEIGHT, WIDTH) * self.scale
+
+
 class LastDimension(nn.Module):
     """A linear layer over the cells of each plane."""
 
@@ -352,6 +363,7 @@ PLANES, HEIGHT, WIDTH = Connect4().observation_shape
     ("body", "inputs", "reason"),
     [
         (Placed((PLANES, HEIGHT, WIDTH)), INPUTS, "a constant that differs from cell to cell"),
+        (RowScaled(), INPUTS, "a constant that differs from cell to cell"),
         (LastDimension(HEIGHT * WIDTH, PLANES, True), PLANES * PLANES, "takes a position apart"),
         (LastDimension(HEIGHT * WIDTH, PLANES, False), PLANES * PLANES, "takes a position apart"),
         (Doubled(), 2 * INPUTS, "it has the operation cat.default"),

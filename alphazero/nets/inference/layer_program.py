@@ -366,9 +366,10 @@ def _by_channel(numbers: Any, x: Rows) -> Tensor:
     if math.prod(x.shape) != x.channels * x.cells:
         raise _unknown("a constant for a tensor of another shape")
     whole = torch.as_tensor(numbers, dtype=torch.float32).broadcast_to(1, *x.shape)
-    # by its shape, since numbers that are the same now may be learned
-    of_cells = whole.stride()[2:] if len(x.shape) > 1 else whole.stride()[1:] if x.cells > 1 else ()
-    if any(of_cells):
+    # by their places in memory, since numbers that are the same now may be learned
+    stored = torch.arange(whole.untyped_storage().nbytes() // whole.element_size())
+    places = stored.as_strided(whole.shape, whole.stride(), whole.storage_offset()).reshape(x.channels, x.cells)
+    if (places != places[:, :1]).any():
         raise _unknown("a constant that differs from cell to cell")
     return whole.reshape(x.channels, x.cells)[:, 0]
 
