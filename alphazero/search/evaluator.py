@@ -180,6 +180,8 @@ class CheckedFunction:
         self._name = f"the function {getattr(function, '__name__', type(function).__name__)}"
 
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if len(states) == 0:  # where all leaves are terminal
+            return np.empty(legal_masks.shape, np.float32), np.empty(0, np.float32)
         priors, values = _arrays(self._name, *self._function(states, legal_masks), legal_masks)
         cut = np.empty(len(values), np.float32)
         wrong = _cut(priors, values, cut)

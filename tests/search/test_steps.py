@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import alphazero as az
 from alphazero.errors import EvaluationError, NetError
 from alphazero.game.adapters.alpha_zero_general import GeneralGame
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.mcts import Search
+from games.tictactoe.game import TicTacToe
 from tests.game.general_games import TicTacToeGame
 from tests.search.reference_search import check_tree, neutral, planted, plies_of, random_positions, states_of
 from tests.search.searches import BASE, CONFIGS, CONNECT4, finish, make_search, row_bytes, run
@@ -146,6 +148,16 @@ def test_a_function_in_place_of_a_net_is_checked_as_nets_are(wrong, error, messa
     errs = True
     with pytest.raises(error, match=message):
         search.start(FIVE, states_of(positions), FIVE, plies_of(positions)) if begins else search.step()
+
+
+def test_a_function_is_not_asked_about_no_positions():
+    """In the end all leaves of a step are terminal; a function that stacks one array for each position failed then."""
+
+    def stacked(states, legal_masks):
+        return np.stack([mask / mask.sum() for mask in legal_masks]), np.zeros(len(states))
+
+    position = TicTacToe().position("a1 b2 a2 c3")
+    assert position.format(az.search(position, stacked, simulations=100).best) == "a3"
 
 
 def test_trees_are_compiled_where_the_rules_are_python():
