@@ -168,8 +168,7 @@ class Evaluator:
     def _ask(self, planes: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         count = len(planes)
         self.num_evaluations += count
-        priors, values = self.net.evaluate(planes, legal_masks)
-        return _arrays(f"{type(self.net).__name__}.evaluate", priors, values, legal_masks)
+        return _arrays(f"{type(self.net).__name__}.evaluate", self.net.evaluate(planes, legal_masks), legal_masks)
 
 
 class CheckedFunction:
@@ -182,7 +181,7 @@ class CheckedFunction:
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if len(states) == 0:  # where all leaves are terminal
             return np.empty(legal_masks.shape, np.float32), np.empty(0, np.float32)
-        priors, values = _arrays(self._name, *self._function(states, legal_masks), legal_masks)
+        priors, values = _arrays(self._name, self._function(states, legal_masks), legal_masks)
         cut = np.empty(len(values), np.float32)
         wrong = _cut(priors, values, cut)
         if wrong >= 0:
@@ -190,8 +189,13 @@ class CheckedFunction:
         return priors, cut
 
 
-def _arrays(who: str, priors: Any, values: Any, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`float32[m, A]` and `float32[m]`; raises NetError for other shapes."""
+def _arrays(who: str, answer: Any, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`float32[m, A]` and `float32[m]`; raises NetError for an answer that is no pair, or of other shapes."""
+    several = isinstance(answer, tuple | list)
+    if not several or len(answer) != 2:
+        given = f"a {type(answer).__name__}" + (f" of {len(answer)}" if several else "")
+        raise NetError(f"{who} must give a pair (priors, values); it gives {given}")
+    priors, values = answer
     priors, values = np.ascontiguousarray(priors, np.float32), np.ascontiguousarray(values, np.float32)
     if priors.shape != legal_masks.shape or len(values) != len(priors) or values.ndim != 1:
         raise NetError(

@@ -14,7 +14,7 @@ from alphazero.errors import EvaluationError, InvalidSetting, NetError
 from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.search.evaluator import MOST_BYTES, Evaluator
+from alphazero.search.evaluator import MOST_BYTES, CheckedFunction, Evaluator
 from alphazero.search.mcts import Search, SearchConfig
 from tests.game.double_move_game import DoubleMove
 from tests.search.reference_search import planted, random_lines, random_positions, states_of
@@ -513,3 +513,24 @@ def test_answers_of_wrong_shapes_are_named():
         NetError, match=r"^Column\.evaluate must give priors of shape \[1, 9\] .* gives \[1, 9\] and \[1, 1\]$"
     ):
         Evaluator(kernels, Column())(states, kernels.describe_all(states)[0])
+
+
+@pytest.mark.parametrize(
+    ("answer", "given"), [(np.ones((1, 9), F), "a ndarray"), (None, "a NoneType"), ((1, 2, 3), "a tuple of 3")]
+)
+def test_an_answer_that_is_no_pair_is_named(answer, given):
+    class Wrong(FakeNet):
+        def evaluate(self, observations, legal_masks):
+            return answer
+
+    def guess(states, legal_masks):
+        return answer
+
+    kernels = KERNELS["tictactoe"]
+    states = kernels.start_states(1)
+    for who, ask in (
+        (r"Wrong\.evaluate", Evaluator(kernels, Wrong())),
+        ("the .* guess", CheckedFunction(kernels, guess)),
+    ):
+        with pytest.raises(NetError, match=rf"^{who} must give a pair \(priors, values\); it gives {given}$"):
+            ask(states, kernels.describe_all(states)[0])
