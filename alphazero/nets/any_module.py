@@ -14,6 +14,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -43,8 +44,25 @@ def check_module(module: Any, observations: Tensor, num_actions: int) -> None:
     """
     if not isinstance(module, nn.Module):
         raise NetError(f"TorchNet takes a torch.nn.Module, not {type(module).__name__}")
+    name = type(module).__name__
+    if any(is_lazy(tensor) for tensor in (*module.parameters(), *module.buffers())):
+        raise NetError(
+            f"{name} has weights without a shape, as lazy layers do: call it once before, with "
+            f"torch.zeros({', '.join(map(str, observations.shape))})"
+        )
+    try:
+        copied = copy.deepcopy(module).float().eval()
+    except Exception as error:
+        raise _failure(f"{name} cannot be copied", error) from error
     for batch in (observations, observations[:1]):
-        _check_answers(module, batch, num_actions)
+        _check_answers(copied, batch, num_actions)
+
+
+def _failure(what: str, error: Exception) -> NetError:
+    """One sentence that ends with the error; raises the error itself if memory is full."""
+    if is_out_of_memory(error):
+        raise error
+    return NetError(f"{what}: {type(error).__name__}: {' '.join(str(error).split()):.300}")
 
 
 def _check_answers(module: nn.Module, observations: Tensor, num_actions: int) -> None:
@@ -52,15 +70,10 @@ def _check_answers(module: nn.Module, observations: Tensor, num_actions: int) ->
     wanted = f"policy logits of shape {[count, num_actions]} and values of shape {[count]}"
     try:
         with torch.no_grad():
-            outputs = copy.deepcopy(module).float().eval()(observations.clone())
+            outputs = module(observations.clone())
     except Exception as error:
-        if is_out_of_memory(error):
-            raise
-        reason = " ".join(str(error).split())
-        raise NetError(
-            f"{name} fails on observations of shape {given}, for which it must give {wanted}: "
-            f"{type(error).__name__}: {reason:.300}"
-        ) from error
+        what = f"{name} fails on observations of shape {given}, for which it must give {wanted}"
+        raise _failure(what, error) from error
     if not isinstance(outputs, tuple | list):
         outputs = (outputs,)
     found = " and ".join(_shape(x) if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs) or "nothing"

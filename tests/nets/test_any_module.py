@@ -311,6 +311,32 @@ def test_what_is_no_module_or_cannot_learn_is_refused():
         TorchNet(GAME, module).trainer()
 
 
+class Body(nn.Module):
+    """Two heads after any layer that gives 8 numbers."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer, self.policy, self.value = layer, nn.Linear(8, 7), nn.Linear(8, 1)
+
+    def forward(self, x):
+        x = self.layer(x.flatten(1))
+        return self.policy(x), torch.tanh(self.value(x))
+
+
+def test_lazy_layers_are_taken_once_they_know_their_shapes():
+    module = Body(nn.LazyLinear(8))
+    with pytest.raises(NetError, match="Body has weights without a shape, as lazy layers do: call it once before"):
+        TorchNet(GAME, module)
+    module(torch.zeros(2, *GAME.observation_shape))
+    TorchNet(GAME, module)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
+def test_a_module_that_cannot_be_copied_is_told_so():
+    with pytest.raises(NetError, match="^Body cannot be copied: RuntimeError: Only Tensors created explicitly"):
+        TorchNet(GAME, Body(nn.utils.weight_norm(nn.Linear(PLANES * CELLS, 8))))
+
+
 def test_arrays_that_cannot_be_written_are_taken_without_a_warning():
     position, net = GAME.position([3]), TorchNet(GAME, Mlp())
     with warnings.catch_warnings():
