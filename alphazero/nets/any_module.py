@@ -19,7 +19,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from alphazero.errors import NetError, is_out_of_memory
+from alphazero.errors import NetError, is_out_of_memory, listed
 
 MOST_ERROR = 1e-3
 """Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
@@ -54,6 +54,10 @@ def check_module(module: Any, observations: Tensor, num_actions: int) -> None:
         copied = copy.deepcopy(module).float().eval()
     except Exception as error:
         raise _failure(f"{name} cannot be copied", error) from error
+    if others := [key for key, value in copied.state_dict().items() if not isinstance(value, Tensor)]:
+        raise NetError(
+            f"{name} must have tensors alone in its state_dict, as the files of nets do, not {listed(others)}"
+        )
     for batch in (observations, observations[:1]):
         _check_answers(copied, batch, num_actions)
 

@@ -337,6 +337,18 @@ def test_a_module_that_cannot_be_copied_is_told_so():
         TorchNet(GAME, Body(nn.utils.weight_norm(nn.Linear(PLANES * CELLS, 8))))
 
 
+def test_a_state_that_is_no_tensor_is_refused():
+    class Counting(nn.Linear):
+        def get_extra_state(self):
+            return {"calls": 3}
+
+        def set_extra_state(self, state):
+            pass
+
+    with pytest.raises(NetError, match=r"^Body must have tensors alone in its state_dict, .* not layer\._extra_state$"):
+        TorchNet(GAME, Body(Counting(PLANES * CELLS, 8)))
+
+
 def test_arrays_that_cannot_be_written_are_taken_without_a_warning():
     position, net = GAME.position([3]), TorchNet(GAME, Mlp())
     with warnings.catch_warnings():
