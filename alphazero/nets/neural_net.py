@@ -178,6 +178,15 @@ def check_net(net: NeuralNet, game: Game) -> None:
         raise NetError(f"this is a net for {shorten(trained)}, not for {game.name}")
 
 
+def check_apart(learning: NeuralNet, playing: NeuralNet) -> None:
+    """Raises NetError if both are one net: a gate would compare it with itself."""
+    if learning is playing:
+        raise NetError(
+            f"the function that makes nets gave the same {type(learning).__name__} twice: let it make a new one at "
+            "each call, as one learns while the other plays"
+        )
+
+
 def check_saved(saver: NeuralNet | Trainer, path: Path, card: Mapping[str, Any]) -> None:
     """Raises NetError unless `saver.save` has written a checkpoint at `path` whose card has the entries of `card`."""
     what = f"{type(saver).__name__}.save"

@@ -26,7 +26,7 @@ from alphazero.game.python_game import PythonGame
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCES, wanted_inference
-from alphazero.nets.neural_net import NeuralNet, check_saved
+from alphazero.nets.neural_net import NeuralNet, check_apart, check_saved
 from alphazero.players.contestants import check_announced, find_checkpoint, has_own_net, text_of
 from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import read_npz, write_npz
@@ -280,6 +280,7 @@ class RunState:
             workers = self.workers = self._make_cluster_workers()
             workers.place()
         self.net, self.best = self._make_net(plan.config.net), self._make_net(self._playing)
+        check_apart(self.net, self.best)
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
         self._threads_before = self.net.use_threads(1)
         self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)

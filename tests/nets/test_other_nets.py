@@ -142,6 +142,14 @@ def test_a_net_that_does_not_save_what_it_must_is_told_so(tmp_path, kind, senten
         train(loaded, LINEAR, tmp_path / "run", threads=1)
 
 
+def test_a_net_that_is_the_same_at_each_call_is_refused(tmp_path):
+    """It would learn and play at once, and the gate would let it play against itself."""
+    net = LinearNet(TicTacToe(), LinearConfig())
+    loaded = replace(registry.load("tictactoe"), make_net=lambda game, settings: net)
+    with pytest.raises(NetError, match="the function that makes nets gave the same LinearNet twice: let it make a new"):
+        train(loaded, LINEAR, tmp_path / "run", threads=1)
+
+
 def test_what_was_saved_well_is_taken(tmp_path):
     net, path = LinearNet(TicTacToe(), LinearConfig()), tmp_path / "net.safetensors"
     net.save(path, {"game": "tictactoe"})
