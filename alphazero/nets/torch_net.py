@@ -19,7 +19,7 @@ from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import check_module, choose_form, count_flops, forward, frozen_copy, lay_out, works
 from alphazero.nets.devices import bf16_pays, say_once
-from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, to_priors
+from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, checked_masks, to_priors
 from alphazero.nets.inference.openvino import OpenVinoInference
 from alphazero.nets.inference.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
@@ -116,7 +116,7 @@ class TorchNet(NeuralNet):
             to_priors(weights, results, legal_masks)
             return weights, results
         logits, values = self._ask_torch(observations)
-        mask = _tensor(legal_masks).to(self.device)
+        mask = _tensor(checked_masks(legal_masks, logits.shape)).to(self.device)
         priors = torch.softmax(logits.masked_fill(~mask, MASKED), dim=1) * mask
         return priors.cpu().numpy(), values.clamp(-1, 1).cpu().numpy()
 

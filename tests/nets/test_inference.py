@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import alphazero as az
-from alphazero.errors import InvalidSetting, RunFolderError, UnknownName
+from alphazero.errors import InvalidSetting, NetError, RunFolderError, UnknownName
 from alphazero.game import registry
 from alphazero.nets import torch_net
 from alphazero.nets.devices import INFERENCE_VARIABLE, describe_inference, say_once, want_inference, wanted_inference
@@ -154,6 +154,18 @@ def test_priors_are_a_softmax_over_the_legal_actions():
         broken, value = np.array([[0.0, wrong, 1.0]], np.float32), np.array([wrong], np.float32)
         to_priors(broken, value, np.ones((1, 3), bool))
         assert np.isnan(broken).any() and (np.isnan(value[0]) if np.isnan(wrong) else value[0] == 1)
+
+
+@pytest.mark.parametrize("library", ["torch", "openvino", "winograd"])
+def test_legal_masks_fit_the_observations(library):
+    """Compiled code read beyond the end of masks with fewer rows, and knew one type alone."""
+    net, batch = az.load_net("club", "connect4"), random_batch(Connect4(), 4)
+    net.use_inference(library)
+    whole, _ = net.evaluate(batch.observations, batch.legal_masks)
+    np.testing.assert_array_equal(net.evaluate(batch.observations, batch.legal_masks.astype(np.float32))[0], whole)
+    assert [x.shape for x in net.evaluate(batch.observations[:0], batch.legal_masks[:0])] == [(0, 7), (0,)]
+    with pytest.raises(NetError, match=r"legal masks must have the policy's shape \[4, 7\], not \[2, 7\]"):
+        net.evaluate(batch.observations, batch.legal_masks[:2])
 
 
 def test_the_same_batch_has_the_same_answers_in_every_thread(shared):

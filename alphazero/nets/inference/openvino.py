@@ -114,7 +114,7 @@ class OpenVinoInference:
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         count, at = len(observations), 0
         logits = values = np.empty(0, np.float32)
-        for size in parts_of(count, self._new_size):
+        for size in parts_of(max(count, 1), self._new_size):  # no position has an answer of no rows
             compiled = self._take(size)
             if at == 0:
                 logits = np.empty((count, compiled.logits.shape[1]), np.float32)
