@@ -48,6 +48,11 @@ def quote(value: object, most: int = LONGEST) -> str:
     return shorten(repr(value), most)
 
 
+def count_of(number: int, noun: str) -> str:
+    """A number of things: `1 game`, `2,000 games`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def listed(words: Iterable[object], most: int = 40) -> str:
     """The words with commas; of more than `most`, the first ones and the last, and how many there are."""
     texts = [str(word) for word in words]

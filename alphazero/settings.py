@@ -57,7 +57,7 @@ def check_range(name: str, value: Any, lowest: float, highest: float = math.inf,
 
 
 def _show(limit: float) -> str:
-    return f"{limit:,.0f}" if limit == round(limit) else f"{limit:g}"
+    return f"{int(limit):,}" if limit == round(limit) else f"{limit:g}"
 
 
 def config_from_dict(config_class: type[Config], values: Any, where: str, like: Config | None = None) -> Config:

@@ -14,7 +14,7 @@ from alphazero.commands.serve import ServeConfig, serve
 from alphazero.commands.shared import Overwrite, Threads, argument, keep_apart, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
 from alphazero.commands.watch import list_games, play_with_human, step_through
-from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.errors import InvalidSetting, UnknownName, count_of
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records, write_records
@@ -242,7 +242,7 @@ def replay(config: PitConfig, path: Path) -> None:
         return
     number = int(config.contestants[0])
     if number >= len(records):
-        there = f"the games 0 to {len(records) - 1}, and no game {number}" if records else "no games"
+        there = f"{count_of(len(records), 'game')}, the first of which is game 0"
         raise InvalidSetting(f"{path} holds {there}")
     named = records[number].game
     loaded = registry.load(config.game) if config.game else registry.load_named(named, str(path))

@@ -28,7 +28,7 @@ import tyro
 from msgspec import Struct
 
 from alphazero.commands.shared import Overwrite, Threads, argument, parse, spare_files
-from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, quote
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, count_of, quote
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
@@ -201,7 +201,8 @@ def hardware_of(folder: Path, threads: int) -> str:
     with contextlib.suppress(CheckpointError):  # the manifests may be gone, and older runs do not tell
         if manifest := latest_manifest(folder):
             devices = read_state(manifest, folder).devices
-    learned = f"learned on {' + '.join(devices) or 'a device that the run does not tell'} with {threads} threads"
+    place = " + ".join(devices) or "a device that the run does not tell"
+    learned = f"learned on {place} with {count_of(threads, 'thread')}"
     return f"{learned}; measured on {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
 
 

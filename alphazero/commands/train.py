@@ -157,14 +157,16 @@ def describe_plan(options: Options, game_name: str, folder: Path) -> list[str]:
     """The first lines of a run: the work to come, when it ends, and how to stop it."""
     config = options.config
     settings = "the settings of the run" if options.resume else f"preset {options.preset}"
-    gate = ", and pits the new net against the best one" if config.gate.enabled else ""
+    rest = " and learns from them"
+    if config.gate.enabled:
+        rest = ", learns from them, and pits the new net against the best one"
     threads = f"{options.threads} thread{'s' * (options.threads > 1)}"
     end = f"after generation {config.generations}"
     if config.minutes:
         end += f" or {config.minutes:g} {'minute' if config.minutes == 1 else 'minutes'}, whichever comes first"
     return [
         f"training a network for {game_name} with {settings} and {threads}, in {shorten_path(folder)}",
-        f"each generation plays games by self-play, learns from them{gate}; the run ends {end}",
+        f"each generation plays games by self-play{rest}; the run ends {end}",
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]
 

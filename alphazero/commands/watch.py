@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from alphazero.errors import printable
+from alphazero.errors import count_of, printable
 from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
@@ -37,7 +37,7 @@ def play_with_human(game: Game, first: Player, second: Player, num_games: int, s
 
 def list_games(records: Sequence[GameRecord]) -> None:
     """Prints a line for each game: number, result, players and first moves."""
-    print(f"{len(records)} games; step through one by adding its number")
+    print(f"{count_of(len(records), 'game')}" + "; step through one by adding its number" * bool(records))
     for i, record in enumerate(records):
         moves = " ".join((*record.opening, *record.moves))
         print(f"{i:>5}  {record.result:<7}  {printable(' - '.join(record.contestants))}  {printable(moves):.80}")

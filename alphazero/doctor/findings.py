@@ -46,7 +46,9 @@ def show(sections: Sequence[Section]) -> str:
         width = 2 + max((len(name) for name, _ in section.rows), default=0)
         lines += ["", section.title]
         for name, fact in section.rows:
-            lines += _wrap(f"  {name:<{width}}", fact)
+            begin = f"  {name:<{width}}"
+            whole = name == "command"  # it is there to be copied
+            lines += [begin + shorten(fact, 20 * COLUMNS)] if whole else _wrap(begin, fact)
     return "\n".join(lines)
 
 

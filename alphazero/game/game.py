@@ -7,7 +7,7 @@ framework can run them. The search never pays for the checks that `Position` mak
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -131,6 +131,10 @@ class Game:
 
         `moves` is a text in the game's notation, as "f5 d6", or a sequence of actions.
         """
+        if not isinstance(moves, str | Iterable):
+            raise IllegalAction(
+                f'moves are a text, as in game.position("{moves}"), or a sequence of actions, not {quote(moves)}'
+            )
         position = self.start()
         for move in self.split_moves(moves) if isinstance(moves, str) else moves:
             position = position.play(position.parse(move) if isinstance(move, str) else move)

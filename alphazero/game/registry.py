@@ -97,6 +97,8 @@ def _declared(package: ModuleType, path: Path, others: Mapping[str, ModuleType])
     return dict.fromkeys(spec.games, package)
 
 
+MOST_OF_A_NAME = 200
+"""The most characters of a game's name."""
 _PACKAGES, _FAULTS = _find_shipped()
 NAMES = sorted(_PACKAGES)
 """The games that come with the framework."""
@@ -248,6 +250,10 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     }
     class_name, arguments = _split_arguments(class_name)
     if class_name and class_name not in found:
+        if isinstance(vars(module).get(class_name), type):
+            raise GameError(
+                f"{class_name} in {shorten_path(given)} is no Game: derive it from that, as `class {class_name}(Game)`"
+            )
         raise UnknownName(f"game class in {shorten_path(given)}", class_name, found)
     if not class_name and len(found) != 1:
         choose = f"add :NAME to choose one of {', '.join(sorted(found))}"
@@ -273,6 +279,12 @@ def _as_game(made: Any, title: str) -> Game:
     if isinstance(made, Game):
         if not isinstance(getattr(made, "name", None), str):
             raise GameError(f'{title} must have a `name`, the word for it on the command line, as name = "my_game"')
+        name = made.name
+        if len(name) > MOST_OF_A_NAME or not name[:1].isalnum() or not name.isprintable() or {*name} & {*"/\\"}:
+            raise GameError(
+                f"the name of a game begins with a letter or a digit, has no slash and at most {MOST_OF_A_NAME} "
+                f'characters, since files are named after it, as name = "my_game"; {title} has {quote(name)}'
+            )
         return made
     if not alpha_zero_general.fits(type(made)):
         raise GameError(f"a game is a name, a Game class or an object of one, not {quote(made)}")

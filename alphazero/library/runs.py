@@ -10,8 +10,10 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from alphazero.cluster.connection import cluster_at
-from alphazero.errors import InvalidSetting, UnknownName, quote
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, UnknownName, quote
 from alphazero.game import Game, registry
 from alphazero.game.spec import LoadedGame
 from alphazero.library.nets import MakeNet, with_net
@@ -19,7 +21,7 @@ from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
 from alphazero.settings import config_from_dict
 from alphazero.storage.checkpoint import read_net_card
-from alphazero.storage.run_folder import choose_folder, new_folder, resolve_checkpoint
+from alphazero.storage.run_folder import check_run_folder, choose_folder, new_folder, resolve_checkpoint
 from alphazero.training import run
 from alphazero.training.config import RunConfig
 from alphazero.training.run import TrainedRun
@@ -73,11 +75,7 @@ def train(
     _check_main_is_guarded()
     if resume and preset is not None:
         raise run.preset_on_resume()
-    loaded, sizes = registry.of(game), net if isinstance(net, Mapping) else None
-    if callable(net):
-        loaded = with_net(loaded, net)
-    elif net is not None and sizes is None:
-        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
+    loaded, sizes = _with_given_net(registry.of(game), net), net if isinstance(net, Mapping) else None
     loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
     found, devices = cluster_at(cluster, cluster_workers, threads), choose_devices(device)
     game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
@@ -97,6 +95,20 @@ def train(
             devices=devices[:1] if cluster and device == "auto" else devices, deterministic=deterministic,
             resume=resume, cluster=found, stop=stop,
         )  # fmt: skip
+
+
+def _with_given_net(loaded: LoadedGame, net: Any) -> LoadedGame:
+    """The game with the networks that `net` makes, if it is a function; raises InvalidSetting."""
+    if isinstance(net, nn.Module):  # which can be called, too
+        raise InvalidSetting(
+            "net is a function that makes a new network for a game, and no network: give its class, as "
+            f"net={type(net).__name__}, or net=lambda game: ..."
+        )
+    if callable(net):
+        return with_net(loaded, net)
+    if net is not None and not isinstance(net, Mapping):
+        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
+    return loaded
 
 
 def _check_main_is_guarded() -> None:
@@ -127,11 +139,20 @@ def load_run(folder: str | Path, game: Game | type[Game] | str | None = None, ne
     >>> [row["generation"] for row in run.metrics]
     [1]
     """
+    check_run_folder(Path(folder))
     if game is None:
-        loaded = registry.load_named(read_net_card(resolve_checkpoint(str(folder)))["game"], str(folder))
+        loaded = registry.load_named(_game_of(folder), str(folder))
     else:
         loaded = registry.of(game)
+        with contextlib.suppress(CheckpointError):  # its figures can be read without a net
+            if (named := _game_of(folder)) != loaded.game.name:
+                raise RunFolderError(f"{folder} is a run of {quote(named)}, not of {quote(loaded.game.name)}")
     return TrainedRun(loaded if net is None else with_net(loaded, net), Path(folder))
+
+
+def _game_of(folder: str | Path) -> str:
+    """The game of the best net of a run."""
+    return str(read_net_card(resolve_checkpoint(str(folder)))["game"])
 
 
 def override(config: Any, settings: Mapping[str, Any], where: str) -> Any:

@@ -147,7 +147,8 @@ def open_contestant(
     elif is_path(parts):
         player = _open_net(parts, loaded, kernels, seed, threads, simulations, device)
     else:
-        raise UnknownName("contestant", parts.head, [*NAMES, *loaded.contestants, *loaded.nets], HINT)
+        hint = HINT if loaded.nets else f"{HINT}; {loaded.game.name} has no shipped net"
+        raise UnknownName("contestant", parts.head, [*NAMES, *loaded.contestants, *loaded.nets], hint)
     player.name = text
     return player
 

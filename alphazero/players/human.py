@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections import Counter
@@ -27,6 +28,13 @@ COMMANDS = {
 }
 LINES, MOVES = 3, 8
 """Moves that a hint shows, and how far it follows them."""
+
+
+def _let_lines_be_edited() -> None:
+    """Arrow keys move in the line and bring back earlier ones, where Python was built with it."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401
 
 
 class HumanLeft(Exception):
@@ -56,6 +64,7 @@ class HumanPlayer(FollowingPlayer):
 
     def choose(self, position: Position, game: int) -> int:
         self._show(position)
+        _let_lines_be_edited()
         while True:
             try:
                 text = input(f"Player {position.to_play + 1}: ").strip()
@@ -124,6 +133,8 @@ class HumanPlayer(FollowingPlayer):
         if not rest:
             print("save takes the name of a file, as in save game.jsonl")
             return
+        if rest[0] in "\"'" and rest[-1] == rest[0]:  # as a shell takes a name with spaces
+            rest = rest[1:-1]
         check_output_file("save", Path(rest))
         if not may_write(Path(rest)):
             print(f"{rest} exists already, and is left as it is; save takes the name of a new file")

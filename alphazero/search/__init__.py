@@ -1,5 +1,6 @@
 """Monte Carlo tree search. The package can be called: `az.search(position, net)` searches one position.
 
+Its arguments are in `help(az.search.__call__)`, and `help(az.search.analysis.search_position)` says what they do.
 A package and a function cannot share a name: whoever imported `alphazero.search.mcts` would put the package in the
 function's place. So the package is the function as well.
 """
@@ -8,19 +9,30 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from alphazero.game import Position
+    from alphazero.nets.neural_net import NeuralNet
     from alphazero.search.analysis import Found
+    from alphazero.search.mcts import Evaluate, SearchConfig
 
 
 class _CallablePackage(ModuleType):
     """The type of this package."""
 
-    def __call__(self, *arguments: Any, **settings: Any) -> Found:
+    def __call__(
+        self,
+        position: Position,
+        net: NeuralNet | Evaluate,
+        simulations: int | None = None,
+        config: SearchConfig | None = None,
+        seed: int = 0,
+    ) -> Found:
+        """Searches one position; see `alphazero.search.analysis.search_position`."""
         from alphazero.search.analysis import search_position
 
-        return search_position(*arguments, **settings)
+        return search_position(position, net, simulations, config, seed)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

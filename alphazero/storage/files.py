@@ -45,6 +45,8 @@ def check_output_file(option: str, path: Path) -> None:
                 f"{option} takes a file in a folder that you can write to, not {quote(str(path), 200)}: make the "
                 "folder writable or choose another one"
             )
+    if os.path.isdir(path):
+        raise InvalidSetting(f"{option} takes a file, and {quote(str(path), 200)} is a folder: name a file in it")
     advice = "" if os.path.isdir(path.parent) else ": make the folder first"
     raise InvalidSetting(f"{option} takes a file in a folder that exists, not {quote(str(path), 200)}{advice}")
 

@@ -154,8 +154,8 @@ CHECKS = (
     ),
     Check(
         "generations_since_promotion", 0, 12,
-        too_high="the gate has refused all candidates since; raise [gate.games] so that it sees smaller differences, "
-        "or lower [learner.learning_rate]",
+        too_high="the gate has refused all candidates since; the network may have learned all it can; if not, raise "
+        "[gate.games] so that it sees smaller differences, or lower [learner.learning_rate]",
     ),
 )  # fmt: skip
 

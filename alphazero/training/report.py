@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from alphazero.errors import RunFolderError
+from alphazero.errors import RunFolderError, count_of
 from alphazero.invocation import command_line
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
@@ -68,7 +68,7 @@ def make_report(run: Path) -> str:
 def _summary(lines: Lines) -> str:
     last, games = lines[-1], sum(line["games"] for line in lines)
     sentences = [
-        f"{len(lines)} generations in {last['seconds'] / 60:,.1f} minutes, {games:,} games, "
+        f"{count_of(len(lines), 'generation')} in {last['seconds'] / 60:,.1f} minutes, {count_of(games, 'game')}, "
         f"{sum(line['positions'] for line in lines):,} positions.",
         f"Best net: generation {_best(lines)}.",
     ]

@@ -187,7 +187,6 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         reason = "another program has it" if in_use else getattr(error, "strerror", None) or str(error)
-        raise InvalidSetting(
-            f"cannot listen on {host}, port {port}: {reason}; choose another {option('port')}"
-        ) from error
+        choice = option("host" if isinstance(error, socket.gaierror) else "port")
+        raise InvalidSetting(f"cannot listen on {host}, port {port}: {reason}; choose another {choice}") from error
     return found

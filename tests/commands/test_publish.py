@@ -82,13 +82,13 @@ def test_the_card_counts_what_the_net_was_made_from(run, tmp_path):
     assert card["data"]["games"] == sum(line["games"] for line in first_two) >= 16
     assert card["data"]["positions"] == sum(line["positions"] for line in first_two)
     assert card["hours"] == round(first_two[1]["seconds"] / 3600, 3)
-    assert "1 threads" in card["hardware"]
+    assert "1 thread;" in card["hardware"]
 
 
 def test_the_card_tells_the_device_of_the_run_and_not_that_of_the_publishing_machine(run, tmp_path, monkeypatch):
     monkeypatch.setattr("platform.machine", lambda: "another")
     before, _, after = published(run, tmp_path)[1]["hardware"].partition("; ")
-    assert before == "learned on cpu with 1 threads" and after.startswith("measured on another, ")
+    assert before == "learned on cpu with 1 thread" and after.startswith("measured on another, ")
     older = tmp_path / "older"
     older.mkdir()
     (older / "config.json").write_text("{}")

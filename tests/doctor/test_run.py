@@ -47,8 +47,17 @@ def examine(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]
     except SystemExit as leaving:
         code = leaving.code
     shown, errors = capsys.readouterr()
-    assert all(len(line) <= 100 and line.isprintable() for line in shown.splitlines())
+    lines = shown.splitlines()
+    assert all((len(line) <= 100 or line.startswith("  command ")) and line.isprintable() for line in lines)
     return code, " ".join((shown + errors).split())
+
+
+def test_the_command_to_be_copied_stands_on_one_line(trained, tmp_path, capsys):
+    young = tmp_path / ("a long name with spaces " * 5)
+    RunFolder.create(young, read_config(trained)).close()
+    run_command(doctor.main, [str(young)])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  command ")]
+    assert line.endswith(f"--run '{young}' --resume")
 
 
 def test_a_run_that_has_only_begun_can_be_resumed(trained, tmp_path, capsys):

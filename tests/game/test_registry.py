@@ -402,6 +402,20 @@ def test_a_game_without_a_name_is_refused():
         registry.of(nameless)
 
 
+@pytest.mark.parametrize("name", ["", " ", "a/b", "a\\b", "..", "-x", "a\nb", "a" * 201])
+def test_a_name_that_no_file_can_be_named_after_is_refused(name):
+    named = type("Named", (Game,), {"name": name})
+    with pytest.raises(GameError, match="the name of a game begins with a letter or a digit, has no slash and at most"):
+        registry.of(named)
+
+
+def test_a_class_that_is_no_game_is_told_what_it_lacks(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("class MyGame:\n    pass\n")
+    with pytest.raises(GameError, match=r"MyGame in .*mine.py is no Game: derive it .*, as `class MyGame\(Game\)`"):
+        registry.load(f"{file}:MyGame")
+
+
 # --- positions ---
 
 

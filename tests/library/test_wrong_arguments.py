@@ -1,5 +1,6 @@
 """Wrong arguments of the library's functions get one sentence, in the words of Python."""
 
+import inspect
 import io
 import multiprocessing
 import re
@@ -11,6 +12,7 @@ import torch
 
 import alphazero as az
 from alphazero.errors import InputError
+from alphazero.search.analysis import search_position
 from alphazero.storage.checkpoint import read_card
 
 TICTACTOE = az.load_game("tictactoe")
@@ -47,7 +49,16 @@ def test_a_process_that_imports_an_unguarded_script_trains_nothing(tmp_path, mon
     assert not list(tmp_path.iterdir())
 
 
+def test_the_arguments_of_a_search_are_those_that_help_shows():
+    shown = inspect.signature(az.search)
+    assert list(shown.parameters.values()) == list(inspect.signature(search_position).parameters.values())
+
+
 SEARCHES = {
+    "number for moves": (lambda: TICTACTOE.position(12), r"a text, as in game.position\(\"12\"\), or a sequence"),
+    "large seed": (
+        lambda: az.match("random", "random", TICTACTOE, seed=1 << 63), "between 0 and 9,223,372,036,854,775,807, not 9",
+    ),
     "text": (lambda: az.search("4453", uniform), "a search takes a Position, not a str"),
     "game": (lambda: az.search(TICTACTOE, uniform), "a search takes a Position, not a TicTacToe"),
     "net's name": (lambda: az.search(TICTACTOE.start(), "best"), "a search takes a NeuralNet, .* not str: az.load_net"),
@@ -93,6 +104,9 @@ TRAININGS = {
     "generations": (lambda: az.RunConfig(generations=0), "^generations must be 1 or more, not 0"),
     "preset": (lambda: az.train("tictactoe", preset=[]), r"^preset is the name of a preset .*, not \[\]$"),
     "number": (lambda: az.train("tictactoe", preset=5), "^preset is the name of a preset .*, not 5$"),
+    "a network": (
+        lambda: az.train("tictactoe", net=Tiny(TICTACTOE)), "makes a new network.*: give its class, as net=Tiny",
+    ),
     "a preset beside resume": (
         lambda: az.train("tictactoe", "quick", resume=True), "with its own settings: leave preset out beside resume",
     ),
@@ -133,6 +147,10 @@ def test_a_run_of_ones_own_net_is_opened_in_python(own_folder: Path):
     assert len(az.match(again.net, "random", "tictactoe", games=4, simulations=4).games) == 4
     with pytest.raises(InputError, match="mine already holds a run; add resume=True to go on"):
         az.train("tictactoe", folder="mine", net=Tiny, **SMALL)
+    with pytest.raises(InputError, match="mine is a run of 'tictactoe', not of 'connect4'"):
+        az.load_run("mine", "connect4")
+    with pytest.raises(InputError, match="nowhere does not exist; name the folder of a run"):
+        az.load_run("nowhere", "tictactoe")
     more = {"folder": "mine", "resume": True, "generations": 2, "progress": False}
     with pytest.raises(InputError, match=r"networks of your own, made by Tiny: go on .* az.train\(..., net=Tiny, res"):
         az.train("tictactoe", **more)

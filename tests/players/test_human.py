@@ -207,7 +207,7 @@ def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
 def test_a_saved_game_of_ones_own_can_be_stepped_through(types, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     game = str(ROOT / "tests" / "game" / "double_move_game.py")
-    types("save game.jsonl", "quit")
+    types('save "game.jsonl"', "quit")
     assert run_command(pit.main, ["human", "random", "--game", game, "--games", "1"]) == 0
     (line,) = re.findall(r"; (.*) steps through it", capsys.readouterr().out)
     words = shlex.split(line)
