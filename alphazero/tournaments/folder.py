@@ -12,6 +12,7 @@ is played again. Contestants and games may be added later. Everything else must 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +21,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from alphazero.errors import InvalidSetting, RunFolderError, StorageError, quote
+from alphazero.errors import InvalidSetting, RunFolderError, StorageError, quote, shorten
 from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records
 from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
 from alphazero.matches.balance import JUDGE, Balance
 from alphazero.matches.openings import Openings, announce_choice, balance_of, choose_openings, plies_of, warn_of_few
 from alphazero.players.contestants import weights_of
@@ -37,7 +39,8 @@ from alphazero.storage.files import (
     to_json,
     write_sealed_json,
 )
-from alphazero.storage.folder_lock import FolderLock
+from alphazero.storage.folder_lock import HOLDER, LOCK, FolderLock
+from alphazero.storage.run_folder import CONFIG
 from alphazero.storage.schema import Count, Sha256, Text, check
 
 logger = logging.getLogger(__name__)
@@ -116,6 +119,7 @@ class TournamentFolder:
         except (OSError, ValueError) as error:  # the second for a NUL in the name
             reason = getattr(error, "strerror", error)
             raise InvalidSetting(f"cannot make the folder {path}: {reason}; choose another one") from error
+        _refuse_folder_of_others(path)
         self.path, self._tournament = path, tournament
         self._lock = FolderLock(path)
         try:
@@ -297,6 +301,17 @@ class TournamentFolder:
 
     def _is_gone(self, pairing: Pairing) -> bool:
         return not self._gone.isdisjoint((pairing.first, pairing.second))
+
+
+def _refuse_folder_of_others(path: Path) -> None:
+    """Raises InvalidSetting for a run's folder, and for one that holds files but no tournament; hidden files may be."""
+    names = sorted(name for name in os.listdir(path) if not name.startswith(".") and name not in (LOCK, HOLDER))
+    if CONFIG in names:
+        raise InvalidSetting(f"{path} is a run's folder, since it holds {CONFIG}: choose another {option('folder')}")
+    if names and SETTINGS not in names and GAMES not in names:
+        raise InvalidSetting(
+            f"{path} holds other files, such as {shorten(names[0])}: choose another {option('folder')}"
+        )
 
 
 def read_settings(path: Path) -> dict[str, Any]:

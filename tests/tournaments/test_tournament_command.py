@@ -52,6 +52,28 @@ def test_the_next_command_of_a_tournament_in_a_game_of_ones_own_works(tmp_path, 
     assert words[-2:] == ["--game", game]
 
 
+@pytest.mark.parametrize(("files", "said"), [
+    (("report.html", "results.json", "standings.csv"), "mine holds other files, such as report.html: choose another"),
+    (("config.json", "report.html"), "mine is a run's folder, since it holds config.json: choose another --folder"),
+    (("config.json", "tournament.json"), "mine is a run's folder, since it holds config.json: choose another --folder"),
+])  # fmt: skip
+def test_a_folder_with_other_files_is_refused_and_left_as_it_is(files, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    for name in files:
+        Path("mine", name).write_text("precious")
+    assert run_pit("random", "greedy", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", "mine") == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1 and said in errors
+    assert {path.name: path.read_text() for path in Path("mine").iterdir()} == dict.fromkeys(files, "precious")
+
+
+def test_a_folder_with_hidden_files_and_a_lock_left_behind_is_taken(tmp_path):
+    for name in (".DS_Store", "lock", "lock_holder"):
+        (tmp_path / name).write_text("1 elsewhere\n")
+    assert run_pit("random", "greedy", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path) == 0
+
+
 def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("spring.toml").write_text(
