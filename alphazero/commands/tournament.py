@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,11 +36,11 @@ FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
 def compete(config: PitConfig) -> None:
     """Plays a tournament of the contestants on the command line or in a file."""
     spare_files(config.overwrite, config.json)
-    config, name = _with_file(config)
-    game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
+    asked, name = _with_file(config)
+    game_name, loaded = load_game(asked.game, asked.contestants, DEFAULT_GAME)
     tournament = make_tournament(
-        game_name, "gauntlet" if config.gauntlet else "round-robin", config.contestants, config.num_games(),
-        config.simulations, config.seed, config.adaptive, config.openings,
+        game_name, "gauntlet" if asked.gauntlet else "round-robin", asked.contestants, asked.num_games(),
+        asked.simulations, asked.seed, asked.adaptive, asked.openings,
     )  # fmt: skip
     folder = config.folder or (FOLDER / name if name else default_folder(tournament))
     standings = play_and_rate(folder, tournament, loaded, config.threads, config)
@@ -71,21 +72,28 @@ def play_and_rate(
 def report(
     folder: Path, standings: Standings, result: dict[str, Any], shown: Sequence[str] | None, config: PitConfig
 ) -> None:
-    """Prints the table and what to do next, and writes `--json`."""
+    """Prints the table and what to do next, and writes `--json`; `config` is as on the command line."""
     say(as_text(standings, shown))
     game = standings.tournament.game
     chosen = [] if game in registry.NAMES else ["--game", game]
     print(
-        f"\nNext: open {folder / REPORT} in a browser, or step through the first game: "
-        f"{command_line('pit', '--replay', folder / GAMES, 0, *chosen)}\n"
-        + (
-            "Run the same command again to add the generations that have come since."
-            if config.ladder
-            else f"Run it with more --games, or with more contestants and --folder {folder}, to add games."
-        )
+        f"\nNext: open {shlex.quote(str(folder / REPORT))} in a browser, or step through the first game: "
+        f"{command_line('pit', '--replay', folder / GAMES, 0, *chosen)}\n{_way_on(folder, config)}"
     )
     if config.json is not None:
         atomic_write(config.json, to_json(result))  # of any size, as `results.json`
+
+
+def _way_on(folder: Path, config: PitConfig) -> str:
+    """The sentence that says how to go on with a tournament that is over."""
+    if config.ladder is not None:
+        return "Run the same command again to add the generations that have come since."
+    if config.tournament is None:
+        name = shlex.quote(str(folder))
+        return f"Run it with more --games, or with more contestants and --folder {name}, to add games."
+    raised = "raise games" if config.games is None else "raise --games"  # only one of them can be set
+    file = shlex.quote(str(config.tournament))
+    return f"To add games, {raised} or add contestants in {file}, and run the same command again."
 
 
 def _with_file(config: PitConfig) -> tuple[PitConfig, str]:

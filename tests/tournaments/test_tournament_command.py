@@ -88,6 +88,28 @@ def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
     assert written["seed"] == 2 and written["games"] == 8 and written["contestants"][2]["rating"] == 0.0
 
 
+def test_the_advice_after_a_tournament_in_a_file_can_be_followed(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = 'contestants = ["random", "greedy", "minimax:1"]\ngame = "tictactoe"\n'
+    Path("a.toml").write_text(f"{text}games = 2\n")
+    assert run_pit("--tournament", "a.toml") == 0
+    advice = "To add games, raise games or add contestants in a.toml, and run the same command again."
+    assert capsys.readouterr().out.splitlines()[-1] == advice
+    Path("a.toml").write_text(f"{text}games = 4\n")
+    assert run_pit("--tournament", "a.toml") == 0
+    assert "12 games" in capsys.readouterr().out
+    Path("a.toml").write_text(text)
+    assert run_pit("--tournament", "a.toml", "--games", 4) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == advice.replace("raise games", "raise --games")
+
+
+def test_paths_in_the_closing_lines_can_be_pasted_into_a_shell(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_pit("random", "greedy", "minimax:1", "--game", "tictactoe", "--games", 2, "--folder", "t ü") == 0
+    shown = capsys.readouterr().out
+    assert "open 't ü/report.html' in a browser" in shown and "contestants and --folder 't ü', to add" in shown
+
+
 WRONG = [
     ("random greedy random", "random is named twice"),
     ("random greedy mcts:5 --sprt 0,20", "--sprt and --save-games are for matches of two"),
