@@ -310,13 +310,8 @@ def _widened(config: SearchConfig) -> SearchConfig:
     return replace(config, gumbel_actions=max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION))
 
 
-def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
-    """The net of a checkpoint, a run folder or a shipped net; its card also has the `search` that it learned with.
-
-    `device` is `auto`, `cpu` or `cuda`. Raises CheckpointError or InvalidSetting.
-    """
-    import torch
-
+def find_net(text: str, loaded: LoadedGame) -> tuple[Path, dict[str, Any]]:
+    """The weights that `text` means, and their card; raises CheckpointError if the game cannot play with them."""
     path = find_checkpoint(text, loaded)
     card = read_net_card(path)
     if card["game"] != loaded.game.name:
@@ -326,6 +321,17 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
             f"{path} is a net made by the function {shorten(card['made_by'])}, which no text can name: open it in "
             "Python by az.load_run(folder, net=...) or az.load_net(name, game, net=...), and let that net play"
         )
+    return path, card
+
+
+def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
+    """The net of a checkpoint, a run folder or a shipped net; its card also has the `search` that it learned with.
+
+    `device` is `auto`, `cpu` or `cuda`. Raises CheckpointError or InvalidSetting.
+    """
+    import torch
+
+    path, card = find_net(text, loaded)
     check_announced(path, card["net"], loaded)
     check_weights(path)  # also a damaged file may announce a large net
     with torch.random.fork_rng(devices=[]):  # a fresh net draws its weights, which are overwritten

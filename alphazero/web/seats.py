@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alphazero.errors import CheckpointError, InputError, quote
+from alphazero.errors import InputError, quote
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
@@ -24,6 +24,7 @@ from alphazero.players.contestants import (
     Contestant,
     check_net,
     find_checkpoint,
+    find_net,
     make_player,
     open_contestant,
     search_of,
@@ -33,7 +34,6 @@ from alphazero.players.player import Player
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.rollouts import playouts
-from alphazero.storage.checkpoint import read_card
 from alphazero.storage.run_folder import generations_of
 from alphazero.web.kept import Kept
 
@@ -149,9 +149,7 @@ class SavedNetSeat(NetSeat):
         self._loaded, self._nets, self._text, self._run = loaded, nets, text, run
         card: Mapping[str, Any] = {}
         if run is None:
-            card = read_card(find_checkpoint(text, loaded))
-            if card.get("game") != loaded.game.name:
-                raise CheckpointError(f"{text} is a net for {card.get('game')!s:.80}, not for {loaded.game.name}")
+            _, card = find_net(text, loaded)
         super().__init__(id, title, _size_of(card) if run is None else "a run's net", slider_of(card))
 
     def generations(self) -> list[int]:
@@ -255,7 +253,7 @@ def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, 
         path = Path(contestant)
         if path.suffix == ".safetensors" or os.path.isfile(path / "config.json"):
             run = None if path.suffix == ".safetensors" else path
-            find_checkpoint(contestant, loaded)
+            find_net(contestant, loaded)
             return SavedNetSeat(id, contestant, loaded, nets, contestant, run)
         title = contestant
     else:

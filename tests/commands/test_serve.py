@@ -17,6 +17,9 @@ import alphazero as az
 from alphazero.commands.serve import ServeConfig, main, make_server
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.storage.files import sha256_of
+from alphazero.storage.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,6 +82,25 @@ def test_mistakes_are_told_in_a_sentence(tmp_path, monkeypatch, capfd, arguments
     output, errors = capfd.readouterr()
     assert errors.count("\n") == 1 and words in errors, errors
     assert output == ""
+
+
+@pytest.mark.parametrize(("card", "game", "words"), [
+    ({}, "connect4", "generation_0001.safetensors is a net for tictactoe, not for connect4"),
+    ({"made_by": "Tiny"}, "tictactoe", "generation_0001.safetensors is a net made by the function Tiny"),
+])  # fmt: skip
+@pytest.mark.parametrize("contestant", ["mine", "mine/generation_0001.safetensors"])
+def test_a_net_that_cannot_move_is_refused_before_the_page_is_served(
+    tmp_path, monkeypatch, capfd, contestant, card, game, words
+):
+    monkeypatch.chdir(tmp_path)
+    loaded, net = registry.load("tictactoe"), Path("mine/generation_0001.safetensors")
+    with RunFolder.create("mine", {}) as run:
+        loaded.make_net(loaded.game, {"blocks": 1, "channels": 8}).save(net, card)
+        run.commit(1, {path.name: sha256_of(path) for path in (net, net.with_suffix(".json"))}, {"best": 1})
+    monkeypatch.setattr("alphazero.web.server.PageServer.run", lambda server: None)
+    assert run_command(main, [*QUIET, contestant, "--game", game]) == 2
+    output, errors = capfd.readouterr()
+    assert output == "" and errors.count("\n") == 1 and words in errors, errors
 
 
 def test_a_package_that_is_missing_is_told_with_those_to_install(monkeypatch):
