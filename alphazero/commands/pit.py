@@ -242,7 +242,7 @@ def replay(config: PitConfig, path: Path) -> None:
         return
     number = int(config.contestants[0])
     if number >= len(records):
-        there = f"{count_of(len(records), 'game')}, the first of which is game 0"
+        there = f"{count_of(len(records), 'game')}, the first of which is game 0" if records else "no games"
         raise InvalidSetting(f"{path} holds {there}")
     named = records[number].game
     loaded = registry.load(config.game) if config.game else registry.load_named(named, str(path))

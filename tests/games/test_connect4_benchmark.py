@@ -441,7 +441,7 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
         (["random", "--plot", "missing/result.png"], "--plot takes a file in a folder that exists"),
         (["random", "--plot", "x.png", "--json", "./x.png"], "--json and --plot name one file"),
         (["random", "--json", "missing/result.json"], "--json takes a file in a folder that exists"),
-        (["random", "--json", "."], "--json takes a file in a folder that exists"),
+        (["random", "--json", "."], "--json takes a file, and '.' is a folder"),
         (["random", "--positions", "missing.txt"], "there is no file missing.txt"),
         (["random", "--positions", "empty.txt"], "empty.txt, line 1, column 1: the file is empty"),
         (["random", "--positions", "."], "cannot read .: "),

@@ -75,6 +75,7 @@ def test_a_net_that_has_grown_answers_as_before_and_all_of_it_learns(game, make,
         make(game, sizes),
         make(game, sizes | {name: size for name, size in larger.items() if name != "before"}),
     )
+    torch.manual_seed(0)  # by chance all values may be near 1, and so alike
     randomize(small)
     randomize(large)
     others, before = answers(small, observations), answers(large, observations)

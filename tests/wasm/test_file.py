@@ -200,7 +200,7 @@ def test_games_that_name_the_file_of_the_game_are_loaded():
 
 
 def test_a_page_tells_nobody_where_the_game_lay():
-    assert '"loaded_as": "tictactoe"' in small_page("tictactoe") and "somebody" not in small_page("tictactoe")
+    assert '"loaded_as": "tictactoe"' in small_page("tictactoe") and "home/somebody" not in small_page("tictactoe")
 
 
 def test_no_name_ends_a_script():
