@@ -23,7 +23,8 @@ def test_every_study_has_its_file_and_its_place_on_the_page():
     assert [int(text.split("=")[1]) for text in simulations] == [0, 20, 100, 200, 400, 800]
 
 
-def test_a_study_is_played_and_its_tables_are_written(tmp_path, capsys):
+def test_a_study_is_played_and_its_tables_are_written(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("benchmarks.studies.time.strftime", lambda form: "2026-11-20")  # no midnight between
     file, page = tmp_path / "small.toml", tmp_path / "page.md"
     file.write_text('contestants = ["random", "greedy", "minimax:2"]\ngame = "tictactoe"\n')
     page.write_text(PAGE_OF_ONE)
@@ -31,7 +32,7 @@ def test_a_study_is_played_and_its_tables_are_written(tmp_path, capsys):
     study(file, config, page)
     written = page.read_text()
     assert written.startswith("# Before\n\n<!-- small -->\n") and written.endswith("\n<!-- end of small -->\n\nAfter\n")
-    assert "12 games, " in written and "old" not in written
+    assert "2026-11-20: 12 games, " in written and "old" not in written
     assert re.search(
         r"\n\| `random` \| [+-]0 ± \d+ \| [\d.]+% \([\d.]+% to [\d.]+%\) \| [\d.]+ "
         r"\| \d\.\d \(\d\.\d to \d\.\d\) \| \d, \d, \d \|\n",

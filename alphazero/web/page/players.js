@@ -71,11 +71,13 @@ export class PlayerPicker {
 
   // Also one that is gone, such as a run that was moved: whoever it plays is told, and nobody else takes its seat.
   choose({ id, step, generation, name = id }) {
-    if (id && ![...this.choice.options].some((option) => option.value === id)) {
-      this.players = [...this.players, { id, title: name, note: "It is not offered any more.", generations: [] }];
-      this.choice.append(el("option", { value: id }, name));
+    if (id) { // else nobody was chosen yet, and the first one is
+      if (![...this.choice.options].some((option) => option.value === id)) {
+        this.players = [...this.players, { id, title: name, note: "It is not offered any more.", generations: [] }];
+        this.choice.append(el("option", { value: id }, name));
+      }
+      this.choice.value = id;
     }
-    if (id) this.choice.value = id;
     this.changed(false);
     const steps = this.player?.slider?.steps ?? [];
     if (step !== undefined && steps.includes(step)) this.slider.value = steps.indexOf(step);
