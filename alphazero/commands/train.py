@@ -17,7 +17,7 @@ import tyro
 from alphazero import interruption
 from alphazero.cluster.connection import Cluster, cluster_at
 from alphazero.commands.shared import Threads, argument, parse, say
-from alphazero.errors import InvalidSetting, UnknownName, shorten_path
+from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line
@@ -160,7 +160,7 @@ def describe_plan(options: Options, game_name: str, folder: Path) -> list[str]:
     rest = " and learns from them"
     if config.gate.enabled:
         rest = ", learns from them, and pits the new net against the best one"
-    threads = f"{options.threads} thread{'s' * (options.threads > 1)}"
+    threads = count_of(options.threads, "thread")
     end = f"after generation {config.generations}"
     if config.minutes:
         end += f" or {config.minutes:g} {'minute' if config.minutes == 1 else 'minutes'}, whichever comes first"

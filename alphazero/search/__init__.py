@@ -1,6 +1,6 @@
 """Monte Carlo tree search. The package can be called: `az.search(position, net)` searches one position.
 
-Its arguments are in `help(az.search.__call__)`, and `help(az.search.analysis.search_position)` says what they do.
+`help(az.search.__call__)` tells its arguments.
 A package and a function cannot share a name: whoever imported `alphazero.search.mcts` would put the package in the
 function's place. So the package is the function as well.
 """
@@ -29,7 +29,12 @@ class _CallablePackage(ModuleType):
         config: SearchConfig | None = None,
         seed: int = 0,
     ) -> Found:
-        """Searches one position; see `alphazero.search.analysis.search_position`."""
+        """Searches one position with a network or any `evaluate` function of `mcts`.
+
+        Without `config` it is PUCT without noise. `simulations` replaces the number in `config`; `seed` matters only
+        to a config with noise. Raises IllegalAction if the game is over at `position`, and NetError if the net is for
+        another game. `alphazero.search.analysis.search_position` has an example.
+        """
         from alphazero.search.analysis import search_position
 
         return search_position(position, net, simulations, config, seed)

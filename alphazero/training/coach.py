@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import InvalidSetting, Stopped, TrainingError
+from alphazero.errors import InvalidSetting, Stopped, TrainingError, count_of
 from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, gate_decided, play_match, side_by_side
 from alphazero.memory import return_free_memory
@@ -125,10 +125,10 @@ class Coach:
             logger.info("%s plays until the network of the new sizes passes the gate", self.config.initial_net)
         if self.finished():
             logger.info(
-                "there is nothing left to train: %s and %s count from the beginning of the run, which has %d %s of %s; "
+                "there is nothing left to train: %s and %s count from the beginning of the run, which has %s in %s; "
                 "give larger ones to train on",
-                option("generations"), option("minutes"), self.state.generation,
-                "generation" if self.state.generation == 1 else "generations", show_duration(self.state.seconds),
+                option("generations"), option("minutes"), count_of(self.state.generation, "generation"),
+                show_duration(self.state.seconds),
             )  # fmt: skip
         while not self.finished():
             self._play_generation()

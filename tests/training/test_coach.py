@@ -327,7 +327,7 @@ def test_a_run_whose_limits_are_used_up_says_so(tmp_path, caplog):
     assert "nothing left to train" not in caplog.text
     with caplog.at_level("INFO"), RunFolder.open(tmp_path / "run") as folder:
         make_coach(folder, replace(TINY, generations=1)).run()
-    assert "count from the beginning of the run, which has 2 generations of 0:00:0" in caplog.text
+    assert "count from the beginning of the run, which has 2 generations in 0:00:0" in caplog.text
 
 
 def test_too_few_positions_for_the_devices_are_said(tmp_path):
