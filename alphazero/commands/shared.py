@@ -70,7 +70,7 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
         handler.addFilter(_make_printable)
     with interruption.handled(), taking_flags():
         try:
-            main(list(sys.argv[1:] if argv is None else argv))
+            main([_with_home(word) for word in (sys.argv[1:] if argv is None else argv)])
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated):
             pass
@@ -92,6 +92,12 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
         with contextlib.suppress(OSError):
             sys.stdout.flush()
         return interruption.exit_code()
+
+
+def _with_home(word: str) -> str:
+    """The word with the home folder in place of ~ behind an equals sign, where shells leave it as it is."""
+    flag, equals, value = word.partition("=")
+    return flag + equals + os.path.expanduser(value) if flag.startswith("--") else word
 
 
 def _open_closed_streams() -> None:

@@ -79,7 +79,7 @@ def train(
     loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
     found, devices = cluster_at(cluster, cluster_workers, threads), choose_devices(device)
     game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
-    named = None if folder is None else Path(folder)
+    named = Path(folder) if folder else None
     if resume:
         named = named or choose_folder(loaded.game.name, resume=True)
         saved = run.read_saved(named, game_name, run.example_config(loaded), loaded.game.name)

@@ -478,6 +478,8 @@ class RunState:
 
     def _let_it_play(self, generation: int) -> None:
         """The network of that generation takes over self-play."""
+        if self.grows and self.plan.cluster is not None:
+            self.workers.close()  # until then hosts begin games, and get the weights of the best generation
         self.best_generation = generation
         if not self.grows:
             self.best.load(self.checkpoint(generation))

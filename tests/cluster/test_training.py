@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from alphazero.cluster import pool as pool_module
 from alphazero.cluster.host import Host, Parcel
+from alphazero.cluster.pool import Pool
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
@@ -28,6 +30,7 @@ from alphazero.training.run_state import UNCONTESTED
 from tests.cluster.fake import FakeCluster, machine, run_out_of_patience
 from tests.cluster.test_d1_faults import CONFIG, GAME, games_of
 from tests.cluster.test_pool import OtherFramework, OtherGame
+from tests.training.test_coach import gate_that_passes
 
 pytestmark = pytest.mark.usefixtures("no_ray")
 QUICK = replace(CONFIG, learner=LearnerConfig(batch_size=256, sample_reuse=1), gate=GateConfig(enabled=False))
@@ -217,6 +220,26 @@ def test_a_run_goes_on_without_the_cluster_and_then_with_it_again(tmp_path: Path
     assert [row["generation"] for row in run.metrics] == [1, 2, 3, 4]
     numbers = [number for generation in (1, 2, 4) for number in played(folder, generation)[:, 0].tolist()]
     assert len(numbers) == len(set(numbers))
+
+
+def test_the_games_of_a_net_and_of_the_larger_one_after_it_have_different_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Hosts begin games until they are closed."""
+    close, smaller = Pool.close, tmp_path / "smaller"
+
+    def close_later(pool: Pool) -> None:
+        time.sleep(0.3)
+        close(pool)
+
+    assert train(GAME, replace(QUICK, generations=1), smaller, threads=1).generation == 1
+    folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b")])
+    monkeypatch.setattr(Pool, "close", close_later)
+    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    larger = replace(QUICK.net, channels=QUICK.net.channels + 2)
+    coach = play(folder, cluster, 4, replace(QUICK, gate=GateConfig(), initial_net=str(smaller), net=larger))
+    assert coach.state.best_generation == 2 and len(cluster.actors) == 4
+    left_out(folder, cluster, coach)
 
 
 def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(

@@ -12,6 +12,7 @@ import pytest
 from alphazero import invocation
 from alphazero._version import __version__
 from alphazero.commands import program
+from alphazero.commands.shared import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -142,3 +143,11 @@ def test_messages_say_where_the_script_is_when_it_is_elsewhere(monkeypatch, tmp_
     assert invocation.command_line("pit", "random", "greedy") == shown
     (tmp_path / "pit.py").touch()  # somebody else's
     assert invocation.command_line("pit", "random", "greedy") == shown
+
+
+def test_the_home_folder_may_stand_behind_an_equals_sign(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    seen: list[str] = []
+    assert run_command(seen.extend, ["--run=~/x", "~/x", "--opponents=a=~", "--run", "a~b"]) == 0
+    assert seen == [f"--run={tmp_path / 'x'}", "~/x", "--opponents=a=~", "--run", "a~b"]
