@@ -61,6 +61,10 @@ def _is_seen() -> bool:
     return sys.stderr.isatty() or hasattr(shell, "kernel")
 
 
+class _Bar(tqdm):  # type: ignore[type-arg]
+    monitor_interval = 0
+
+
 class Progress:
     """A bar with a note and the time left on a terminal or in a notebook; elsewhere a plain line every ten seconds.
 
@@ -71,10 +75,11 @@ class Progress:
         self._title, self._begin = printable(title), time.monotonic()
         self._on_terminal = _shown.get() is not False and _is_seen()
         self._next_line = self._begin + _SECONDS_BETWEEN_LINES if _shown.get() else math.inf
+        # tqdm would wait for as large a step as the largest one so far, and look into that in a thread of its own
         layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
-        self._bar = tqdm(
-            total=1.0, desc=self._title, bar_format=layout, smoothing=0, leave=False, disable=not self._on_terminal,
-            file=_Stderr(),
+        self._bar = _Bar(
+            total=1.0, desc=self._title, bar_format=layout, smoothing=0, miniters=0, leave=False,
+            disable=not self._on_terminal, file=_Stderr(),
         )  # fmt: skip
 
     def __enter__(self) -> Progress:

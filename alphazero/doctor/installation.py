@@ -39,6 +39,8 @@ FEATURES = {
 LITTLE_MEMORY, LITTLE_DISK = 2 << 30, 2 << 30
 """Free bytes below which a training may end early."""
 NO_DISK = 100 << 20
+CGROUP = Path("/sys/fs/cgroup")
+"""Files that tell the limits of this process's control group, as a container has them, on Linux."""
 
 
 def examine_installation() -> list[Section]:
@@ -99,7 +101,7 @@ def _processor() -> Section:
 def _quota() -> float | None:
     """Cores whose time the control group allows, on Linux; None without a limit."""
     with contextlib.suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        quota, period = (CGROUP / "cpu.max").read_text(encoding="ascii").split()
         return None if quota == "max" else int(quota) / int(period)
     return None
 
@@ -178,8 +180,10 @@ def _free_memory() -> int | None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
-        group = Path("/sys/fs/cgroup")
-        limit = (group / "memory.max").read_text(encoding="ascii").strip()
+        limit = (CGROUP / "memory.max").read_text(encoding="ascii").strip()
         if limit != "max":
-            free = min(free, int(limit) - int((group / "memory.current").read_text(encoding="ascii")))
+            used = int((CGROUP / "memory.current").read_text(encoding="ascii"))
+            kinds = dict(line.split() for line in (CGROUP / "memory.stat").read_text(encoding="ascii").splitlines())
+            # files that nobody has read for a while leave the memory when it is needed
+            free = min(free, int(limit) - used + int(kinds.get("inactive_file", 0)))
     return free

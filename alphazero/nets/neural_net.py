@@ -113,11 +113,12 @@ class NeuralNet(ABC):
         """
         return count
 
-    def use_determinism(self, wanted: bool) -> None:  # noqa: B027
+    def use_determinism(self, wanted: bool) -> bool:
         """Makes all networks of this process add in a fixed order, which is slower on a GPU. Call before `use_device`.
 
-        By default nothing happens.
+        Returns whether they did before. By default nothing happens.
         """
+        return False
 
     def cuda_evaluator(self) -> CudaEvaluator | None:
         """A new evaluator for one search on the GPU; None, the default, if the network is not on a GPU."""

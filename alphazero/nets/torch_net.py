@@ -199,12 +199,14 @@ class TorchNet(NeuralNet):
         torch.set_num_threads(count)
         return before
 
-    def use_determinism(self, wanted: bool) -> None:
+    def use_determinism(self, wanted: bool) -> bool:
+        before = torch.are_deterministic_algorithms_enabled()
         if wanted:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
         # only where it differs, since setting it imports torch's compiler, which takes a second
-        if wanted != torch.are_deterministic_algorithms_enabled():
+        if wanted != before:
             torch.use_deterministic_algorithms(wanted)
+        return before
 
     def cuda_evaluator(self) -> CudaEvaluator | None:
         return TorchCudaEvaluator(self) if self.device.type == "cuda" else None

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
-from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory, quote
+from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory, listed, quote
 from alphazero.invocation import option
 from alphazero.nets.any_module import forward
 from alphazero.nets.devices import bf16_pays
@@ -67,6 +67,9 @@ class TorchTrainer(Trainer):
         self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
         self._make_optimizers()
+        saved = self.module.state_dict().keys()
+        self._unsaved = {name: each.clone() for name, each in self.module.named_buffers() if name not in saved}
+        """Buffers that no checkpoint has, until it is known that learning leaves them as they are."""
         self._tried = False
         """A batch has gone through the module in this precision."""
         self.num_updates = 0
@@ -119,9 +122,21 @@ class TorchTrainer(Trainer):
             mine = list(self.module.buffers())
             _copy(mine, [torch.where(finite, *pair) for pair in zip(buffers, mine, strict=True)])
             self._average()
+        self._check_unsaved()
         self._hand_out_buffers()
         policy_loss, value_loss = (torch.where(finite, loss, math.nan) for loss in losses)
         return {"policy_loss": policy_loss, "value_loss": value_loss}
+
+    def _check_unsaved(self) -> None:
+        """Raises NetError, after the first step, if it has changed buffers that neither play nor are resumed."""
+        buffers = dict(self.module.named_buffers())
+        changed = [name for name, before in self._unsaved.items() if not torch.equal(before, buffers[name])]
+        self._unsaved = {}
+        if changed:
+            raise NetError(
+                f"learning changes {listed(changed)}, which {type(self.module).__name__} registers with "
+                "persistent=False: then no file has it; register it with persistent=True"
+            )
 
     def finish(self) -> None:
         self.net.freeze()

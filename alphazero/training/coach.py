@@ -241,7 +241,7 @@ class Coach:
         figures = {
             "games": played.games,
             "positions": len(samples),
-            "plies_per_game": round(played.positions / max(1, played.games), 2),
+            "plies_per_game": round(len(samples) / max(1, played.games), 2),
             "drawn_positions": round(float((samples.outcomes == 0).mean()), 4),
             "simulations_per_s": round(played.simulations / seconds),
             "cache_hits": round(1 - played.evaluations / played.requests, 4) if played.requests else 0.0,

@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -149,6 +149,7 @@ class Wandb:
         The folder tells the id of a run that goes on, and never the project: no file of a run sends figures anywhere.
         """
         check_wandb()
+        self._lost = False
         import wandb
 
         for name in ("wandb", ".wandb"):  # the second one is taken where it is there
@@ -175,12 +176,22 @@ class Wandb:
                 self.add(line)
 
     def add(self, figures: Figures) -> None:
-        """As in Tracker."""
-        self._run.log(_numbers(figures), step=figures["generation"])
+        """As in Tracker; after a failure nothing more is sent."""
+        if not self._lost:
+            self._try(lambda: self._run.log(_numbers(figures), step=figures["generation"]))
 
     def close(self) -> None:
         """Writes what is still to be written; a second call does nothing."""
-        self._run.finish()
+        if not self._lost:
+            self._try(self._run.finish)
+
+    def _try(self, call: Callable[[], None]) -> None:
+        """A run outlives wandb's own process, which anything may have ended."""
+        try:
+            call()
+        except Exception as error:
+            self._lost = True
+            logger.warning("wandb fails (%s), and gets no more figures until a resume; the run goes on", error)
 
 
 WANDB_FILE = "wandb.json"

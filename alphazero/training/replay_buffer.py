@@ -101,7 +101,7 @@ class ReplayConfig:
     def __post_init__(self) -> None:
         check_ranges(
             self, "replay.",
-            window_start=(1, math.inf), window_growth=(0, math.inf), window_max=(self.window_start, math.inf),
+            window_start=(1, math.inf), window_growth=(0, 1e6), window_max=(self.window_start, math.inf),
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import threading
@@ -254,8 +255,8 @@ class RunState:
         """The numbers of the games in the window, where a cluster has played them."""
         self._rules = _name_rules(plan.loaded.game)  # once: the file may change or go while the game trains
         self._cpu_of_closed = 0.0
-        self._threads_before = 0
-        """Threads that network calls had before the run; 0 if they have them again."""
+        self._at_end = contextlib.ExitStack()
+        """Gives network calls of this process back what the run has changed."""
         self._playing = self._sizes_that_play(saved)
         check_growth(plan.config, self._playing)
         self.kernels = kernels_of(plan.loaded.game)
@@ -282,16 +283,14 @@ class RunState:
         self.net, self.best = self._make_net(plan.config.net), self._make_net(self._playing)
         check_apart(self.net, self.best)
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
-        self._threads_before = self.net.use_threads(1)
+        self._at_end.callback(self.net.use_threads, self.net.use_threads(1))
         self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
         if plan.cluster is None:
             self.workers = self._make_workers(slots)
 
     def close(self) -> None:
-        """Ends the workers, and gives network calls their threads back; a second call does nothing."""
-        before, self._threads_before = self._threads_before, 0
-        if before:
-            self.net.use_threads(before)
+        """Ends the workers, and leaves network calls as they were before the run; a second call does nothing."""
+        self._at_end.close()
         if hasattr(self, "workers"):
             self.workers.close()
 
@@ -450,7 +449,7 @@ class RunState:
 
     def _make_net(self, sizes: Any) -> NeuralNet:
         net = self.plan.loaded.make_net(self.plan.loaded.game, settings_by_name(sizes))
-        net.use_determinism(self.plan.deterministic)
+        self._at_end.callback(net.use_determinism, bool(net.use_determinism(self.plan.deterministic)))
         net.use_device(self.plan.device_kinds[0])
         self.inference = net.use_inference(self.inference)
         return net

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -356,6 +357,18 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
         progress.show(0.5, "4 of 8")
         progress._bar.refresh()
     assert "match  50%" in capsys.readouterr().err
+
+
+def test_a_bar_moves_on_after_much_was_done_at_once(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    threads = threading.active_count()
+    with Progress("match") as progress:
+        for fraction in (0.4, 0.41, 0.42):
+            time.sleep(0.15)  # a bar is drawn ten times a second at most
+            progress.show(fraction, f"{fraction} done")
+        assert threading.active_count() == threads
+    shown = capsys.readouterr().err
+    assert all(f"{fraction} done" in shown for fraction in (0.4, 0.41, 0.42))
 
 
 @pytest.mark.parametrize("on_terminal", [True, False])

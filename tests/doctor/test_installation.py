@@ -72,6 +72,16 @@ def test_little_room_is_said(monkeypatch: pytest.MonkeyPatch):
     assert not wrong and "make room" in advice
 
 
+def test_files_that_nobody_reads_count_as_free_memory_of_a_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "memory.max").write_text("400000000\n")
+    (tmp_path / "memory.current").write_text("390000000\n")
+    (tmp_path / "memory.stat").write_text("anon 80000000\nfile 310000000\ninactive_file 300000000\n")
+    monkeypatch.setattr(installation, "CGROUP", tmp_path)
+    assert installation._free_memory() == 310_000_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert installation._free_memory() != 310_000_000
+
+
 def test_a_busy_processor_and_a_container_are_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 0.0, 0.0))
     monkeypatch.setattr(installation, "_quota", lambda: 0.5)

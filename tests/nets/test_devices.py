@@ -50,7 +50,7 @@ def test_a_device_that_is_not_there_is_refused(choose, gpus: int):
         assert choose("cuda") in ("cuda", ("cuda",))
 
 
-@pytest.mark.parametrize("names", ["cpu,cuda", "cuda:1,cuda:1"])
+@pytest.mark.parametrize("names", ["cpu,cuda", "cuda:1,cuda:1", "cuda,cuda:0"])
 def test_devices_of_two_kinds_or_one_gpu_twice_are_refused(names: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(InvalidSetting, match="different devices of one kind"):

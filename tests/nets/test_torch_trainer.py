@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from alphazero.errors import TrainingError
+from alphazero.errors import NetError, TrainingError
 from alphazero.nets import resnet, torch_trainer, weight_gradients
 from alphazero.nets.resnet import NetConfig, ResNet, make_net
 from alphazero.nets.torch_net import TorchNet
@@ -77,6 +77,29 @@ def test_a_bad_batch_that_is_not_waited_for_moves_the_weights_by_decay_alone():
     for name, parameter in trainer.module.named_parameters():
         kept = 1 - MUON_RATE * 0.1 * 0.5 if any(parameter is matrix for matrix in trainer.matrices) else 1.0
         torch.testing.assert_close(parameter.detach(), kept * before[name])
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_buffer_that_learning_changes_must_be_saved(persistent):
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(18, 10)
+            self.register_buffer("fixed", torch.ones(1), persistent=False)
+            self.register_buffer("mean", torch.zeros(1), persistent=persistent)
+
+        def forward(self, x):
+            if self.training:
+                self.mean.lerp_(x.mean(), 0.1)
+            y = self.layer(x.flatten(1) - self.mean * self.fixed)
+            return y[:, :9], torch.tanh(y[:, 9])
+
+    trainer = TorchNet(TicTacToe(), Counts(), {}).trainer()
+    if persistent:
+        trainer.train_step(random_batch(TicTacToe(), 8), 1e-3)
+        return
+    with pytest.raises(NetError, match="learning changes mean, which Counts registers with persistent=False"):
+        trainer.train_step(random_batch(TicTacToe(), 8), 1e-3)
 
 
 def _norm_relu_of_torch(norm, x, added=None):

@@ -183,6 +183,16 @@ def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monke
     assert figures(path) == figures(undisturbed)
 
 
+def test_plies_per_game_are_those_of_games_that_are_over(tmp_path):
+    """With many more games at once than a generation has, most positions are of games that go on."""
+    config = replace(TINY, generations=2, self_play=replace(TINY.self_play, num_slots=64))
+    run_all(tmp_path, config)
+    for line in figures(tmp_path):
+        assert 5 <= line["plies_per_game"] <= 9 and line["plies_per_game"] * line["games"] == pytest.approx(
+            line["positions"], abs=0.5
+        )
+
+
 def gate_that_passes(generation: int):
     """In place of `Coach._gate`."""
     return lambda self, number, games, last: {"gate_score": 0.5, "promoted": number == generation, "gate_games": 6}

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from alphazero.game import registry
+from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels
 from alphazero.training import cuda_replay as device_training
 from alphazero.training.cuda_replay import DeviceTrainingSet, place
 from alphazero.training.learner import Learner, LearnerConfig
 from alphazero.training.replay_buffer import TrainingSet
+from tests.training.test_replay_buffer import NoTransform
 
 
-def random_set(name: str, count: int) -> TrainingSet:
+def random_set(game: str | Game, count: int) -> TrainingSet:
     """Positions of random play, with random targets."""
-    kernels, rng = Kernels(registry.load(name).game), np.random.default_rng(0)
+    kernels, rng = Kernels(registry.load(game).game if isinstance(game, str) else game), np.random.default_rng(0)
     states, to_play = kernels.start_states(count), np.zeros(count, np.int8)
     for _ in range(6):
         masks, terminal, _ = kernels.describe_all(states)
@@ -27,7 +28,7 @@ def random_set(name: str, count: int) -> TrainingSet:
     return TrainingSet(kernels, states, policies, rng.uniform(-1, 1, count).astype(np.float32))
 
 
-@pytest.mark.parametrize("name", ["connect4", "othello6", "dots_and_boxes"])
+@pytest.mark.parametrize("name", ["connect4", "othello6", "dots_and_boxes", NoTransform()])
 def test_batches_on_a_device_equal_those_of_the_processor(name, monkeypatch):
     monkeypatch.setattr(device_training, "PIECE", 64)
     source = random_set(name, 200)
@@ -89,10 +90,11 @@ def test_learning_on_a_gpu_is_close_to_learning_on_the_processor():
 
 
 @pytest.mark.cuda
-def test_batches_on_a_gpu_equal_those_of_the_processor():
+@pytest.mark.parametrize("name", ["othello6", NoTransform()])
+def test_batches_on_a_gpu_equal_those_of_the_processor(name):
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU")
-    source = random_set("othello6", 300)
+    source = random_set(name, 300)
     on_device = place(source, "cuda")
     assert isinstance(on_device, DeviceTrainingSet)
     for expected, found in zip(*(s.batches(64, 5, np.random.default_rng(1)) for s in (source, on_device)), strict=True):

@@ -190,7 +190,9 @@ def test_a_symmetry_turns_observation_mask_and_policy_alike():
         assert game.symmetries[1][symmetry][int(batch.policy_targets.argmax())] == 2
 
 
-@pytest.mark.parametrize("settings", [{"window_start": 0}, {"window_max": 2}, {"window_growth": -1}])
+@pytest.mark.parametrize(
+    "settings", [{"window_start": 0}, {"window_max": 2}, {"window_growth": -1}, {"window_growth": 1e308}]
+)
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(InvalidSetting):
         ReplayConfig(**settings)

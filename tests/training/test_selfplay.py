@@ -43,6 +43,13 @@ def make_worker(
     return SelfPlay(Kernels(game), config, search_config, uniform_priors, slots, seed, first, stride)
 
 
+def test_simulations_count_once_their_search_is_over():
+    worker = make_worker(TicTacToe(), 16)
+    for _ in range(3):  # the searches under way at the end of each begin anew
+        worker.play(4)
+        assert worker.counts().simulations == 8 * worker.counts().positions > 0
+
+
 @pytest.mark.parametrize(
     ("done", "rewards", "z", "known"),
     [

@@ -199,7 +199,6 @@ class SelfPlay:
 
     def _start(self, slots: np.ndarray, actions: np.ndarray | None = None) -> None:
         """Begins the searches of `slots`; `actions` as for `Search.start`."""
-        self.num_simulations += len(slots) * self.search.config.num_simulations
         self._searching[slots] = True
         self.search.start(slots, self.states[slots], self.games[slots], self.plies[slots], actions)
 
@@ -229,6 +228,8 @@ class SelfPlay:
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
+        # of searches that are over: those under way at the end of a generation begin anew
+        self.num_simulations += len(slots) * self.search.config.num_simulations
         check_length(self.kernels.game, plies[~terminal].max(initial=-1) + 1)
         fresh = slots[terminal]
         # the result is for the player to move there; turn it to the one who made the last ply
