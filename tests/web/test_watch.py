@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from alphazero.training.selfplay.shown_games import (
     actions_of,
     read_shown,
     shown_generations,
+    write_shown,
 )
 from alphazero.web import seats, tables, watch
 from alphazero.web.engine import Engine, Stage
@@ -184,6 +186,13 @@ def test_kept_games_are_sealed(folder, tmp_path):
             read_shown(tmp_path, 1)
     (tmp_path / "shown_0001.json").write_bytes(content)
     assert read_shown(tmp_path, 1) and shown_generations(tmp_path) == [1] and len(content) < 20_000
+
+
+def test_games_of_very_many_plies_are_kept_as_far_as_a_file_holds_them(folder, tmp_path):
+    short, *_ = read_shown(folder / "runs" / "one", 1)
+    long = replace(short, moves=("a long word for one move",) * 8_000)
+    write_shown(tmp_path, 1, [short, long, long, long, long])
+    assert [len(record.moves) for record in read_shown(tmp_path, 1)] == [len(short.moves), 8_000, 8_000]
 
 
 def test_a_runs_generations_are_contestants(folder):

@@ -20,7 +20,7 @@ from alphazero.game.functions import plain
 from alphazero.game.python_game import PythonGame
 from alphazero.game.randomness import OPENING, make_key, uniform
 from alphazero.game.record import RESULTS, GameRecord, record_of, words_of
-from alphazero.storage.files import read_sealed_json, write_sealed_json
+from alphazero.storage.files import MAX_JSON_BYTES, read_sealed_json, to_json, write_sealed_json
 
 MOST_GAMES = 4
 """Games of a generation."""
@@ -93,8 +93,13 @@ def records_of_games(
 
 
 def write_shown(folder: Path, generation: int, records: Sequence[GameRecord]) -> None:
-    """Keeps the games of a generation."""
-    games = [{**asdict(record), "seconds": [0.0, 0.0]} for record in records]
+    """Keeps the games of a generation, as far as a file may hold them."""
+    games, room = [], MAX_JSON_BYTES // 2  # their lines are longer there
+    for record in records:
+        game = {**asdict(record), "seconds": [0.0, 0.0]}
+        room -= len(to_json(game))
+        if room >= 0:
+            games.append(game)
     value = {"format": FORMAT, "generation": generation, "games": games}
     write_sealed_json(folder / f"shown_{generation:04d}.json", value, SEAL)
 
