@@ -10,6 +10,7 @@ by one sentence that names the file, the field, what is there, and what is allow
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import is_dataclass
@@ -103,8 +104,13 @@ def _fields(schema: Any, names: Iterable[str]) -> dict[str, Any]:
 
 def _hints(schema: Any) -> dict[str, Any]:
     if isinstance(schema, type) and hasattr(schema, "__annotations__"):
-        return get_type_hints(schema, include_extras=True)
+        return _hints_of_class(schema)
     return next((found for part in get_args(schema) if (found := _hints(part))), {})
+
+
+@functools.cache  # to find them takes far longer than to check a line of a file, and there are thousands of lines
+def _hints_of_class(schema: type) -> dict[str, Any]:
+    return get_type_hints(schema, include_extras=True)
 
 
 def _allowed(schema: Any, names: Iterable[str]) -> str:
