@@ -16,6 +16,8 @@ LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 TERMS = 15
 HALF_ROOT, ROOT = 0.7071067811865476, 1.4142135623730951
 LEAST, MOST = -745.0, 709.0
+MOST_WHOLE = 1024.0
+"""Powers to whole numbers up to this are products, so those of small whole numbers are exact, as in Python."""
 
 
 @njit
@@ -57,6 +59,18 @@ def logarithm(x):
 
 
 @njit
+def product(x, count):
+    """x multiplied by itself; exact if that is a whole number below 2**53."""
+    total = 1.0
+    while count > 0:
+        if count & 1:
+            total *= x
+        x *= x
+        count >>= 1
+    return total
+
+
+@njit
 def power(x, exponent):
     """x to a power: 1 for the power 0; nan for a negative x and a power that is no whole number."""
     if exponent == 0.0:
@@ -65,16 +79,28 @@ def power(x, exponent):
         return np.nan
     if x == 0.0:
         return 0.0 if exponent > 0.0 else np.inf
-    size = exponential(exponent * logarithm(abs(x)))
+    whole = np.floor(exponent) == exponent
+    size = product(abs(x), int(abs(exponent))) if whole and abs(exponent) <= MOST_WHOLE else 0.0
+    if not 0.0 < size < np.inf:  # the inverse of such a product may be a number all the same
+        size = exponential(exponent * logarithm(abs(x)))
+    elif exponent < 0.0:
+        size = 1.0 / size
     if x > 0.0:
         return size
-    if np.floor(exponent) != exponent:
+    if not whole:
         return np.nan
     return -size if np.floor(exponent * 0.5) * 2.0 != exponent else size
 
 
+@njit
+def power_of_2(exponent):
+    """2 to a power, into which LLVM turns `2.0 ** x`."""
+    return power(2.0, exponent)
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
     "exp": (exponential, 1),
+    "exp2": (power_of_2, 1),
     "log": (logarithm, 1),
     "pow": (power, 2),
 }

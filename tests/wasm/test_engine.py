@@ -194,9 +194,19 @@ def _step_with_huge_table(state, action):
 HUGE = np.arange(1 << 18, dtype=np.uint64)
 
 
+def _is_terminal_by_powers(state):
+    return int(5.0 ** float(state[0])) == 125 and int(2.0 ** float(state[0])) == 8
+
+
 @needs_node
 def test_the_plain_game_itself_is_taken(tmp_path: Path):
     compare_rules(Plain(), 2, tmp_path)
+
+
+@needs_node
+def test_rules_that_count_by_powers_are_the_same(tmp_path: Path):
+    """LLVM turns powers of 2 into a function that WebAssembly does not have either."""
+    compare_rules(Plain(is_terminal=_is_terminal_by_powers), 1, tmp_path)
 
 
 @pytest.mark.parametrize(
