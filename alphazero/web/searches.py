@@ -23,14 +23,12 @@ from alphazero.players.player import FollowingPlayer, Forfeit, Player
 from alphazero.search.analysis import Analysis, Node, on_one_thread
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.tree import bytes_of_node
-from alphazero.web.seats import Seat
+from alphazero.web.seats import WAIT, Seat
 
 INTERVAL = 0.12
 """Least seconds between two reports of an analysis."""
 MOST_REPORTING = 0.2
 """The part of an analysis's time that its reports may take; in large games the words of the moves take most of it."""
-WAIT = 0.1
-"""Seconds after which a search that waits for another one looks whether it was cancelled."""
 MOST_SIMULATIONS = 200_000
 MOST_TREE_BYTES = 192 << 20
 """Most memory of the tree of an analysis."""
@@ -79,7 +77,7 @@ def choose(seat: Seat, step: int, generation: int | None, position: Position, se
     if position.terminal:
         raise IllegalAction("the game is over: no action can be played")
     begin = time.monotonic()
-    with seat.playing(step, generation, seed) as player:
+    with seat.playing(step, generation, seed, stop) as player:
         # while it waited for its turn, the move may have become unwanted
         answer = None if stop.is_set() else _answer(player, position, seed, stop)
     if answer is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alphazero.errors import InputError, quote
+from alphazero.errors import InputError, Stopped, quote
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
@@ -43,6 +43,8 @@ PLAYOUTS = (25, 100, 400, 1600, 6400)
 DEPTHS = (1, 2, 3, 4, 5, 6)
 USUAL = 100
 """Simulations, if the slider has them, before anybody moves it."""
+WAIT = 0.1
+"""Seconds after which whoever waits for another search looks whether it was cancelled."""
 CACHE_SIZE = 1 << 15
 """Answers of a network that each search remembers."""
 Nets = Kept[NeuralNet]
@@ -80,8 +82,8 @@ class Seat(ABC):
 
     @abstractmethod
     @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int) -> Iterator[Player]:
-        """A player for one move."""
+    def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
+        """A player for one move; raises Stopped if `stop` is set while it waits for its turn."""
 
     def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
         """The evaluations for one search, and the settings that it learned with. Raises InputError."""
@@ -109,7 +111,7 @@ class PlainSeat(Seat):
         self._loaded, self._text = loaded, text
 
     @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int) -> Iterator[Player]:
+    def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
         yield open_contestant(self._text.format(step), self._loaded, seed=seed, threads=1)
 
 
@@ -133,7 +135,7 @@ class NetSeat(Seat):
         """The net of that generation, where there are some."""
 
     @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int) -> Iterator[Player]:
+    def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
         yield make_player(self.net(generation), self._loaded, seed=seed, simulations=step)
 
     def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
@@ -185,11 +187,16 @@ class GivenSeat(Seat):
         self._player: Player | None = None
 
     @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int) -> Iterator[Player]:
-        with self._lock:
+    def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
+        while not self._lock.acquire(timeout=WAIT):
+            if stop.is_set():
+                raise Stopped
+        try:
             player, self._player = self._player or self._make(), None
             yield player
             self._player = player
+        finally:
+            self._lock.release()
 
 
 def slider_of(card: Mapping[str, Any]) -> Slider:
@@ -266,7 +273,7 @@ def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, 
         return player
 
     seat = GivenSeat(id, title, make)
-    with seat.playing(0, None, 0):  # a mistake is told at once
+    with seat.playing(0, None, 0, threading.Event()):  # a mistake is told at once
         pass
     return seat
 

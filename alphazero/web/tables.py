@@ -15,7 +15,7 @@ from alphazero.errors import InputError, StorageError, quote
 from alphazero.game import Game, Position, registry
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import LoadedGame
-from alphazero.players.contestants import Contestant, load_net
+from alphazero.players.contestants import Contestant, load_net, text_of
 from alphazero.storage.run_folder import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.kept import Kept
@@ -101,7 +101,8 @@ class Table:
                 continue
             if path not in self._run_seats:
                 id = f"run:{path.name}"
-                self._run_seats[path] = SavedNetSeat(id, f"run {path.name}", self.loaded, self._nets, str(path), path)
+                text = text_of(path)  # a run in `best` is not the shipped net
+                self._run_seats[path] = SavedNetSeat(id, f"run {path.name}", self.loaded, self._nets, text, path)
             if self._run_seats[path].generations():
                 found.append(self._run_seats[path])
         return found

@@ -226,6 +226,31 @@ def test_moves_that_became_unwanted_while_they_waited_are_not_asked_for():
     assert calls == [0, 3] and len(found) == 1
 
 
+def test_a_move_that_is_cancelled_while_it_waits_for_its_player_ends_at_once():
+    """Else such moves keep all threads of the searches, and nobody else is answered."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(position: az.Position) -> int:
+        asked.set()
+        go_on.wait(60)
+        return position.legal_actions[0]
+
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [slow], device="cpu"))
+    question, stop = {"game": "tictactoe", "actions": [], "player": {"id": "given:0"}}, Stop()
+    first = threading.Thread(target=search, args=(engine, "move"), kwargs=question)
+    first.start()
+    assert asked.wait(60)
+    release = threading.Timer(20, go_on.set)
+    release.start()
+    threading.Timer(0.1, stop.set).start()
+    with pytest.raises(Stopped):
+        search(engine, "move", stop=stop, **question)
+    assert not go_on.is_set()
+    release.cancel()
+    go_on.set()
+    first.join(60)
+
+
 def test_an_undo_that_comes_after_the_answer_disturbs_no_later_move():
     player = make_player("mcts:50", registry.load("tictactoe"))
     engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [player, "mcts:60"], device="cpu"))

@@ -17,6 +17,8 @@ import pytest
 
 from alphazero.errors import InputError, StorageError
 from alphazero.game import registry
+from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
+from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.selfplay.shown_games import (
     MOST_GAMES,
@@ -207,6 +209,24 @@ def test_a_runs_generations_are_contestants(folder):
     assert opinions[0] != opinions[1]
     with pytest.raises(InputError, match="has no generation"):
         ask(engine, "policy", game="tictactoe", actions=[], player={"id": "run:one", "generation": 77})
+
+
+def test_a_run_in_a_folder_called_as_a_shipped_net_is_the_run(tmp_path, monkeypatch):
+    """As with `serve --runs .` where such a folder lies."""
+    monkeypatch.chdir(tmp_path)
+    loaded = registry.load("connect4")
+    arrays, card = load_checkpoint(loaded.nets["beginner"])
+    card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
+    with RunFolder.create("best", {"game": "connect4", "seed": 0, "threads": 1, "settings": {}}) as run:
+        save_checkpoint(run.path / "generation_0001.safetensors", arrays, card)
+        names = ["generation_0001.safetensors", "generation_0001.json"]
+        run.commit(1, {name: sha256_of(run.path / name) for name in names}, {"best": 1})
+    engine = Engine(Stage("connect4", loaded, (), Path("."), None, "cpu"))
+
+    def opinion(id: str) -> dict[str, Any]:
+        return ask(engine, "policy", game="connect4", actions=[], player={"id": id})
+
+    assert opinion("run:best") == opinion("beginner") != opinion("best")
 
 
 def test_an_analysis_asks_the_new_best_net_of_its_run(folder, monkeypatch):
