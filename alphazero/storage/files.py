@@ -86,6 +86,9 @@ _ADVICE = {
     errno.ENOTDIR: "its folder is not a folder: choose another one",
 }
 
+_NO_FOLDER_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
+"""The answers of file systems that sync no folders, as some of networks."""
+
 _times_reached: Counter[str] = Counter()
 
 
@@ -222,9 +225,15 @@ def open_own(path: Path, flags: int) -> Iterator[io.FileIO]:
 def _sync_folder(folder: Path) -> None:
     if os.name == "nt":  # folders cannot be opened there, nor need they be
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # it may be written, but not read
+        return
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
     finally:
         os.close(descriptor)
 

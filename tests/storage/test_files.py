@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import pickle
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +54,36 @@ def test_written_content_is_read_back_and_its_checksum_returned(tmp_path, conten
 def test_the_checksum_is_sha256(tmp_path):
     known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # of "abc", FIPS 180-2
     assert storage.atomic_write(tmp_path / "abc", b"abc") == known
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EIO])
+def test_file_systems_that_sync_no_folders_are_written_to(tmp_path, monkeypatch, number):
+    sync = os.fsync
+
+    def refuse(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(StorageError) if number == errno.EIO else contextlib.nullcontext():
+        storage.atomic_write(tmp_path / "a.bin", b"new")
+    assert (tmp_path / "a.bin").read_bytes() == b"new"
+
+
+def test_a_folder_that_may_be_written_but_not_read_is_written_to(tmp_path, monkeypatch):
+    """The superuser may read every folder, so the answer is given here."""
+    open_file = os.open
+
+    def refuse(path, *arguments, **options):
+        if os.path.isdir(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return open_file(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    storage.atomic_write(tmp_path / "a.bin", b"new")
+    storage.append(tmp_path / "a.jsonl", b"{}\n")
+    assert names(tmp_path) == ["a.bin", "a.jsonl"]
 
 
 @pytest.mark.parametrize("fault", ALL_FAULTS)
