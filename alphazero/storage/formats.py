@@ -18,6 +18,8 @@ MAX_WEIGHTS_BYTES = 1 << 29
 """The most bytes of a net: 134 million weights. A larger file is refused unread, whoever vouches for it."""
 MAX_HEADER_BYTES = 1 << 20
 """Room for about 8,000 tensors. Parsing a header takes many times its size in memory."""
+MOST_FIGURES = 1000
+"""Entries in a line of metrics, and in each of its lists."""
 LISTS = ("benchmark_figures", "value_calibration")
 """The entries of a line of metrics that are lists."""
 
@@ -90,9 +92,11 @@ class MetricsLists(Struct):
     """The entries of a line of metrics that are no plain numbers."""
 
     generation: Count
-    benchmark_figures: Annotated[list[Text], Meta(description="a list of names")] = msgspec.field(default_factory=list)
+    benchmark_figures: Annotated[list[Text], Meta(max_length=MOST_FIGURES, description="a list of names")] = (
+        msgspec.field(default_factory=list)
+    )
     value_calibration: Annotated[
-        list[tuple[Figure, Figure, Figure]], Meta(description="a list of three numbers each")
+        list[tuple[Figure, Figure, Figure]], Meta(max_length=MOST_FIGURES, description="a list of three numbers each")
     ] = msgspec.field(default_factory=list)
 
 
@@ -128,12 +132,15 @@ class WandbRun(Struct, forbid_unknown_fields=True):
     id: Annotated[str, Meta(pattern=r"\A[\w-]{1,64}\Z", description="letters and digits")]
 
 
+MetricsLine: Any = Annotated[
+    dict[str, Any], Meta(max_length=MOST_FIGURES, description=f"at most {MOST_FIGURES:,} names and values")
+]
 MetricsFigure: Any = Annotated[bool | Figure | None, Meta(description="a number")]
 
 
 def check_metrics(value: Any, where: str, error: type[InputError] = StorageError) -> dict[str, Any]:
     """A line of `metrics.jsonl`: numbers, or null, by name, and the two lists; raises `error`."""
-    line = check(dict[str, Any], value, where, error)
+    line: dict[str, Any] = check(MetricsLine, value, where, error)
     lists = check(MetricsLists, line, where, error)
     for name, figure in line.items():
         if name not in LISTS:

@@ -28,7 +28,8 @@ from alphazero.players.contestants import load_net
 from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import read_npz, write_npz
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
-from alphazero.storage.files import to_json, write_json, write_sealed_json
+from alphazero.storage.files import read_json, to_json, write_json, write_sealed_json
+from alphazero.storage.formats import check_metrics
 from alphazero.storage.run_folder import CONFIG, CONFIG_SEAL, latest_manifest, read_settings
 from alphazero.storage.schema import check
 from alphazero.tournaments.file import read_tournament
@@ -216,6 +217,12 @@ def write_evaluation(folder: Path) -> Path:
     return folder / "evaluation.json"
 
 
+def write_figures(folder: Path) -> Path:
+    """A line of metrics as a file of its own: in `metrics.jsonl` a damaged line is left out."""
+    write_json(folder / "figures.json", {"generation": 1, "policy_loss": 0.5, "benchmark_figures": []})
+    return folder / "figures.json"
+
+
 def write_labelled(folder: Path) -> Path:
     line = {"moves": "4453", "scores": [-5, -5, -2, -3, -4, -2, -2]}
     (folder / "positions.txt").write_bytes(to_json(line, None))
@@ -256,7 +263,8 @@ FORMATS = {
     "tournament": Format(write_tournament, open_tournament),
     "tournament games": Format(write_tournament_games, open_tournament),
     "evaluation": Format(write_evaluation, _matches),
+    "figures": Format(write_figures, lambda path: check_metrics(read_json(path), path.name)),
     "labelled": Format(write_labelled, read_labelled),
     "endgames": Format(write_endgames, read_endgames),
 }
-"""All formats that are refused as a whole; damaged lines of metrics are left out instead."""
+"""All formats that are refused as a whole; damaged lines of metrics are left out instead, so they are read alone."""

@@ -1,4 +1,4 @@
-"""Hostile files, generated: some 870 of them, each with the format that it pretends to be.
+"""Hostile files, generated: some 900 of them, each with the format that it pretends to be.
 
 `cases()` gives all.
 """
@@ -489,6 +489,15 @@ def _texts() -> Iterator[Case]:
         yield Case("endgames", attack, plain(lambda value, fields=fields: value["start"].update(fields)))
 
 
+def _figures() -> Iterator[Case]:
+    for attack, more in {
+        "60,000 figures": {f"{i:x}": 0 for i in range(60_000)},
+        "60,000 figures of a benchmark": {"a": 0, "benchmark_figures": ["a"] * 60_000},
+        "60,000 parts of a calibration": {"value_calibration": [[0, 0, 0]] * 60_000},
+    }.items():
+        yield Case("figures", attack, plain(lambda line, more=more: line.update(more)))
+
+
 def cases() -> list[Case]:
     """All of them."""
     files = [
@@ -505,4 +514,5 @@ def cases() -> list[Case]:
         *_manifests(),
         *_archives(),
         *_texts(),
+        *_figures(),
     ]
