@@ -206,8 +206,14 @@ class _Learner:
             known = len(self.bits[0]) - len(self.game.board.cells) * (name == "pieces")
             return self._grown(rows, labels, self.bits[:, :known], 0)
         # an action that no random game had: its name at the start, and a button
-        start = self.game.start()
-        return self._number(start.format(item) if name == "words" else [])
+        return self._number(self._word(item) if name == "words" else [])
+
+    def _word(self, action: int) -> str:
+        """The name of an action at the start, where it may not be legal: a game's notation need not know it then."""
+        try:
+            return self.game.start().format(action)
+        except Exception:
+            return f"action {action}"
 
     def _grown(self, rows: np.ndarray, labels: np.ndarray, known: np.ndarray, depth: int) -> Tree:
         """A tree for some of the positions: who moves first, then the bits that tell most."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from alphazero.errors import GameError
-from alphazero.game import Board, Game, Piece, registry
+from alphazero.game import Board, Game, Piece, Rules, registry
 from alphazero.wasm.looks import Looks, chain_through, facts, looks_of, pieces_of, some_positions, told
 from tests.wasm.engines import SAME
 
@@ -69,6 +69,52 @@ class Parity(type(registry.load("tictactoe").game)):  # type: ignore[misc]
 def test_looks_that_need_more_than_a_few_bits_are_refused():
     with pytest.raises(GameError, match="cannot show tictactoe: its pieces, names or clicks depend on more"):
         looks_of(Parity())
+
+
+def init(state):
+    state[0] = 0
+
+
+def legal(state, legal_mask):
+    legal_mask[:] = False
+    legal_mask[0] = True
+
+
+def step(state, action):
+    state[0] += np.uint64(1)
+
+
+def is_terminal(state):
+    return state[0] == np.uint64(3)
+
+
+def terminal_value(state):
+    return -1.0
+
+
+def observe(state, planes):
+    planes[:, :, :] = 0.0
+    planes[0, 0, state[0]] = 1.0
+
+
+class Counting(Game):
+    """A race to 3; its second action is never legal, and its notation does not know it."""
+
+    name = "counting"
+    num_actions, state_words, max_plies = 2, 1, 3
+    observation_shape = (2, 2, 4)
+    rules = Rules(init, legal, step, is_terminal, terminal_value, observe)
+
+    def format_action(self, action, state):
+        return {0: "one"}[action]
+
+    def clicks(self, position):
+        return {}
+
+
+def test_a_notation_may_know_legal_actions_alone():
+    looks = looks_of(Counting())
+    assert [looks.values[word] for word in looks.words] == ["one", "action 1"]
 
 
 def test_a_game_without_cells_is_refused():
