@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from alphazero.wasm.moves import add_moves
 from alphazero.wasm.network import program_of
 from alphazero.wasm.truth import truth_engine
 from alphazero.web.message import plain_number
-from alphazero.web.seats import _size_of, slider_of
+from alphazero.web.seats import Slider, _size_of, is_figure, slider_of
 from alphazero.web.tables import plain_name, title_of
 
 PAGE = Path(__file__).with_name("page")
@@ -63,7 +63,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     builder.add_search(evaluate_by_network, learned, opinion_of_network)
     add_moves(builder, learned, SIMULATIONS_PER_ACTION)
     engine = builder.build()
-    slider = slider_of(card)
+    slider = up_to(slider_of(card), engine.most_simulations)
     contents = {
         "version": __version__,
         "game": game.name,
@@ -130,14 +130,20 @@ def _truth_of(loaded: LoadedGame) -> dict[str, Any] | None:
     return {"module": _text_of(engine.module), "places": engine.places, "how": truth.how, "unit": truth.unit}
 
 
+def up_to(slider: Slider, most: int) -> Slider:
+    """The slider with the steps that the engine in the page has room for, since it searches no further."""
+    steps = tuple(step for step in slider.steps if step <= most) or (most,)
+    return replace(slider, steps=steps, start=slider.start if slider.start in steps else steps[-1])
+
+
 def note_of(card: Mapping[str, Any]) -> str:
     """A line that says how a net was made and how strong it is."""
     description = card.get("description")
     said = [description] if isinstance(description, str) else []
     said.append(_size_of(card))
     rating = card.get("rating")
-    if isinstance(rating, Mapping) and isinstance(rating.get("elo"), int):
-        said.append(f"{rating['elo']:+} Elo above {rating.get('above')}")
+    if isinstance(rating, Mapping) and isinstance(elo := rating.get("elo"), int) and is_figure(elo):
+        said.append(f"{elo:+} Elo above {rating.get('above')}")
     return "; ".join(part.rstrip(".") for part in said if part)
 
 

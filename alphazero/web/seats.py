@@ -7,13 +7,14 @@ contestant's text, so programs and Python functions play only if they were named
 from __future__ import annotations
 
 import os
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from alphazero.errors import InputError, Stopped, quote
 from alphazero.game.kernels import kernels_of
@@ -199,21 +200,26 @@ class GivenSeat(Seat):
             self._lock.release()
 
 
+def is_figure(value: object) -> TypeGuard[float]:
+    """A number that can be shown; a card may come from strangers, with one of 400 digits."""
+    return isinstance(value, int | float) and abs(value) < 1e15
+
+
 def slider_of(card: Mapping[str, Any]) -> Slider:
     """The simulations at which a net's card says how strong it is; the usual ones if it does not say."""
     benchmark, matches = card.get("benchmark"), card.get("matches")
     words: dict[int, list[str]] = {}
     if isinstance(benchmark, Mapping):
         for step, figures in benchmark.items():
-            if step.isdigit() and len(step) < 8 and isinstance(figures, Mapping) and figures:
+            if re.fullmatch("[0-9]{1,7}", step) and isinstance(figures, Mapping) and figures:
                 name, value = next(iter(figures.items()))
-                if isinstance(value, int | float):
+                if is_figure(value):
                     said = f"{name.replace('_', ' ')} {value:.1%}"
                     if name.endswith("_accuracy"):
                         said = f"accuracy {value:.1%} on solved positions"
                     words.setdefault(int(step), []).append(said)
     match = matches[-1] if isinstance(matches, list) and matches else None  # against the strongest opponent
-    if isinstance(match, Mapping) and isinstance(match.get("score"), int | float):
+    if isinstance(match, Mapping) and is_figure(match.get("score")):
         step, opponent = match.get("simulations"), match.get("opponent")
         if isinstance(step, int) and 0 <= step < 10**6 and isinstance(opponent, str):
             words.setdefault(step, []).append(f"{match['score']:.0%} against {opponent[:40]}")
@@ -225,8 +231,8 @@ def slider_of(card: Mapping[str, Any]) -> Slider:
 def _size_of(card: Mapping[str, Any]) -> str:
     """The size of a net, as its card says it."""
     parameters, hours = card.get("parameters"), card.get("hours")
-    said = [f"{parameters:,} parameters"] if isinstance(parameters, int) else []
-    if isinstance(hours, int | float):
+    said = [f"{parameters:,} parameters"] if isinstance(parameters, int) and is_figure(parameters) else []
+    if is_figure(hours):
         said.append(f"trained in {60 * hours:,.0f} minutes")
     return ", ".join(said)
 

@@ -20,7 +20,7 @@ from alphazero.storage.run_folder import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.kept import Kept
 from alphazero.web.message import Question
-from alphazero.web.seats import Nets, SavedNetSeat, Seat, find_seat, given_seat, usual_seats
+from alphazero.web.seats import Nets, SavedNetSeat, Seat, find_seat, given_seat, is_figure, usual_seats
 from alphazero.web.truth import Result, results_of
 
 MOST_RUNS = 50
@@ -63,7 +63,8 @@ class Table:
     def position(self, question: Question) -> Position:
         """The position that a question is about; raises IllegalAction."""
         if question.has("moves"):
-            return self.game.position(question.text("moves", 20_000))
+            moves = question.text("moves", 20_000, printable=False)
+            return self.game.position(" ".join(moves.split()))  # as pasted, with tabs or no-break spaces
         return self.game.position(question.actions())
 
     def position_fields(self, position: Position) -> dict[str, Any]:
@@ -212,6 +213,6 @@ def as_numbers(line: Mapping[str, Any], names: Sequence[str]) -> dict[str, float
     found = {}
     for name in names:
         value = line.get(name)
-        if isinstance(value, int | float) and abs(value) < 1e15:
+        if is_figure(value):
             found[name] = float(f"{value:.6g}")
     return found

@@ -13,7 +13,8 @@ from alphazero.commands.shared import run_command
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.wasm.looks import neighbours
-from alphazero.web.one_file import _splits_words
+from alphazero.web.one_file import _splits_words, note_of, up_to
+from alphazero.web.seats import Slider
 from tests.wasm.engines import needs_node, random_games
 from tests.wasm.published import MARKUP, ask, on_server, shipped_page, small_net, small_page
 
@@ -203,12 +204,30 @@ def test_a_page_tells_nobody_where_the_game_lay():
     assert '"loaded_as": "tictactoe"' in small_page("tictactoe") and "home/somebody" not in small_page("tictactoe")
 
 
+def test_a_strangers_numbers_are_left_out_of_the_note():
+    assert note_of({"parameters": 12, "hours": 10**400, "rating": {"elo": 10**5000, "above": "x"}}) == "12 parameters"
+    assert note_of({"rating": {"elo": 50, "above": "club"}}) == "+50 Elo above club"
+
+
 def test_no_name_ends_a_script():
     page = small_page("tictactoe")
     assert page.count("<script") == page.count("</script>") == 4
     outside = re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.DOTALL)
     assert "<img src=x" not in outside and "{{7*7}}" in outside
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", outside)
+
+
+@pytest.mark.parametrize(
+    ("steps", "most", "offered", "start"),
+    [
+        ((0, 25, 100, 400, 1600), 20_000, (0, 25, 100, 400, 1600), 100),
+        ((0, 25, 100, 400, 1600), 50, (0, 25), 25),
+        ((200, 400), 90, (90,), 90),
+    ],
+)
+def test_a_page_offers_no_more_simulations_than_it_has_room_for(steps, most, offered, start):
+    slider = up_to(Slider("simulations", steps, 100 if 100 in steps else steps[-1], {}), most)
+    assert (slider.steps, slider.start) == (offered, start)
 
 
 def test_every_entry_of_a_page_is_documented():

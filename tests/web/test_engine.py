@@ -23,7 +23,7 @@ from alphazero.search.analysis import Analysis
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
 from alphazero.web.searches import MOST_TREES, Grown, Stop, Trees, room_of
-from alphazero.web.seats import find_seat
+from alphazero.web.seats import SIMULATIONS, _size_of, find_seat, slider_of
 from alphazero.web.server import PageServer
 from tests.web.client import talking
 
@@ -82,6 +82,11 @@ def test_a_position_tells_how_it_came_about(engine):
     assert again == found and found["view"]["to_play"] == 0 and found["view"]["last"]
 
 
+def test_moves_may_be_pasted_with_any_white_space(engine):
+    for moves in ("4\t4\n5\r\n3", "4\u00a04\u2003 5 3 "):
+        assert ask(engine, "position", game="connect4", moves=moves)["actions"] == [3, 3, 4, 2]
+
+
 def test_a_box_gives_another_move(engine):
     found = ask(engine, "position", game="dots_and_boxes", moves="0 12 3 13")  # the second player completes a box
     then = ask(engine, "position", game="dots_and_boxes", moves="0 12 3 13 20")
@@ -123,6 +128,14 @@ def test_sliders_tell_the_strength_that_was_measured(engine):
     assert slider["measured"][0] == f"accuracy {card['benchmark']['0']['pons_accuracy']:.1%} on solved positions"
     assert "against mcts:400" in slider["measured"][slider["steps"].index(100)]
     assert players["minimax"]["slider"]["unit"] == "depth" and players["solver"]["slider"] is None
+
+
+def test_a_strangers_numbers_are_left_out():
+    """They can be of any size, and digits are not only those of ASCII."""
+    odd = {"\u00b2": {"accuracy": 0.9}, "25": {"accuracy": 10**400}, "50": {"accuracy": float("nan")}}
+    told = slider_of({"benchmark": odd | {"100": {"accuracy": 0.5}}, "matches": [{"score": 10**400, "opponent": "x"}]})
+    assert told.measured == {100: "accuracy 50.0%"} and told.steps == SIMULATIONS
+    assert _size_of({"parameters": 10**5000, "hours": 10**400}) == _size_of({"hours": 1e308}) == ""
 
 
 @pytest.mark.parametrize("player", [
