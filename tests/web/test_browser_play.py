@@ -409,6 +409,17 @@ def test_a_game_is_played_on_from_its_middle_by_whoever_moves_there(browser, add
         assert page.evaluate(IN_THE_VIEW), "the focus is not lost with the view that is left"
 
 
+def test_looking_back_tells_of_undo_only_where_there_is_one(browser, address):
+    with page_at(browser, address("connect4", "&actions=3.2.1.0&ply=2")) as page:
+        for side in (0, 1):
+            choose_opponent(page, "random", side)
+        wait_status(page, "Looking back")
+        assert page.locator(".headline .detail").inner_text() == "Redo goes on."
+        choose_opponent(page, "human", 1)
+        page.wait_for_function("() => document.querySelector('.headline .detail').textContent.startsWith('Undo takes')")
+        assert page.get_by_role("button", name="Undo").is_enabled()
+
+
 def test_whoever_takes_a_seat_has_not_resigned(browser, address):
     with page_at(browser, address("connect4", "&moves=44")) as page:
         wait_status(page, "Your turn")

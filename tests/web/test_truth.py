@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
@@ -101,6 +102,8 @@ def test_a_review_runs_its_net_on_one_thread():
     assert net.used == {1} and net.threads == 2
 
 
-def test_a_game_that_is_too_long_is_refused():
-    with pytest.raises(Exception, match="actions"):
-        Question({"id": 1, "ask": "review", "actions": [0] * 5000}).actions()
+def test_a_game_that_is_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr("alphazero.web.review.MOST_PLIES", 3)
+    assert len(review("tictactoe", "a1 b2 c3", None)[0]) == 4
+    with pytest.raises(InputError, match="more than 3 plies is too long"):
+        review("tictactoe", "a1 b2 c3 a2", None)

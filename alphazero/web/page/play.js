@@ -162,7 +162,7 @@ export class PlayView {
       if (best !== null) detail = this.hint.sentence;
     } else if (ply < this.line.actions.length) {
       status = "Looking back";
-      detail = "Undo takes your last move back from here; Redo goes on.";
+      detail = this.undo.disabled ? "Redo goes on." : "Undo takes your last move back from here; Redo goes on.";
     } else {
       status = `${this.nameOf(view.to_play)} thinks …`;
     }
