@@ -25,6 +25,8 @@ MOST_BYTES = 1 << 16
 """Size of the largest message that an engine takes."""
 MOST_ACTIONS = 4096
 """Actions of the longest game that the page may ask about."""
+MOST_NAME = 255
+"""Characters in the name of a folder, as file systems have them."""
 MOST_NUMBER = 1 << 53
 """Larger numbers are not exact in JavaScript."""
 

@@ -19,7 +19,7 @@ from alphazero.players.contestants import Contestant, load_net, text_of
 from alphazero.storage.run_folder import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.kept import Kept
-from alphazero.web.message import Question
+from alphazero.web.message import MOST_NAME, Question
 from alphazero.web.seats import Nets, SavedNetSeat, Seat, find_seat, given_seat, is_figure, usual_seats
 from alphazero.web.truth import Result, results_of
 
@@ -85,7 +85,7 @@ class Table:
     def seat(self, question: Question) -> tuple[Seat, int, int | None]:
         """The contestant that a question names, with its number and generation; raises InputError."""
         player = question.group("player")
-        seat = find_seat(self.seats(), player.text("id"))
+        seat = find_seat(self.seats(), player.text("id", MOST_NAME + len("run:")))
         step = 0
         if seat.slider is not None:
             step = player.number("step", min(seat.slider.steps), max(seat.slider.steps), seat.slider.start)

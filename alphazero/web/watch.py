@@ -14,13 +14,14 @@ from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.metrics_file import METRICS, read_metrics
+from alphazero.storage.run_folder import CONFIG
 from alphazero.tournaments.folder import GAMES, read_games, read_settings, tournament_of
 from alphazero.tournaments.standings import Standings, cross_cells, remarks
 from alphazero.training.health import Watch
 from alphazero.training.metrics import seconds_left
 from alphazero.training.selfplay.shown_games import read_shown, shown_generations
 from alphazero.web.kept import Kept
-from alphazero.web.message import Question
+from alphazero.web.message import MOST_NAME, Question
 from alphazero.web.tables import as_numbers, config_of, find_folder, newest_runs, newest_tournaments
 
 FIGURES = (
@@ -60,9 +61,11 @@ def list_runs(folder: Path | None) -> list[dict[str, Any]]:
 def describe_run(folder: Path | None, question: Question) -> dict[str, Any]:
     """A run with its figures after generation `after`, its warnings, and the generations with games to step through.
 
+    `identity` tells it from one that had the same name.
     `total_games` of a generation are all games up to it, also of generations that are not in the answer.
     """
-    path = find_folder(newest_runs(folder), question.text("name"))
+    path = find_folder(newest_runs(folder), question.text("name", MOST_NAME))
+    identity = _identity(path)
     saved, lines = config_of(path), _ALL_LINES.get(path / METRICS)
     after = question.number("after", -1, 10**9, -1)
     names = (*FIGURES, *_benchmark_names(lines))
@@ -80,11 +83,20 @@ def describe_run(folder: Path | None, question: Question) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         **_headline(path, saved, lines),
+        "identity": identity,
         "figures": list(dict.fromkeys(names)),
         "rows": rows,
         "warnings": _warnings(lines),
         "shown": shown_generations(path),
     }
+
+
+def _identity(path: Path) -> str:
+    """Another run that takes the place of this one has another; raises StorageError."""
+    try:
+        return str((path / CONFIG).stat().st_mtime_ns)
+    except OSError as error:
+        raise StorageError(f"{path} is gone: {error.strerror}") from error
 
 
 def _headline(path: Path, saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -123,7 +135,7 @@ def _warnings(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def games_of_run(folder: Path | None, question: Question) -> tuple[str, list[GameRecord]]:
     """The name of a run's game, and the games of one generation that the run keeps."""
-    path = find_folder(newest_runs(folder), question.text("name"))
+    path = find_folder(newest_runs(folder), question.text("name", MOST_NAME))
     name = config_of(path).get("game")
     return str(name), read_shown(path, question.number("generation", 0, 10**9))
 
@@ -162,7 +174,7 @@ def list_tournaments(folder: Path | None) -> list[dict[str, Any]]:
 
 def read_tournament(folder: Path | None, question: Question) -> FoundTournament:
     """The tournament that a question names; raises StorageError."""
-    path = find_folder(newest_tournaments(folder), question.text("name"))
+    path = find_folder(newest_tournaments(folder), question.text("name", MOST_NAME))
     settings = read_settings(path)
     return FoundTournament(path, str(settings.get("game")), settings, read_games(path))
 

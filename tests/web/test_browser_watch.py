@@ -245,6 +245,86 @@ def test_a_message_goes_when_there_is_something_to_show_again(browser, server):
     assert down == "no runs now" and after == before != down
 
 
+SOME_RUNS = f"""{VIEW_OF}
+    const {{ RunsView }} = await load("runs.js");
+    const run = (name) => ({{ name, game: "hex", generation: 2, generations: 9, seconds: 9, benchmark: {{}} }});
+    const rows = (count, loss) => Array.from(Array(count).keys(), (i) => ({{ generation: i + 1, policy_loss: loss }}));
+    const whole = (name) => ({{ ...run(name), identity: "a", figures: [], rows: [], warnings: [], shown: [] }});
+"""
+
+
+ODD_RUN = f"""async () => {{{SOME_RUNS}
+    const ask = async (what, {{ name }} = {{}}) => {{
+        if (what === "runs") return {{ runs: ["odd", "one", "two"].map(run) }};
+        if (name === "odd") throw new Error("nobody knows odd");
+        return whole(name);
+    }};
+    const view = new RunsView({{ engine: {{ ask }} }}), seen = [];
+    const see = () => {{
+        const names = [...view.about.querySelectorAll("h2")].map((one) => one.textContent);
+        seen.push([names, view.list.textContent.includes("nobody knows odd")]);
+    }};
+    view.visible = true;
+    await view.poll();
+    see();
+    await view.poll();
+    see();
+    view.choose("two");
+    await rest();
+    see();
+    return seen;
+}}"""
+
+
+def test_a_run_that_cannot_be_told_of_does_not_hide_the_others(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        assert page.evaluate(ODD_RUN) == [[[], True], [["one"], True], [["one", "two"], True]]
+
+
+ANOTHER_RUN = f"""async () => {{{SOME_RUNS}
+    let now = {{ identity: "a", rows: rows(2, 1) }};
+    const ask = async (what, {{ after }} = {{}}) => (what === "runs"
+        ? {{ runs: [run("one")] }}
+        : {{ ...whole("one"), identity: now.identity, rows: now.rows.slice(Math.max(0, after)) }});
+    const view = new RunsView({{ engine: {{ ask }} }});
+    await view.poll();
+    now = {{ identity: "b", rows: rows(4, 2) }}; // it has overtaken the one before
+    await view.poll();
+    await view.poll();
+    return view.details.get("one").rows.map((row) => row.policy_loss);
+}}"""
+
+
+def test_curves_are_of_one_run_when_another_takes_its_name(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        assert page.evaluate(ANOTHER_RUN) == [2, 2, 2, 2]
+
+
+PICKED = f"""async () => {{{SOME_RUNS}
+    let shown = [1, 2];
+    const ask = async (what) => (what === "runs" ? {{ runs: [run("one")] }} : {{ ...whole("one"), shown }});
+    const view = new RunsView({{ engine: {{ ask }} }});
+    view.visible = true;
+    await view.poll();
+    const choice = view.about.querySelector("select"), seen = [choice.value];
+    choice.value = "1";
+    choice.dispatchEvent(new Event("change"));
+    for (shown of [[1, 2, 3], [3, 4]]) {{
+        await view.poll();
+        seen.push(choice.value);
+    }}
+    return seen;
+}}"""
+
+
+def test_the_generation_that_somebody_chose_stays_chosen(browser, server):
+    with page_at(browser, server.address) as page:
+        wait_status(page, "Your turn")
+        assert page.evaluate(PICKED) == ["2", "1", "4"], "the newest one, if it is gone"
+
+
 GAMES_AXIS = f"""async () => {{{VIEW_OF}
     const {{ RunsView }} = await load("runs.js");
     const view = new RunsView({{}});

@@ -351,6 +351,25 @@ def test_a_folder_that_may_not_be_entered_is_left_out(folder, tmp_path, monkeypa
     assert "run:one" in [player["id"] for player in ask(engine, "game", game="tictactoe")["players"]]
 
 
+def test_names_are_as_long_as_file_systems_take_them(folder, tmp_path):
+    runs, name = tmp_path / "runs", "x" * 255
+    shutil.copytree(folder / "runs" / "one", runs / name)
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), runs, None, "cpu"))
+    assert ask(engine, "run", name=name)["rows"] and ask(engine, "run_games", name=name, generation=1)["games"]
+    assert ask(engine, "policy", game="tictactoe", actions=[], player={"id": f"run:{name}"})["policy"]
+
+
+def test_a_run_in_the_place_of_another_has_another_identity(folder, tmp_path):
+    runs = tmp_path / "runs"
+    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), runs, None, "cpu"))
+    shutil.copytree(folder / "runs" / "one", runs / "one")
+    first = ask(engine, "run", name="one")["identity"]
+    assert ask(engine, "run", name="one")["identity"] == first
+    shutil.rmtree(runs / "one")
+    shutil.copytree(folder / "runs" / "one", runs / "one", copy_function=shutil.copy)
+    assert ask(engine, "run", name="one")["identity"] != first
+
+
 def test_figures_that_are_no_numbers_are_left_out(folder, tmp_path):
     runs = tmp_path / "runs"
     shutil.copytree(folder / "runs" / "one", runs / "one")

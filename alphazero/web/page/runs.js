@@ -20,6 +20,7 @@ export class RunsView extends PolledView {
     this.runs = [];
     this.chosen = [];
     this.details = new Map();
+    this.faults = new Map();
     this.parts = new Map();
     this.axis = "minutes";
     this.list = el("ul", { class: "choices" });
@@ -45,8 +46,8 @@ export class RunsView extends PolledView {
     this.runs = runs;
     const names = runs.filter((run) => !run.fault).map((run) => run.name);
     this.chosen = this.chosen.filter((name) => names.includes(name));
-    if (!this.chosen.length && names.length) this.chosen = [names[0]];
-    for (const name of this.chosen) await this.readMore(name);
+    if (!this.chosen.length) this.chosen = names.filter((name) => !this.faults.has(name)).slice(0, 1);
+    for (const name of this.chosen) await this.tryMore(name);
     if (this.visible) this.draw();
   }
 
@@ -55,12 +56,24 @@ export class RunsView extends PolledView {
     refill(this.list, error.message);
   }
 
+  // A run that cannot be told of must not keep the others from being shown.
+  async tryMore(name) {
+    try {
+      await this.readMore(name);
+    } catch (error) {
+      this.faults.set(name, error.message);
+      this.chosen = this.chosen.filter((one) => one !== name);
+      this.details.delete(name);
+    }
+  }
+
   // Asks for the generations that have come since.
   async readMore(name) {
     const known = this.details.get(name) ?? { rows: [] };
     const after = known.rows.at(-1)?.generation ?? -1;
     const found = await this.app.engine.ask("run", { name, after });
-    if (found.generation < after) {
+    const another = found.identity !== (known.identity ?? found.identity); // of the same name
+    if (found.generation < after || another) {
       this.details.delete(name);
       return;
     }
@@ -68,6 +81,7 @@ export class RunsView extends PolledView {
   }
 
   choose(name) {
+    this.faults.delete(name);
     if (this.chosen.includes(name)) this.chosen = this.chosen.filter((one) => one !== name);
     else this.chosen = [...this.chosen, name].slice(-MOST_SHOWN);
     this.poll(true);
@@ -75,7 +89,7 @@ export class RunsView extends PolledView {
 
   draw() {
     const { runs, chosen } = this;
-    const key = JSON.stringify([runs, chosen]);
+    const key = JSON.stringify([runs, chosen, [...this.faults]]);
     if (key !== this.key) {
       this.key = key;
       const focused = document.activeElement?.dataset?.run;
@@ -92,7 +106,8 @@ export class RunsView extends PolledView {
     const state = run.training ? `training, ${run.left > 0 ? `about ${duration(run.left)} left` : run.generation ? "nearly done" : "just begun"}` : "not training";
     const box = el("input", { type: "checkbox", checked: this.chosen.includes(run.name), onchange: () => this.choose(run.name), "data-run": run.name });
     return el("li", {}, el("label", {}, box, el("span", {}, el("strong", {}, run.name), el("br"),
-      el("span", { class: run.training ? "note live" : "note" }, `${title(run.game)}, generation ${run.generation}, ${duration(run.seconds)}; ${state}`))));
+      el("span", { class: run.training ? "note live" : "note" }, `${title(run.game)}, generation ${run.generation}, ${duration(run.seconds)}; ${state}`),
+      this.faults.has(run.name) && el("span", { class: "fault" }, el("br"), this.faults.get(run.name)))));
   }
 
   drawAbout(shown) {
@@ -121,17 +136,23 @@ export class RunsView extends PolledView {
   // What keeps its place while the run goes on: the chosen generation and its games.
   partsOf(run) {
     if (!this.parts.has(run.name)) {
-      this.parts.set(run.name, { choice: el("select", { "aria-label": `Generation of ${run.name}` }), games: el("div", { class: "games" }) });
+      const choice = el("select", { "aria-label": `Generation of ${run.name}`, onchange: () => this.pick(run.name) });
+      this.parts.set(run.name, { choice, games: el("div", { class: "games" }) });
     }
     const parts = this.parts.get(run.name);
-    const { choice, games } = parts;
-    const before = Number(choice.value);
+    const { choice, picked } = parts;
     refill(choice, [...run.shown].reverse().map((one) => el("option", { value: one }, `generation ${one}`)));
-    if (games.hasChildNodes() && run.shown.includes(before)) choice.value = before;
+    if (run.shown.includes(picked)) choice.value = picked;
     return parts;
   }
 
+  pick(name) {
+    const parts = this.parts.get(name);
+    parts.picked = Number(parts.choice.value);
+  }
+
   async showGames(name, generation, node) {
+    this.pick(name); // its games stay beside it
     try {
       const { games } = await this.app.engine.ask("run_games", { name, generation });
       refill(node, el("ul", { class: "choices" }, games.map((game, i) => el("li", {},
