@@ -12,7 +12,17 @@ import alphazero as az
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
-from tests.web.browser import CONTRAST, DRAWN, each_game, needs_chromium, page_at, some_games, status, wait_status
+from tests.web.browser import (
+    CONTRAST,
+    DRAWN,
+    FOCUSED,
+    each_game,
+    needs_chromium,
+    page_at,
+    some_games,
+    status,
+    wait_status,
+)
 
 pytestmark = needs_chromium
 VIEW = "analyse"
@@ -222,6 +232,14 @@ def test_mistakes_are_found_by_the_oracle_and_tried_again(browser, address):
         page.get_by_role("button", name="Try move 1 again").click()
         wait_status(page, "Your turn")
         assert page.locator(".move").count() == 1 and page.locator(".seat select").first.input_value() == "human"
+
+
+def test_the_end_of_a_review_leaves_the_focus_in_the_list_of_moves(browser, address):
+    with page_at(browser, address("connect4", "&moves=1212121")) as page:
+        page.get_by_role("button", name="Review the game").click()
+        page.locator(".move").nth(3).focus()
+        page.wait_for_selector(".move .judged")
+        assert page.evaluate(FOCUSED).startswith("Move 3")
 
 
 LEAVE_REVIEW = """() => {

@@ -11,6 +11,7 @@ from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import choose_opponent, needs_chromium, page_at, wait_status
+from tests.web.client import wait_for
 
 pytestmark = needs_chromium
 
@@ -256,6 +257,61 @@ def test_a_typed_move_is_played_only_where_it_was_meant(browser, place, engine, 
         wait_moves(page, 1)
         assert page.locator("#trouble").is_hidden()
         assert page.locator(".move").nth(1).inner_text() == "1.a1"
+
+
+def test_a_report_belongs_to_the_position_that_was_searched(browser, place, engine, monkeypatch):
+    """While the next one is on its way, the search of the one before goes on."""
+    position, analyse = engine.quick["position"], engine.searches["analyse"]
+    asked, late, reports = threading.Event(), threading.Event(), []
+
+    def answer(viewer, question):
+        if question.actions() == (0,):
+            asked.set()
+            late.wait(60)
+        return position(viewer, question)
+
+    def keep_reporting(viewer, question, stop):
+        report = next(analyse(viewer, question, stop))
+        while not stop.wait(0.05):
+            reports.append(report)
+            yield {**report, "more": True}
+
+    monkeypatch.setitem(engine.quick, "position", answer)
+    monkeypatch.setitem(engine.searches, "analyse", keep_reporting)
+    with page_at(browser, f"{place}#/analyse?game=tictactoe&actions=0.1&ply=0") as page:
+        page.locator(".chart-box circle").wait_for()
+        page.get_by_role("button", name="One move on").click()
+        assert asked.wait(60)
+        count = len(reports)
+        wait_for(lambda: len(reports) > count + 3)
+        page.wait_for_timeout(100)
+        assert page.locator(".chart-box circle").count() == 1
+        late.set()
+        page.wait_for_function("() => document.querySelectorAll('.chart-box circle').length === 2")
+
+
+def test_a_search_that_rests_begins_again_after_a_lost_connection(browser):
+    """Its tree went with the connection, so there is nothing that Deeper could go on with."""
+    engine, searched = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu")), []
+    analyse = engine.searches["analyse"]
+
+    def note(viewer, question, stop):
+        searched.append(viewer)
+        return analyse(viewer, question, stop)
+
+    engine.searches["analyse"] = note
+    rests = "() => /proven/.test(document.querySelector('.desk .numbers')?.textContent)"
+    with PageServer(engine, 0) as first:
+        port, link = first.port, f"{first.address}#/analyse?game=tictactoe&actions=0.1.2.3.4"
+        context = page_at(browser, link, expects=("WebSocket connection", "net::ERR"))
+        page = context.__enter__()
+        page.wait_for_function(rests)
+    page.wait_for_function("() => document.body.classList.contains('lost')")
+    count = len(searched)
+    with PageServer(engine, port):
+        wait_for(lambda: len(searched) > count)
+        page.wait_for_function(rests)
+        context.__exit__(None, None, None)
 
 
 REFUSING = """async () => {

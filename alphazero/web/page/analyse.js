@@ -112,9 +112,11 @@ export class AnalyseView {
     rescueFocus(this.node, this.desks[0].board);
     // nobody searches for a page that nobody sees
     if (document.hidden) this.desks.forEach((desk) => desk.end());
-    else this.desks.forEach((desk) => desk.begin(line.here, view));
+    else {
+      this.desks.forEach((desk) => desk.begin(line.here, view));
+      if (view.outcome !== null) this.onReport(this.desks[0]);
+    }
     if (moved) this.tree.reset(); // not sooner: it asks about the search that has begun
-    if (view.outcome !== null) this.onReport(this.desks[0]);
     this.app.changed();
   }
 
@@ -137,6 +139,11 @@ export class AnalyseView {
     }
   }
 
+  // The connection is back: searches that were going on are asked for again by themselves.
+  reconnected() {
+    if (!document.hidden) this.desks.forEach((desk) => !desk.stop && desk.searchAgain());
+  }
+
   // --- what the desks, the review and the tree tell ---
 
   onContestant(desk) {
@@ -144,7 +151,8 @@ export class AnalyseView {
   }
 
   onReport(desk) {
-    if (desk.side === 0) this.review.learn(this.line.here, desk.value);
+    // not where one looks: the new position may still be on its way
+    if (desk.side === 0) this.review.learn(desk.actions, desk.value);
   }
 
   onJudged() {

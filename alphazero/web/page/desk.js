@@ -109,6 +109,14 @@ export class Desk {
     this.draw();
   }
 
+  // The server has forgotten the tree, so there is nothing that could go on.
+  searchAgain() {
+    this.limit = FIRST_LIMIT;
+    this.report = this.fault = null;
+    if (!this.paused && this.shown?.outcome === null) this.follow(true);
+    this.draw();
+  }
+
   togglePause() {
     this.paused = !this.paused;
     if (this.paused) this.end();

@@ -218,6 +218,7 @@ class App {
     document.body.classList.toggle("lost", !connected);
     const lost = connected ? "" : reason || LOST;
     if (lost !== this.lost) this.trouble(lost); // not at each try: somebody may have closed it
+    if (connected && this.lost) this.views[this.now]?.reconnected?.();
     this.lost = lost;
   }
 

@@ -1,6 +1,6 @@
 // The list of moves; a click jumps to the position after a move.
 
-import { el, put, refill } from "./dom.js";
+import { el, put, redraw } from "./dom.js";
 
 export class MoveList {
   constructor(onPick) {
@@ -17,7 +17,7 @@ export class MoveList {
       this.key = key;
       this.items = [this.item("Start", 0, null)];
       line.words.forEach((word, i) => this.items.push(this.item(word, i + 1, line.movers[i], marks[i])));
-      refill(this.list, this.items.map((item) => el("li", {}, item)));
+      redraw(this.list, this.items.map((item) => el("li", {}, item)));
     }
     this.items.forEach((item, ply) => {
       item.setAttribute("aria-current", ply === line.ply ? "step" : "false");
@@ -31,7 +31,7 @@ export class MoveList {
   }
 
   item(word, ply, mover, mark) {
-    const item = el("button", { type: "button", class: `move by${mover ?? ""}`, onclick: () => this.onPick(ply) });
+    const item = el("button", { type: "button", class: `move by${mover ?? ""}`, "data-key": ply, onclick: () => this.onPick(ply) });
     if (mover !== null) put(item, el("span", { class: "ply" }, `${ply}.`));
     put(item, word);
     if (mark) put(item, el("span", { class: `judged ${mark.kind}`, title: mark.sentence }, mark.kind === "wrong" ? "??" : "?"));
