@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import re
+import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -22,6 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 from numba import njit
+from numba import types as numba_types
+
+NUMBAS_OWN = {*sys.stdlib_module_names, "llvmlite", "numba", "numpy", "scipy"}
+"""Packages whose functions numba knows, as they are."""
 
 if TYPE_CHECKING:
     from alphazero.game.game import Rules
@@ -78,14 +84,75 @@ def rebuilt(value: Any, compiled: Callable[[types.FunctionType], Any], made: dic
     made[source] = copy  # before what it calls, which may be itself
     for cell, original in zip(cells, source.__closure__ or (), strict=True):
         cell.cell_contents = rebuilt(original.cell_contents, compiled, made)
-    for name in _names(source.__code__):
-        if name in scope:
+    names = _names(source.__code__)
+    for name in names:
+        if isinstance(scope.get(name), types.ModuleType):
+            scope[name] = _module_with(scope[name], names, compiled, made)
+        elif name in scope:
             scope[name] = rebuilt(scope[name], compiled, made)
     made[source] = compiled(copy)
     for name, member in scope.items():
         if member is copy:  # it calls itself
             scope[name] = made[source]
     return made[source]
+
+
+def _module_with(
+    module: types.ModuleType,
+    names: list[str],
+    compiled: Callable[[types.FunctionType], Any],
+    made: dict[Callable[..., Any], Any],
+) -> types.ModuleType:
+    """A copy of the module in which what has these names is rebuilt; numba's own modules stay as they are."""
+    if _is_numbas_own(module):
+        return module
+    copy = types.ModuleType(module.__name__)
+    vars(copy).update(vars(module))
+    for name in names:
+        value = getattr(module, name, None)
+        if isinstance(value, types.ModuleType):  # without its name, as modules may lead to each other
+            setattr(copy, name, _module_with(value, [other for other in names if other != name], compiled, made))
+        elif value is not None:
+            setattr(copy, name, rebuilt(value, compiled, made))
+    return copy
+
+
+def _is_numbas_own(module: types.ModuleType) -> bool:
+    return module.__name__.partition(".")[0] in NUMBAS_OWN
+
+
+def recursive(function: Callable[..., Any] | tuple[Any, ...]) -> bool:
+    """The function, or one that it calls, calls itself, be it through others."""
+    return _leads_back(function, (), set())
+
+
+def _leads_back(value: Any, above: tuple[types.FunctionType, ...], done: set[types.FunctionType]) -> bool:
+    """A function that can be reached from `value` is one of those `above` it, or calls itself. Not those in `done`."""
+    if type(value) is tuple:
+        return any(_leads_back(item, above, done) for item in value)
+    source = getattr(value, "py_func", value)
+    if not isinstance(source, types.FunctionType) or source in done:
+        return False
+    if source in above:
+        return True
+    reached = _members(source.__globals__, _names(source.__code__))
+    reached += [cell.cell_contents for cell in source.__closure__ or ()]
+    if any(_leads_back(item, (*above, source), done) for item in reached):
+        return True
+    done.add(source)
+    return False
+
+
+def _members(scope: Mapping[str, Any], names: list[str]) -> list[Any]:
+    """The values of these names, also as members of modules."""
+    found = []
+    for name in names:
+        value = scope.get(name)
+        if not isinstance(value, types.ModuleType):
+            found.append(value)
+        elif not _is_numbas_own(value):
+            found += _members(vars(value), [other for other in names if other != name])
+    return found
 
 
 def _names(code: types.CodeType) -> list[str]:
@@ -110,6 +177,7 @@ def fingerprint(*functions: Callable[..., Any] | None) -> str:
 
 
 def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
+    value = getattr(value, "_dispatcher", value)  # of what @vectorize makes
     source = getattr(value, "py_func", getattr(value, "_defn", value))  # of a compiled function, or of an intrinsic
     if isinstance(source, types.FunctionType):
         if id(source) in seen:
@@ -130,32 +198,43 @@ def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
             _digest_value(digest, cell.cell_contents, seen)
         _digest_value(digest, (source.__defaults__, sorted((source.__kwdefaults__ or {}).items())), seen)
     elif isinstance(value, np.ndarray):
-        digest.update(repr((value.dtype.str, value.shape)).encode() + value.tobytes())
+        kind = value.dtype.descr if value.dtype.names else value.dtype.str
+        digest.update(repr((kind, value.shape)).encode() + value.tobytes())
     elif isinstance(value, tuple | list):
-        digest.update(b"(%d" % len(value))
+        digest.update(b"(%d" % len(value) + _fields_of(value))
         for item in value:
             _digest_value(digest, item, seen)
     elif isinstance(value, enum.EnumMeta):
         digest.update(repr(list(value.__members__.items())).encode())
     elif isinstance(value, ir.Type):
         digest.update(str(value).encode())
+    elif isinstance(value, numba_types.Type):
+        digest.update(_text_of(value))
     elif isinstance(value, types.ModuleType | type) or callable(value):
-        digest.update(getattr(value, "__name__", repr(type(value))).encode())
+        digest.update(getattr(value, "__name__", repr(type(value))).encode() + _fields_of(value))
     else:
-        digest.update(f"{type(value).__name__}:{value!r}".encode())
+        digest.update(f"{type(value).__name__}:".encode() + _text_of(value))
+
+
+def _fields_of(value: Any) -> bytes:
+    """The names of a named tuple's fields, or of those of its class."""
+    return repr(value._fields).encode() if hasattr(value, "_fields") else b""
+
+
+def _text_of(value: Any) -> bytes:
+    """The value as text, without the places of objects in memory, which are others in every process."""
+    return re.sub(" at 0x[0-9a-fA-F]+>", ">", repr(value)).encode()
 
 
 def _digest_attributes(digest: Any, module: types.ModuleType, names: list[str], seen: dict[int, int]) -> None:
-    """Adds the compiled functions and constants that a function may reach as `module.name`."""
+    """Adds all that a function may reach as `module.name`; the name is enough for what belongs to numba's modules."""
     for name in names:
         value = getattr(module, name, None)
-        if hasattr(value, "py_func") or isinstance(
-            value, int | float | tuple | np.generic | np.ndarray | enum.EnumMeta
-        ):
+        if isinstance(value, types.ModuleType):
+            _digest_attributes(digest, value, [other for other in names if other != name], seen)
+        elif value is not None and not _is_numbas_own(module):
             digest.update(name.encode())
             _digest_value(digest, value, seen)
-        elif isinstance(value, types.ModuleType) and value is not module:
-            _digest_attributes(digest, value, [other for other in names if other != name], seen)
 
 
 def _digest_code(digest: Any, code: types.CodeType) -> None:

@@ -21,7 +21,7 @@ from numba import njit
 from numba.core.registry import CPUDispatcher
 
 from alphazero.errors import GameError
-from alphazero.game.functions import bound, fingerprint, for_processor, plain, rule_functions, with_callees
+from alphazero.game.functions import bound, fingerprint, for_processor, plain, recursive, rule_functions, with_callees
 from alphazero.game.game import Game
 from alphazero.storage.kernel_cache import cached, is_on_disk
 
@@ -282,6 +282,8 @@ class Kernels:
                 self._made[counted].update(kept)
                 made = with_callees(function, functools.partial(for_processor, counted=counted), self._made[counted])
                 made.__qualname__ = name.format("counted" if counted else "bare")
+                if recursive(function):  # numba keeps code of it on disk that may crash when loaded (its issue 6061)
+                    return njit(made, nogil=True, _nrt=counted, no_cfunc_wrapper=True)
                 return cached(made, nogil=True, _nrt=counted)
 
         return Kernel(self.game.name, compiled, kept)

@@ -1,17 +1,17 @@
-"""Rules without numba: `plain` and `fingerprint`."""
+"""Functions made anew: `plain`, `rebuilt`, `recursive` and `fingerprint`."""
 
 import textwrap
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import float64, int64, njit, vectorize
 
 from alphazero.game import Game
-from alphazero.game.functions import fingerprint, plain, rule_functions
+from alphazero.game.functions import fingerprint, plain, rebuilt, recursive, rule_functions
 from tests.game.fresh_python import run_python
 
 TABLE = np.array([3, 1, 2])
@@ -159,6 +159,68 @@ def test_plain_functions_from_one_factory_keep_their_own_closures():
     assert (first(0), second(0)) == (10, 20)
 
 
+HELPERS = """
+from numba import njit
+def undecorated(number):
+    return number + 1
+@njit
+def change(number):
+    return undecorated(number) * 2
+"""
+
+
+def make_by_modules() -> Callable[..., Any]:
+    package = types.ModuleType("a_package")
+    package.helpers = module(HELPERS)  # type: ignore[attr-defined]
+    source = """
+        @njit
+        def rule(number):
+            return helpers.undecorated(number) + package.helpers.change(number) + np.abs(number)
+    """
+    return defined(source, helpers=package.helpers, package=package)
+
+
+def test_plain_follows_functions_that_are_reached_by_their_module():
+    """A compiled one would not see an index out of range, and one without decorator would stay uncompiled."""
+    rule, compiled = make_by_modules(), []
+    made = rebuilt(rule, lambda function: compiled.append(function.__name__) or function, {})
+    assert made(3) == plain(rule)(3) == 15
+    assert compiled_reached(vars(made.__globals__["helpers"])["change"]) == []
+    assert compiled == ["undecorated", "change", "rule"]
+    assert made.__globals__["np"] is np
+    assert hasattr(rule.py_func.__globals__["helpers"].change, "py_func"), "the module itself has changed"
+
+
+# --- recursive ---
+
+ODD_AND_EVEN = """
+    def even(number):
+        return number == 0 or odd(number - 1)
+
+    def odd(number):
+        return number > 0 and even(number - 1)
+
+    def rule(number):
+        return odd(number)
+"""
+
+
+def test_functions_that_call_themselves_are_found():
+    by_module = defined("def rule(number):\n    return helpers.factorial(number)", helpers=module(RECURSIVE_HELPER))
+    found = [factorial, make_factorial(), defined(ODD_AND_EVEN), by_module]
+    assert [recursive(function) for function in found] == [True] * 4
+    others = [add_four, make_adder(1), make_chooser(), by_an_undecorated_helper, make_by_modules()]
+    assert [recursive(function) for function in others] == [False] * 5
+
+
+RECURSIVE_HELPER = """
+from numba import njit
+@njit
+def factorial(number):
+    return 1 if number <= 1 else number * factorial(number - 1)
+"""
+
+
 # --- fingerprint ---
 
 HELPER = """
@@ -200,6 +262,32 @@ def enumeration_rule(black: int) -> Callable[..., Any]:
     return defined(source)
 
 
+def vectorized_rule(amount: int) -> Callable[..., Any]:
+    helper = vectorize(defined(f"def helper(number):\n    return number + {amount}", "helper"))
+    return defined("@njit\ndef rule(number):\n    return helper(number)", helper=helper)
+
+
+def config_rule(value: Any) -> Callable[..., Any]:
+    config = types.ModuleType("a_config_module")
+    config.SETTING = value  # type: ignore[attr-defined]
+    return defined("@njit\ndef rule(number):\n    return config.SETTING", config=config)
+
+
+def global_rule(value: Any) -> Callable[..., Any]:
+    return defined("@njit\ndef rule(number):\n    return SETTING", SETTING=value)
+
+
+class RowsFirst(NamedTuple):
+    rows: int
+    columns: int
+
+
+class ColumnsFirst(NamedTuple):
+    columns: int
+    rows: int
+
+
+ColumnsFirst.__name__ = RowsFirst.__name__
 CHANGE = "from numba import njit\nAMOUNT = {0}\n@njit\ndef change(number):\n    return number + {1}"
 
 DIFFERENT = {
@@ -236,6 +324,16 @@ DIFFERENT = {
         attribute_rule(CHANGE.format(1, "AMOUNT")),
         attribute_rule(CHANGE.format(2, "AMOUNT")),
     ),
+    "a text reached by its module": (config_rule("long"), config_rule("short")),
+    "a number type reached by its module": (config_rule(np.uint8), config_rule(np.uint16)),
+    "the body of a vectorized helper": (vectorized_rule(1), vectorized_rule(2)),
+    "the fields of a named tuple": (global_rule(RowsFirst(1, 2)), global_rule(ColumnsFirst(1, 2))),
+    "the fields of a class of named tuples": (global_rule(RowsFirst), global_rule(ColumnsFirst)),
+    "the fields of an array": (
+        array_rule(np.zeros(2, [("row", np.int8), ("column", np.int8)])),
+        array_rule(np.zeros(2, [("column", np.int8), ("row", np.int8)])),
+    ),
+    "a type of numba": (global_rule(int64), global_rule(float64)),
     "a member of an enumeration": (enumeration_rule(1), enumeration_rule(2)),
 }
 
@@ -243,6 +341,11 @@ DIFFERENT = {
 @pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
 def test_a_change_changes_the_fingerprint(one: Callable[..., Any], other: Callable[..., Any]):
     assert fingerprint(one) != fingerprint(other)
+
+
+def test_places_in_memory_do_not_count():
+    """Otherwise compiled code would never be found again."""
+    assert fingerprint(config_rule([object()])) == fingerprint(config_rule([object()]))
 
 
 def test_the_order_of_functions_counts():

@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels, _canonicalize, _to_canonical, _wins_by
 from alphazero.search.evaluator import _look_up, find_entry
+from alphazero.storage.kernel_cache import Cache
 from tests.game.fresh_python import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +54,30 @@ def test_a_function_that_several_kernels_call_is_compiled_once():
     callers = kernels.bind(_canonicalize, _to_canonical), kernels.bind(_look_up, _to_canonical, _wins_by, find_entry)
     called = [caller.compiled.py_func.__globals__["to_canonical"] for caller in callers]
     assert called[0] is called[1] and hasattr(called[0], "py_func")
+
+
+def fibonacci(number):
+    return number if number < 2 else fibonacci(number - 1) + fibonacci(number - 2)
+
+
+def guess(state):
+    return 0.5 if fibonacci(int(state[0]) & 7) > 3 else 0.0
+
+
+def test_code_of_rules_that_call_themselves_is_not_kept_on_disk():
+    """numba may keep code of them that ends the process when it is loaded."""
+    tictactoe = registry.load("tictactoe").game
+
+    class Recursive(type(tictactoe)):
+        name = "recursive"
+        rules = replace(tictactoe.rules, heuristic=guess)
+
+    kernels = Kernels(Recursive())
+    caches = [kernel.compiled._cache for kernel in (kernels.guess, kernels.describe)]
+    assert [isinstance(cache, Cache) for cache in caches] == [False, True]
+    guesses = np.zeros(1)
+    kernels.guess(kernels.start_states(1), guesses)
+    assert guesses == [0.0] and kernels.guess.is_compiled
 
 
 THREADS = """
