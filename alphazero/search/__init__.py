@@ -32,8 +32,9 @@ class _CallablePackage(ModuleType):
         """Searches one position with a network or any `evaluate` function of `mcts`.
 
         Without `config` it is PUCT without noise. `simulations` replaces the number in `config`; `seed` matters only
-        to a config with noise. Raises IllegalAction if the game is over at `position`, and NetError if the net is for
-        another game. `alphazero.search.analysis.search_position` has an example.
+        to a config with noise, or with sequential halving, whose ties it breaks. Raises IllegalAction if the game is
+        over at `position`, and NetError if the net is for another game. `alphazero.search.analysis.search_position`
+        has an example.
         """
         from alphazero.search.analysis import search_position
 

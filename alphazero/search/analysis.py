@@ -85,8 +85,9 @@ def search_position(
     """Searches one position on the processor, with a network or any `evaluate` function of `mcts`.
 
     Without `config` it is PUCT without noise, and a network is asked about several positions at once (`leaves_for`).
-    `simulations` replaces the number in `config`; `seed` matters only to a config with noise. The search runs on the
-    canonical mirror image of the position (`Kernels.canonical`), so mirrored positions get mirrored results.
+    `simulations` replaces the number in `config`; `seed` matters only to a config with noise, or with sequential
+    halving, whose ties it breaks. The search runs on the canonical mirror image of the position (`Kernels.canonical`),
+    so mirrored positions get mirrored results.
     Raises IllegalAction if the game is over at `position`, and NetError if the net is for another game.
 
     >>> import alphazero as az
@@ -107,7 +108,7 @@ def search_position(
     if config is None:
         chosen = replace(chosen, leaves_per_step=leaves_for(evaluate, chosen.num_simulations))
     states, symmetries = kernels.canonical(position.state[None])
-    own = position.game.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
+    own = kernels.permutations[symmetries[0]]  # the canonical image's action a is the position's own[a]
     announce_compiling()
     search = Search(kernels, chosen, evaluate, 1, seed)
     with on_one_thread(net):

@@ -84,7 +84,7 @@ def make_buffers(
         "parents": ((entries,), np.int64), "actions": ((entries,), np.int64), "children": ((entries,), np.int64),
         "leaves": ((entries,), np.int64), "terminal": ((entries,), np.bool_), "results": ((entries,), np.float32),
         "legal_masks": ((entries, game.num_actions), np.bool_),
-        "symmetries": ((entries,), np.int64), "permutations": (game.symmetries[1].shape, np.int64),
+        "symmetries": ((entries,), np.int64), "permutations": (np.shape(game.symmetries[1]), np.int64),
         "canonical": ((entries, game.state_words), np.uint64),
         "planes": ((entries, *game.observation_shape), np.float32),
         "asked_masks": ((entries, game.num_actions), np.bool_), "answers": ((entries, game.num_actions), np.float32),

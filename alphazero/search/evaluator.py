@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphazero.errors import EvaluationError, NetError
+from alphazero.errors import EvaluationError, NetError, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel, of_fixed_types
 from alphazero.game.randomness import combine
@@ -92,8 +92,8 @@ class Evaluator:
         self.num_evaluations = 0
         """Positions that reached the network."""
         game = kernels.game
-        self._permutations = game.symmetries[1]
-        fitting = MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 12)
+        self._permutations = kernels.permutations
+        fitting = int(MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 12))
         most = 1 << max(0, fitting.bit_length() - 3)
         entries = BUCKET * min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
         self.cache = Cache(
@@ -195,14 +195,25 @@ def _arrays(who: str, answer: Any, legal_masks: np.ndarray) -> tuple[np.ndarray,
     if not several or len(answer) != 2:
         given = f"a {type(answer).__name__}" + (f" of {len(answer)}" if several else "")
         raise NetError(f"{who} must give a pair (priors, values); it gives {given}")
-    priors, values = answer
-    priors, values = np.ascontiguousarray(priors, np.float32), np.ascontiguousarray(values, np.float32)
+    priors, values = (_numbers(who, part) for part in answer)
     if priors.shape != legal_masks.shape or len(values) != len(priors) or values.ndim != 1:
         raise NetError(
             f"{who} must give priors of shape {list(legal_masks.shape)} and values of shape {[len(legal_masks)]}; "
             f"it gives {list(priors.shape)} and {list(values.shape)}"
         )
     return priors, values
+
+
+def _numbers(who: str, part: Any) -> np.ndarray:
+    """A part of an answer as `float32`; raises NetError for what holds no real numbers."""
+    try:
+        found = np.asarray(part)
+        if found.dtype.kind == "c":  # numpy would drop a part of them
+            raise TypeError("they are complex")
+        return np.ascontiguousarray(found, np.float32)
+    except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:  # torch raises the second
+        why = " ".join(str(error).split())
+        raise NetError(f"{who} must give real numbers; it gives {quote(part)}: {why}") from error
 
 
 def _error(

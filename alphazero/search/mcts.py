@@ -2,7 +2,8 @@
 
 `evaluate(states uint64[m, K], legal_masks bool[m, A]) -> (priors float32[m, A], values float32[m])` is any function: a
 network behind its cache, random playouts, or a planted one in a test. Priors are weights of any sum, none negative;
-values in [-1, 1] are for the player to move. Raises NetError for answers of other shapes, EvaluationError for others.
+values in [-1, 1] are for the player to move. The arrays that it is given are overwritten later: copy what is to be
+kept. Raises NetError for answers of other shapes, EvaluationError for others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alphazero.errors import IllegalAction
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import CheckedFunction, Evaluator
@@ -190,7 +192,7 @@ class Search:
         actions: np.ndarray | None = None,
         budgets: np.ndarray | None = None,
     ) -> None:
-        """Begins a search in `trees int64[n]` from `states uint64[n, K]`, none of them terminal.
+        """Begins a search in `trees int64[n]` from `states uint64[n, K]`; raises IllegalAction if one is terminal.
 
         `actions int64[n]` are the actions played since each tree's last search, whose subtrees are kept; -1: none.
         `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to `config.num_simulations`. If
@@ -211,7 +213,9 @@ class Search:
         if len(pending):
             roots = tree.states[pending, 0]
             try:
-                masks, _, _ = self.kernels.describe_all(roots)
+                masks, terminal, _ = self.kernels.describe_all(roots)
+                if terminal.any():
+                    raise IllegalAction("the game is over at a position that is to be searched: leave it out")
                 answers = Answers(masks, *self.evaluate(roots, masks))
             except BaseException:
                 self._forget()

@@ -138,13 +138,13 @@ def mark_candidates(prior, proven, marks):
 @inlined
 def visit_policy(prior, visits, policy):
     """Turns the marks in `policy` into visits over their sum; returns the most visited action, ties by prior."""
-    best, best_score, total = -1, np.float32(-np.inf), 0
+    best, total = -1, 0
     for action in range(len(prior)):
         if policy[action] > ZERO:
             total += visits[action]
-            score = np.float32(visits[action]) + prior[action]
-            if score > best_score:
-                best, best_score = action, score
+            ahead = visits[action] - visits[best] if best >= 0 else 1
+            if ahead > 0 or (ahead == 0 and prior[action] > prior[best]):
+                best = action
     for action in range(len(prior)):
         if total > 0:
             policy[action] = policy[action] * np.float32(visits[action]) / np.float32(total)

@@ -242,3 +242,16 @@ def test_a_proven_node_says_so():
     assert root.proven and root.value == 1.0 and win.proven and win.value == 1.0
     end = analysis.node([0])
     assert end.proven and end.value == -1.0 and end.edges == ()
+
+
+TICTACTOE = registry.load("tictactoe").game
+
+
+class Listed(type(TICTACTOE)):
+    num_actions, state_words, observation_shape = np.int64(9), np.int64(2), (np.int64(2), np.int64(3), np.int64(3))
+    symmetries = tuple(part.tolist() for part in TICTACTOE.symmetries)
+
+
+def test_sizes_and_symmetries_may_be_of_any_type_of_whole_numbers():
+    one, other = (search_position(game.position("a1 b2"), ThreadedNet(), 50) for game in (Listed(), TICTACTOE))
+    assert (one.visits == other.visits).all() and one.value == other.value

@@ -534,3 +534,14 @@ def test_an_answer_that_is_no_pair_is_named(answer, given):
     ):
         with pytest.raises(NetError, match=rf"^{who} must give a pair \(priors, values\); it gives {given}$"):
             ask(states, kernels.describe_all(states)[0])
+
+
+@pytest.mark.parametrize(
+    ("priors", "why"),
+    [("abc", "could not convert"), ([[1], [1, 2]], "inhomogeneous"), (np.ones((1, 9), complex), "they are complex")],
+    ids=["a text", "rows of two lengths", "complex numbers"],
+)
+def test_an_answer_without_real_numbers_is_named(priors, why):
+    guess = CheckedFunction(KERNELS["tictactoe"], lambda states, legal_masks: (priors, np.zeros(1)))
+    with pytest.raises(NetError, match=f"^the .* must give real numbers; it gives .*{why}"):
+        guess(KERNELS["tictactoe"].start_states(1), np.ones((1, 9), bool))

@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import IllegalAction, InputError, InvalidSetting
 from alphazero.game import Position
 from alphazero.game.functions import plain
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.mcts import Evaluate, Search, SearchResult
+from alphazero.search.roots import visit_policy
 from tests.search.reference_search import (
     F,
     ReferenceSearch,
@@ -397,6 +398,13 @@ def test_a_budget_beyond_the_room_is_refused():
             search.start(zero, TICTACTOE.start().state[None].copy(), zero, zero, budgets=np.array([11], np.int32))
 
 
+@pytest.mark.parametrize("config", [BASE, replace(BASE, gumbel_actions=4)], ids=["puct", "gumbel"])
+def test_a_finished_position_is_refused(config):
+    positions = [TICTACTOE.start(), TICTACTOE.position("a1 b1 a2 b2 a3")]
+    with pytest.raises(IllegalAction, match="leave it out"):
+        run(positions, config, neutral)
+
+
 # --- evaluations of any kind -----------------------------------------------------------------------------------------
 
 
@@ -479,6 +487,20 @@ def test_policies_are_visits_over_their_sum_with_proofs_put_in(game):
         if visits.any():
             assert result.policy[b] == pytest.approx(visits / visits.sum(), abs=1e-6)
             assert result.policy[b, result.actions[b]] == result.policy[b].max()
+
+
+@pytest.mark.parametrize(
+    ("prior", "visits", "best"),
+    [
+        ([1.0, 0.0], [3, 4], 1),
+        ([0.98, 0.02], [1_000_000, 1_000_001], 1),
+        ([0.2, 0.8], [5, 5], 1),
+        ([0.8, 0.2], [5, 5], 0),
+    ],
+)
+def test_the_most_visited_action_is_the_best_and_priors_decide_ties_alone(prior, visits, best):
+    policy = np.ones(2, F)
+    assert plain(visit_policy)(np.array(prior, F), np.array(visits, np.int32), policy) == best
 
 
 @pytest.mark.parametrize(
