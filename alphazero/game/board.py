@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from alphazero.errors import GameError
+from alphazero.errors import GameError, IllegalAction
 
 if TYPE_CHECKING:
     from alphazero.game.game import Game, Position
@@ -129,19 +129,30 @@ class View:
 def view_of(position: Position) -> View:
     """The view of a position. Raises GameError if the clicks that the game describes are wrong."""
     game = position.game
-    last: tuple[int, ...] = ()
-    if position.actions:
-        before = game.position(position.actions[:-1])
-        last = next((tuple(path) for path, action in game.clicks(before).items() if action == position.actions[-1]), ())
     return View(
         position.to_play,
         position.outcome if position.terminal else None,
         tuple(game.pieces(position)),
         _checked_clicks(position),
-        last,
+        _last_cells(position),
         tuple(game.winning_cells(position)) if position.terminal else (),
         str(position),
     )
+
+
+def _last_cells(position: Position) -> tuple[int, ...]:
+    """The cells of the last action; none if a position that was set up, without a history, came before it."""
+    if not position.actions:
+        return ()
+    *earlier, last = position.actions
+    try:
+        before = position.game.position(earlier)
+        known = before.play(last).state
+    except IllegalAction:
+        return ()
+    if (known != position.state).any():
+        return ()
+    return next((tuple(path) for path, action in position.game.clicks(before).items() if action == last), ())
 
 
 def _checked_clicks(position: Position) -> tuple[Click, ...]:

@@ -26,6 +26,8 @@ from alphazero.game.game import Game
 from alphazero.storage.kernel_cache import cached, is_on_disk
 
 logger = logging.getLogger(__name__)
+LONGEST_LABEL = 60
+"""Characters of a game's name in those of its compiled code, after which files are named."""
 TERMINAL_STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 # Names that the templates use and `Kernels.bind` replaces by one game's own.
@@ -275,7 +277,8 @@ class Kernels:
         if not self.game.compiled:
             return Kernel(self.game.name, lambda counted: function, kept)
         # numba keeps compiled code under the function's name: make it say all that went into it
-        name = f"{self.game.name}{template.__name__}_{{}}_{fingerprint(function)}"
+        label = re.sub(r"\W", "_", self.game.name)[:LONGEST_LABEL]
+        name = f"{label}{template.__name__}_{{}}_{fingerprint(function)}"
 
         def compiled(counted: bool) -> Any:
             with self._lock:
@@ -287,6 +290,11 @@ class Kernels:
                 return cached(made, nogil=True, _nrt=counted)
 
         return Kernel(self.game.name, compiled, kept)
+
+    @functools.cached_property
+    def permutations(self) -> np.ndarray:
+        """`int64[S, A]`: the game's own `symmetries[1]`, which may be lists or hold other whole numbers."""
+        return np.ascontiguousarray(self.game.symmetries[1], np.int64)
 
     def _scope_with(self, helpers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:
         """The rules and these templates by name; each may call those before it. Kernels with equal ones share them."""
@@ -378,36 +386,52 @@ class Kernel:
         self.compiled = make(False)
 
     def __call__(self, *arguments: Any) -> Any:
-        return (self._run or self._made_ready(arguments))(*arguments)
+        if self._run is not None:
+            return self._run(*arguments)
+        run, reason = self._made_ready(arguments)
+        result = run(*arguments)
+        if reason is not None:  # plain Python can do it, so it was not the arguments that numba could not compile
+            self._fall_back(reason)
+        return result
 
-    def _made_ready(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """The function to run, compiled by the first thread that needs it."""
+    def _made_ready(self, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], Exception | None]:
+        """The function to run, compiled by the first thread that needs it; if it is not compiled, the reason why."""
         with self._lock:
-            if self._run is None:
-                self._run = self._compile(arguments)
-            return self._run
+            if self._run is not None:
+                return self._run, None
+            run, reason = self._compile(arguments)
+            if reason is None:
+                self._run = run
+            return run, reason
 
-    def _compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    def _fall_back(self, reason: Exception) -> None:
+        """From now on plain Python runs."""
+        self._run = self.plain
+        _say_slow(self._game_name, reason)
+
+    def _compile(self, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], Exception | None]:
         """Compiles before anything runs, so that an error of numba is never taken for one of the rules."""
         if not hasattr(self.compiled, "compile"):  # a Python game, or numba is switched off (NUMBA_DISABLE_JIT)
-            return self.plain
+            return self.plain, None
         types = tuple(self.compiled.typeof_pyval(argument) for argument in arguments)
         # first what was compiled before, so that the other is not tried in vain at every start
         for choice in sorted((self.compiled, self._make(True)), key=is_on_disk, reverse=True):
             try:
                 choice.compile(types)
                 self.compiled = choice
-                return self.compiled
+                return choice, None
             except OSError:  # the disk's fault, not the rules'
                 raise
             except Exception as error:  # not all that numba raises is a NumbaError
                 reason = error
-        _say_slow(self._game_name, reason)
-        return self.plain
+        return self.plain, reason
 
     def entry_point(self, *arguments: Any) -> Callable[..., Any]:
         """See `entry_point`; plain Python where numba cannot compile the rules."""
-        return entry_point(self._run or self._made_ready(arguments), *arguments)
+        run, reason = self._made_ready(arguments)
+        if reason is not None:
+            self._fall_back(reason)
+        return entry_point(run, *arguments)
 
     @property
     def is_compiled(self) -> bool:

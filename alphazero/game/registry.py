@@ -27,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from alphazero.errors import GameError, UnknownName, quote, shorten_path
+from alphazero.errors import GameError, UnknownName, listed, quote, shorten, shorten_path
 from alphazero.game.adapters import alpha_zero_general, openspiel
 from alphazero.game.game import Game
 from alphazero.game.spec import PARTS, GameSpec, LoadedGame, load_parts, resolve
@@ -255,6 +255,12 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
                 f"{class_name} in {shorten_path(given)} is no Game: derive it from that, as `class {class_name}(Game)`"
             )
         raise UnknownName(f"game class in {shorten_path(given)}", class_name, found)
+    spec = getattr(module, "SPEC", None)
+    if not class_name and not found and isinstance(spec, GameSpec) and spec.games:
+        if len(spec.games) == 1:
+            return _load_declared(next(iter(spec.games)), module, spec)
+        choices = listed(_reference(name, part, module) for name, part in spec.games.items())
+        raise GameError(f"{shorten_path(given)} declares {len(spec.games)} games: choose one of {choices}")
     if not class_name and len(found) != 1:
         choose = f"add :NAME to choose one of {', '.join(sorted(found))}"
         raise GameError(
@@ -263,6 +269,15 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
         )
     cls = found[class_name] if class_name else next(iter(found.values()))
     return _load_class(cls, arguments, f"the game class in {given}")
+
+
+def _reference(name: str, part: Any, module: ModuleType) -> str:
+    """The words by which a game that a module declares can be loaded."""
+    if name in NAMES:
+        return name
+    if not isinstance(part, str):
+        return f"{part.__module__}:{part.__name__}"
+    return f"{module.__package__}{part}" if part.startswith(".") else part
 
 
 def _load_class(
@@ -279,16 +294,21 @@ def _as_game(made: Any, title: str) -> Game:
     if isinstance(made, Game):
         if not isinstance(getattr(made, "name", None), str):
             raise GameError(f'{title} must have a `name`, the word for it on the command line, as name = "my_game"')
-        name = made.name
-        if len(name) > MOST_OF_A_NAME or not name[:1].isalnum() or not name.isprintable() or {*name} & {*"/\\"}:
-            raise GameError(
-                f"the name of a game begins with a letter or a digit, has no slash and at most {MOST_OF_A_NAME} "
-                f'characters, since files are named after it, as name = "my_game"; {title} has {quote(name)}'
-            )
-        return made
+        return _with_safe_name(made, title)
     if not alpha_zero_general.fits(type(made)):
         raise GameError(f"a game is a name, a Game class or an object of one, not {quote(made)}")
-    return alpha_zero_general.GeneralGame(made, title)
+    return _with_safe_name(alpha_zero_general.GeneralGame(made, title), title)
+
+
+def _with_safe_name(game: Game, title: str) -> Game:
+    """The game; raises GameError if no file can be named after it."""
+    name = game.name
+    if len(name) > MOST_OF_A_NAME or not name[:1].isalnum() or not name.isprintable() or {*name} & {*"/\\"}:
+        raise GameError(
+            f"the name of a game begins with a letter or a digit, has no slash and at most {MOST_OF_A_NAME} "
+            f'characters, since files are named after it, as name = "my_game"; {shorten(title)} has {quote(name)}'
+        )
+    return game
 
 
 def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | None = None) -> LoadedGame:
@@ -352,6 +372,6 @@ def _split_arguments(text: str) -> tuple[str, list[Any]]:
         match ast.parse(text, mode="eval").body:
             case ast.Call(func=ast.Name(), args=arguments, keywords=[]):
                 return name, [ast.literal_eval(argument) for argument in arguments]
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two for too many brackets
         pass
     raise GameError(f"{quote(text)}: the arguments in brackets must be plain values, as in {name}(6)")

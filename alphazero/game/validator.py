@@ -6,10 +6,12 @@ compiled, and compared with it.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +44,7 @@ ASKED_AGAIN = 200
 """Positions of which the rules are asked once more, at most."""
 SECONDS_ASKED_AGAIN = 5.0
 """No more positions are asked of once more after so long."""
+COMPILED_LAW = "the compiled rules must do what plain Python does, but"
 FEW_WINS = 8
 """Won games after which the last mover should have won one. Where the last mover wins every second won game, as in
 games of territory, no win in 8 has the probability 1/256; in 5 it would be 1/32."""
@@ -378,15 +381,54 @@ def _advise(findings: Findings) -> None:
         )
 
 
+def _ask(
+    check: _Check, positions: list[tuple[np.ndarray, int]], rules: str, ask: Callable[..., Any], *arrays: np.ndarray
+) -> Any:
+    """`ask(*arrays)`, by compiled rules; each array has a row for every position.
+
+    Raises LawBroken if these rules raise, with the first position at which they do.
+    """
+    try:
+        return ask(*arrays)
+    except Exception:
+        for i, (state, player) in enumerate(positions):
+            try:
+                ask(*(array[i : i + 1] for array in arrays))
+            except Exception as error:
+                raise check.fail(_raised(rules, error), state, player) from error
+        raise
+
+
+def _raised(rules: str, error: Exception) -> str:
+    """The law that compiled rules break by raising what plain Python does not."""
+    return f"{COMPILED_LAW} {rules} raised " + " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _played(
+    kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The states after the actions, and who moves there."""
+    children, movers = states.copy(), to_play.copy()
+    kernels.play(children, movers, actions)
+    return children, movers
+
+
+def _guessed(kernels: Kernels, states: np.ndarray) -> np.ndarray:
+    guesses = np.empty(len(states))
+    kernels.guess(states, guesses)
+    return guesses
+
+
 def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
     """Compares the compiled rules with plain Python at the same positions, and measures their speed."""
     if not game.compiled:
         return
     kernels = Kernels(game)
     states, to_play = np.array([state for state, _ in visited]), np.array([player for _, player in visited], np.int8)
-    masks, terminal, values = kernels.describe_all(states)
-    planes = kernels.observations(states)
-    law = "the compiled rules must do what plain Python does, but"
+    rules = "`is_terminal`, `terminal_value` or `legal`"
+    masks, terminal, values = _ask(check, visited, rules, kernels.describe_all, states)
+    planes = _ask(check, visited, "`observe`", kernels.observations, states)
+    law = COMPILED_LAW
     for i, (state, player) in enumerate(visited):
         if terminal[i] != check.is_terminal(state, player):
             raise check.fail(f"{law} `is_terminal` differs", state, player)
@@ -398,15 +440,16 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
             raise check.fail(f"{law} `observe` differs", state, player)
     rows = np.flatnonzero(~terminal)
     actions = np.where(masks[rows], np.random.default_rng(0).random(masks[rows].shape), -1.0).argmax(axis=1)
-    children, movers = states[rows].copy(), to_play[rows].copy()
-    kernels.play(children, movers, actions)
+    going_on = [visited[row] for row in rows]
+    play = functools.partial(_played, kernels)
+    children, movers = _ask(check, going_on, "`step` or `to_play`", play, states[rows], to_play[rows], actions)
     for i, row in enumerate(rows):
         state, player = visited[row]
         if not np.array_equal(children[i], check.step(state, player, int(actions[i]))):
             raise check.fail(f"{law} `step` differs at action {check.format(int(actions[i]), state)}", state, player)
         if movers[i] != check.mover(children[i], 1 - player):
             raise check.fail(f"{law} `to_play` differs", children[i], int(movers[i]))
-    _compare_optional_rules(kernels, check, [visited[row] for row in rows])
+    _compare_optional_rules(kernels, check, going_on)
     if all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
         findings.compiled_per_second = _speed(kernels, states[rows], to_play[rows], actions)
         deadline = time.monotonic() + SECONDS_OF_CAREFUL
@@ -424,38 +467,49 @@ def _play_carefully(kernels: Kernels, check: _Check, seed: int, deadline: float)
     states, to_play = kernels.start_states(1), np.zeros(1, np.int8)
     kernels.find_movers(states, to_play)
     for _ in range(most + 1):
-        masks, terminal, _ = kernels.describe_all(states)
-        if terminal[0] or time.monotonic() > deadline:
+        try:
+            found = None if time.monotonic() > deadline else _careful_ply(kernels, rng, states, to_play)
+        except Exception as error:
+            rules = "a rule, here or up to two plies later,"
+            raise check.fail(_raised(rules, error), states[0], int(to_play[0])) from error
+        if found is None:
             return
-        wins = kernels.winning_actions(states, masks)[0]
-        actions = rng.permutation(np.flatnonzero(wins if wins.any() else masks[0]))[:LOOKED_AT]
-        children, movers = states.repeat(len(actions), axis=0), to_play.repeat(len(actions))
-        kernels.play(children, movers, actions)
-        replies = kernels.winning_actions(children, kernels.describe_all(children)[0]).any(axis=1)
-        chosen = int(np.argmax(~replies | (movers == to_play)))  # the first that is safe; without one, the first
-        states, to_play = children[chosen : chosen + 1], movers[chosen : chosen + 1]
+        states, to_play = found
     law = f"a game must end within `max_plies` = {most}, also between players who take a win and block the other's"
     raise check.fail(law, states[0], int(to_play[0]))
 
 
+def _careful_ply(
+    kernels: Kernels, rng: np.random.Generator, states: np.ndarray, to_play: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The one position after the ply of a careful player, and who moves there; None if the game is over."""
+    masks, terminal, _ = kernels.describe_all(states)
+    if terminal[0]:
+        return None
+    wins = kernels.winning_actions(states, masks)[0]
+    actions = rng.permutation(np.flatnonzero(wins if wins.any() else masks[0]))[:LOOKED_AT]
+    children, movers = _played(kernels, states.repeat(len(actions), axis=0), to_play.repeat(len(actions)), actions)
+    replies = kernels.winning_actions(children, kernels.describe_all(children)[0]).any(axis=1)
+    chosen = int(np.argmax(~replies | (movers == to_play)))  # the first that is safe; without one, the first
+    return children[chosen : chosen + 1], movers[chosen : chosen + 1]
+
+
 def _compare_optional_rules(kernels: Kernels, check: _Check, going_on: list[tuple[np.ndarray, int]]) -> None:
     """`transform` and `heuristic`, at some of the positions that are not over."""
-    law = "the compiled rules must do what plain Python does, but"
     some = going_on[:: 1 + len(going_on) // CHECKED_WITH_SYMMETRIES]
     states = np.array([state for state, _ in some])
     if kernels.canonicalize is not None:
         expected, chosen = states.copy(), np.zeros(len(states), np.int64)
         kernels.canonicalize.plain(expected, chosen, *np.empty((2, states.shape[1]), states.dtype))
-        images, symmetries = kernels.canonical(states)
+        images, symmetries = _ask(check, some, "`transform`", kernels.canonical, states)
         wrong = np.flatnonzero((images != expected).any(axis=1) | (symmetries != chosen))
         if len(wrong):
-            raise check.fail(f"{law} `transform` differs", *some[wrong[0]])
+            raise check.fail(f"{COMPILED_LAW} `transform` differs", *some[wrong[0]])
     if check.rules.heuristic is not None:
-        guesses = np.empty(len(states))
-        kernels.guess(states, guesses)
+        guesses = _ask(check, some, "`heuristic`", functools.partial(_guessed, kernels), states)
         for (state, player), guess in zip(some, guesses, strict=True):
             if not abs(guess - check.guess(state, player)) < 1e-6:
-                raise check.fail(f"{law} `heuristic` differs", state, player)
+                raise check.fail(f"{COMPILED_LAW} `heuristic` differs", state, player)
 
 
 def _speed(kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: np.ndarray) -> float:

@@ -165,15 +165,17 @@ def negamax(own, opponent, alpha, beta, field, table, moves):
 def score_moves(states, size, best_only, lowest, field, table, moves, scores):
     """Writes the score of every move of `states uint64[n, 2]` into `scores int8[n, A]`, NO_SCORE where there is none.
 
-    `best_only`: a move that is not among the best may get any lower score. `lowest` is -65: see `negamax`.
+    A finished game has no move. `best_only`: a move that is not among the best may get any lower score. `lowest` is
+    -65: see `negamax`.
     """
     for i in range(len(states)):
         own, opponent = states[i, 0], states[i, 1]
         playable = moves_of(own, opponent, field[BOARD], field[INNER])
+        may_pass = playable == ZERO and moves_of(opponent, own, field[BOARD], field[INNER]) != ZERO
         floor = lowest
         for action in range(size * size + 1):
             square = ONE << np.uint64(8 * (action // size) + action % size) if action < size * size else ZERO
-            allowed = playable == ZERO if action == size * size else playable & square != ZERO
+            allowed = may_pass if action == size * size else playable & square != ZERO
             scores[i, action] = NO_SCORE
             if allowed:
                 turned = turned_by(own, opponent, square, field[INNER]) if square else ZERO

@@ -240,6 +240,23 @@ def test_a_pawn_moves_by_two_clicks_seen_from_the_first_player_by_both():
     assert owners["b3"] == 0 and owners["f6"] == 1 and "a2" not in owners and len(owners) == 24
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "more"),
+    [
+        ("breakthrough", "a2-a3 a5-a4 b2-b3 b5-b4", "a3xb4 c5-c4"),
+        ("connect4", "4444", "4 4"),
+        ("hex", "a1 b1", "c1 d1"),
+    ],
+)
+def test_a_position_that_was_set_up_does_not_know_where_the_last_action_was(name: str, line: str, more: str):
+    """Its actions are not all that were played: played from the start, they are not allowed, or lead elsewhere."""
+    before = played(name, line)
+    position = Position(before.game, before.state.copy(), before.to_play, ())
+    for word in more.split():
+        position = position.play(position.parse(word))
+        assert position.view.last == () and position.svg()
+
+
 def test_boxes_belong_to_who_completed_them():
     for position in random_positions(kernels_by_name("dots_and_boxes").game):
         owners = [piece.player for piece in position.view.pieces if piece.shape == "fill"]

@@ -80,6 +80,15 @@ def test_code_of_rules_that_call_themselves_is_not_kept_on_disk():
     assert guesses == [0.0] and kernels.guess.is_compiled
 
 
+def test_a_wrong_call_leaves_the_next_ones_compiled(caplog: pytest.LogCaptureFixture):
+    kernels = Kernels(registry.load("tictactoe").game)
+    states = kernels.start_states(1)
+    with pytest.raises(IndexError):
+        kernels.describe_all(states[0])
+    assert kernels.describe_all(states)[0].all() and kernels.describe.is_compiled
+    assert "numba" not in caplog.text
+
+
 THREADS = """
 import json, sys, threading, types
 import numpy as np

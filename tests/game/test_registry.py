@@ -13,7 +13,9 @@ import pytest
 
 from alphazero.errors import GameError, IllegalAction, InputError, UnknownName
 from alphazero.game import Game, Position, registry
+from alphazero.game.kernels import Kernels
 from alphazero.training.presets import presets
+from tests.game.general_games import TicTacToeGame
 from tests.game.two_plies import ROOT, source, write, write_game
 
 
@@ -237,6 +239,16 @@ def test_a_module_of_the_current_folder_is_told_by_its_path(tmp_path: Path, monk
         assert_refused(name, "'a_folder.my_game'", "is not on Python's path: give a_folder/my_game.py instead")
 
 
+def test_a_module_may_declare_its_games_instead_of_holding_them():
+    assert registry.load("games.connect4").name == "connect4"
+    assert_refused("games.othello", "games.othello declares 2 games: choose one of othello, othello6")
+
+
+@pytest.mark.parametrize("arguments", ["(" * 300, "-" * 20_000 + "1)", "[" * 5000 + "]" * 5000 + ")"])
+def test_arguments_that_python_cannot_read_are_refused(arguments: str):
+    assert_refused(f"games.othello.game:Othello6({arguments}", "the arguments in brackets must be plain values")
+
+
 def test_a_missing_file_is_named(tmp_path: Path):
     assert_refused(str(tmp_path / "none.py"), str(tmp_path / "none.py"), "give the path of a Python file")
     (tmp_path / "folder.py").mkdir()
@@ -407,6 +419,21 @@ def test_a_name_that_no_file_can_be_named_after_is_refused(name):
     named = type("Named", (Game,), {"name": name})
     with pytest.raises(GameError, match="the name of a game begins with a letter or a digit, has no slash and at most"):
         registry.of(named)
+
+
+def test_the_name_of_a_wrapped_class_is_checked_too():
+    named = type("A" * 201, (TicTacToeGame,), {"getActionSize": TicTacToeGame.getActionSize})
+    with pytest.raises(GameError, match="has no slash and at most 200 characters"):
+        registry.of(named())
+
+
+@pytest.mark.parametrize("name", ["v{4}", "a b", "n" * 200])
+def test_rules_of_a_game_with_any_name_are_compiled(name: str):
+    """Files are named after it, whose names hold 255 characters."""
+    named = type("Named", (type(registry.load("tictactoe").game),), {"name": name})
+    kernels = Kernels(named())
+    assert kernels.start_states(1).tolist() == [[0, 0]] and kernels.init_states.is_compiled
+    assert len(kernels.init_states.compiled.__qualname__) < 150
 
 
 def test_a_class_that_is_no_game_is_told_what_it_lacks(tmp_path):

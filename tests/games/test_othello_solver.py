@@ -66,6 +66,13 @@ def test_scores_are_those_of_plain_negamax(size: int, num_empty: int):
         ]
 
 
+def test_a_finished_game_has_no_move_to_score():
+    position = GAMES[6].start()
+    while not position.terminal:
+        position = position.play(position.legal_actions[0])
+    assert (SOLVERS[6].move_scores(position.state[None].copy()) == NO_SCORE).all()
+
+
 @each_size
 def test_with_best_only_the_best_moves_are_the_same(size: int):
     states = random_positions(size, 11, 40, seed=1)
