@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import EvaluationError, IllegalAction, listed
+from alphazero.errors import EvaluationError, IllegalAction, listed, shorten
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.matches.balance import Balance
@@ -32,6 +32,8 @@ SIDE_BY_SIDE = 256
 """Games in progress at once."""
 PAUSE = 0.1
 """Seconds between two looks at a match in which no game has ended meanwhile."""
+MOST_FORFEIT = 400
+"""Characters of the reason for a forfeit; with escapes of ten each they are as many as a file may have in a text."""
 
 
 @dataclass(frozen=True)
@@ -356,7 +358,7 @@ class _Match:
             return player.choose(position, game)
         except Forfeit as error:
             logger.warning("%s loses game %d: %s", player.name, game, error)
-            self._finish(row, -1 if index == 0 else 1, f"{player.name}: {error}")
+            self._finish(row, -1 if index == 0 else 1, shorten(f"{player.name}: {error}", MOST_FORFEIT))
         except TakeBack as back:
             earlier = self._kernels.game.position(history[: back.ply])
             self._states[row], self._to_play[row] = earlier.state, earlier.to_play

@@ -61,6 +61,7 @@ from alphazero.settings import check_range, config_from_dict
 from alphazero.storage.checkpoint import check_weights, read_card, read_net_card
 from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_folder import resolve_checkpoint
+from alphazero.storage.schema import MOST_TEXT
 
 Contestant = str | Path | Player | NeuralNet | Callable[[Position], int]
 NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
@@ -129,6 +130,11 @@ def open_contestant(
 
     `device` is where nets compute: `auto`, `cpu` or `cuda`. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
+    if len(text) > MOST_TEXT:  # else it could not be read again from the files of its games
+        raise InvalidSetting(
+            f"{quote(text)} has {len(text):,} characters, and a contestant has {MOST_TEXT:,} at most: put a long "
+            "command into a script"
+        )
     parts, kernels = _find_shipped(split_text(text), loaded), kernels_of(loaded.game)
     if parts.name in loaded.contestants:
         player: Player = loaded.contestants[parts.name](

@@ -19,7 +19,8 @@ import weakref
 from collections import deque
 from typing import IO
 
-from alphazero.errors import IllegalAction, InvalidSetting, quote
+from alphazero import interruption
+from alphazero.errors import IllegalAction, InvalidSetting, listed, quote
 from alphazero.game import Game, Position
 from alphazero.game.gtp_words import COLOURS, GtpWords
 from alphazero.players.child_program import end_program, start_program
@@ -188,8 +189,9 @@ def _end(process: subprocess.Popen[str], commands: queue.SimpleQueue[str | None]
     """Asks the engine to quit, then kills it and its children."""
     commands.put("quit")
     commands.put(None)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE)
+    if not interruption.asked():  # else this process has too little time to wait for one engine after the other
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
     end_program(process)
 
 
@@ -234,7 +236,7 @@ class GtpPlayer(FollowingPlayer):
             action = self._words.action(position, vertex)
         except IllegalAction:
             self._known = None  # it may have played that on its own board
-            legal = ", ".join(self._words.vertex(position, action) for action in position.legal_actions)
+            legal = listed(self._words.vertex(position, action) for action in position.legal_actions)
             raise Forfeit(f"played {quote(vertex)}, which is not legal (legal: {legal})") from None
         self._known = (*position.actions, action)
         return action

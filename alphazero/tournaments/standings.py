@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting, quote
+from alphazero.errors import InvalidSetting, count_of, quote, shorten
 from alphazero.game import Game
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import mean_with_interval, score_interval
 from alphazero.matches.openings import describe_openings
 from alphazero.tournaments.bradley_terry import DRAW, LOSS, WIN, Ratings, rate, warnings
-from alphazero.tournaments.folder import Pairing, Tournament, key_of
+from alphazero.tournaments.folder import GAMES, Pairing, Tournament, key_of
 from alphazero.tournaments.tournament import tally
 
 WIDEST = 12
@@ -43,6 +44,8 @@ class Row:
     ms_per_move: float
     lengths: tuple[int, ...]
     """Plies of each of its games, the openings included."""
+    forfeits: int = 0
+    """Games among its losses that it gave up."""
     better_than_next: float | None = None
     """Probability that it is stronger than the contestant below it in the table; None for the last."""
 
@@ -64,6 +67,8 @@ class Standings:
         self.lengths = [len(record.opening) + len(record.moves) for record in records]
         """Plies of each game."""
         self.opening_plies = max((len(record.opening) for record in records), default=0)
+        self.forfeits = Counter(_loser(record) for record in records if record.forfeit)
+        """Games that each contestant gave up, by name."""
         self._seconds, self._moves = _time_taken(self.names, records, game)
 
     @cached_property
@@ -117,6 +122,7 @@ class Standings:
                 for length, record in zip(self.lengths, self.records, strict=True)
                 if self.names[i] in record.contestants
             ),
+            forfeits=self.forfeits[self.names[i]],
             better_than_next=None if below is None else self.ratings.superiority(i, below),
         )
 
@@ -125,6 +131,10 @@ def check_anchor(tournament: Tournament, anchor: str | None) -> None:
     """Raises InvalidSetting if no contestant has that name."""
     if anchor is not None and anchor not in tournament.contestants:
         raise InvalidSetting(f"--anchor names {quote(anchor)}, who takes no part: name one of the contestants")
+
+
+def _loser(record: GameRecord) -> str:
+    return record.contestants[1 if record.result == "1-0" else 0]
 
 
 def _score(counts: np.ndarray) -> float:
@@ -212,6 +222,7 @@ def remarks(standings: Standings) -> list[str]:
             else []
         ),
         *([_played_on(standings.num_played_on)] if standings.num_played_on else []),
+        *(_gave_up(name, standings.forfeits[name]) for name in standings.names if standings.forfeits[name]),
         *(f"Warning: {warning}." for warning in standings.warnings),
     ]
 
@@ -222,6 +233,11 @@ def _played_on(pairs: int) -> str:
         f"{who} ratings overlapped. That ends at the first look that tells two players apart, so 95% intervals hold "
         "the truth a little less often."
     )
+
+
+def _gave_up(name: str, games: int) -> str:
+    which = "which counts as lost" if games == 1 else "which count as lost"
+    return f"{shorten(name)} gave up {count_of(games, 'game')}, {which}; {GAMES} says why."
 
 
 def _headline(standings: Standings) -> str:
@@ -286,6 +302,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
         "wins": row.wins,
         "draws": row.draws,
         "losses": row.losses,
+        "forfeits": row.forfeits,
         "score": row.score,
         "score_interval": list(score_interval(row.wins, row.draws, row.losses)),
         "score_when_first": row.score_when_first,

@@ -9,8 +9,10 @@ import pytest
 from alphazero.errors import EvaluationError, GameError, IllegalAction, InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
+from alphazero.game.record import read_records, write_records
 from alphazero.matches import arena
 from alphazero.matches.arena import MatchResult, gate_decided, play_match
+from alphazero.matches.report import records_of
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack, Temperature
@@ -232,6 +234,16 @@ def test_a_forfeited_game_is_lost_and_the_others_go_on(follower_first, caplog):
     finals = replayed(TIC_TAC_TOE, result)
     assert [final.terminal for final in finals] == [game not in (1, 2) for game in range(6)]
     assert all(finals[game].ply in (2, 3) for game in (1, 2))  # what was played stays
+
+
+def test_a_reason_of_any_length_can_be_read_again_from_a_file(tmp_path):
+    kernels, file = KERNELS["tictactoe"], tmp_path / "games.jsonl"
+    follower = Follower(TIC_TAC_TOE, lost=(0,))
+    follower.name = "\U0010ffff" * 5000  # a character that is shown as an escape of ten
+    result = play_match(kernels, follower, FirstLegal(kernels), 1, seed=1)
+    write_records(file, records_of(result, TIC_TAC_TOE, "tictactoe", ("follower", "other"), 1))
+    (record,) = read_records(file)
+    assert record.forfeit.endswith(": tired of 0")
 
 
 def test_a_follower_knows_the_whole_game():

@@ -245,6 +245,14 @@ def test_forfeits_are_written_with_the_games_and_shown(tmp_path, capsys):
     assert "1-0 (gtp:" in capsys.readouterr().out
 
 
+def test_of_many_legal_moves_a_forfeit_names_some():
+    game = registry.load("gomoku").game
+    player = GtpPlayer(game, default_words(game), fake("illegal"))
+    with pytest.raises(Forfeit, match=r"which is not legal \(legal: .* \.\.\., .* \(\d+ in all\)\)$") as caught:
+        player.choose(game.start(), 0)
+    assert len(str(caught.value)) < 400
+
+
 def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -264,6 +272,15 @@ def test_an_engine_is_ended_with_its_children(tmp_path):
     while is_running(child) and time.monotonic() < end:
         time.sleep(0.02)
     assert not is_running(child)
+
+
+def test_engines_are_not_waited_for_one_after_the_other_when_the_process_was_asked_to_end(tmp_path, monkeypatch):
+    players = [engine("child", tmp_path / f"pid{i}") for i in range(3)]
+    monkeypatch.setattr(gtp_player.interruption, "asked", lambda: True)
+    begin = time.monotonic()
+    for player in players:
+        player._stop()
+    assert time.monotonic() < begin + gtp_player.GRACE
 
 
 def test_an_engine_in_quotation_marks_with_a_timeout():
@@ -290,6 +307,7 @@ def test_an_engine_in_quotation_marks_with_a_timeout():
         (f"gtp:{fake('poor')}", "does not know boardsize, clear_board, genmove, play, quit"),
         (f"gtp:{fake('games')}", "does not play tictactoe, but Go, Hex"),
         (f"gtp:{fake('mute')}@timeout=0.3", "has not answered 'list_commands' for 0.3 s"),
+        (f"gtp:{fake('well')} {'x' * 4096}", "characters, and a contestant has 4,096 at most: put a long command into"),
         (f"gtp:{sys.executable} -c 1", "ended (exit code 0) without an answer to 'list_commands'"),
     ],
 )

@@ -178,3 +178,15 @@ def test_the_results_of_a_hundred_contestants_are_written_for_programs(tmp_path,
     standings, file = Standings(tournament, records, TIC_TAC_TOE), tmp_path / "out.json"
     report(tmp_path, standings, write_report(tmp_path, standings), None, PitConfig(json=file))
     assert file.read_bytes() == (tmp_path / "results.json").read_bytes() and file.stat().st_size > 1 << 20
+
+
+def test_games_that_were_given_up_are_told(standings):
+    assert "gave up" not in as_text(standings) and {row.forfeits for row in standings.rows} == {0}
+    given_up = [replace(RECORDS[0], forfeit="<b>: resigns"), *RECORDS[1:3], replace(RECORDS[3], forfeit="a: ended")]
+    more = [*given_up, *RECORDS[4:], replace(record("<b>", "a", 3, "0-1"), forfeit="<b>: resigns")]
+    told = Standings(standings.tournament, more, TIC_TAC_TOE)
+    text, rows = as_text(told), as_json(told)["contestants"]
+    assert "a gave up 1 game, which counts as lost; all_games.jsonl says why." in text
+    assert "<b> gave up 2 games, which count as lost; all_games.jsonl says why." in text and "c gave up" not in text
+    assert [row["forfeits"] for row in rows] == [1, 2, 0]
+    assert [row["forfeits"] for row in csv.DictReader(io.StringIO(as_csv(rows).decode()))] == ["1", "2", "0"]
