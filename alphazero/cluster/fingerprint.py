@@ -8,11 +8,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from alphazero._version import __version__
 from alphazero.game import Game
+from alphazero.game.functions import rules_fingerprint
+from alphazero.game.python_game import PythonGame
 
 FRAMEWORK = Path(__file__).resolve().parents[1]
 
@@ -39,6 +42,17 @@ def game_fingerprint(game: Game) -> str:
     found = hashlib.sha256(repr(sizes).encode())
     found.update(_hash(sources, file.parent if file else Path()).encode())
     return found.hexdigest()[:16]
+
+
+def name_rules(game: Game) -> str:
+    """A name for the rules, which changes with them; and after Python's version, since each has its own byte code."""
+    name = game_fingerprint(game) if isinstance(game, PythonGame) else rules_fingerprint(game.rules)
+    return f"{sys.version_info[0]}.{sys.version_info[1]} {name}"
+
+
+def rules_changed(before: str, now: str) -> bool:
+    """Two names of one game's rules tell that they differ; another Python tells nothing, nor does an empty name."""
+    return before != now and before.split()[:1] == now.split()[:1]
 
 
 def _files_below(folder: Path) -> list[Path]:

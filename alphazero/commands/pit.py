@@ -13,7 +13,7 @@ from alphazero.cluster.connection import Cluster, cluster_at
 from alphazero.commands.serve import ServeConfig, serve
 from alphazero.commands.shared import Overwrite, Threads, argument, keep_apart, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
-from alphazero.commands.watch import list_games, play_with_human, step_through
+from alphazero.commands.watch import list_games, step_through
 from alphazero.errors import InvalidSetting, UnknownName, count_of
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
@@ -24,9 +24,11 @@ from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.sprt import Sprt
+from alphazero.matches.with_human import GAMES as GAMES_WITH_HUMAN
+from alphazero.matches.with_human import LEFT, play_with_human
 from alphazero.nets.devices import check_device, want_inference, wanted_inference
 from alphazero.players.contestants import load_game, open_contestant
-from alphazero.players.human import HumanPlayer
+from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
@@ -223,9 +225,11 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
             balance,
         )  # fmt: skip
     else:
-        result = play_with_human(loaded.game, first, second, config.games or 2, config.seed)
-    if not result.num_games:
-        return
+        try:
+            result = play_with_human(loaded.game, first, second, config.games or GAMES_WITH_HUMAN, config.seed)
+        except HumanLeft:
+            print(LEFT)
+            return
     openings = config.openings if alone else "none"
     say(describe(loaded.game, contestants, result, test, openings))
     if config.save_games is not None:

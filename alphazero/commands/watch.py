@@ -1,4 +1,4 @@
-"""Shows matches while they are played, and games that were recorded."""
+"""Shows games that were recorded."""
 
 from __future__ import annotations
 
@@ -7,32 +7,7 @@ from collections.abc import Sequence
 
 from alphazero.errors import count_of, printable
 from alphazero.game import Game
-from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
-from alphazero.matches.arena import MatchResult, play_match
-from alphazero.players.human import HumanLeft
-from alphazero.players.player import Player
-
-
-def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:
-    """Plays games one after the other from the start position, and prints how each ended.
-
-    A human who leaves keeps the games that are over.
-    """
-    so_far = MatchResult((), (), (), (0, 0), (0.0, 0.0))
-
-    def show(result: MatchResult) -> None:
-        nonlocal so_far
-        if result.num_games > so_far.num_games:
-            so_far = result
-            winner = {1: f"{first.name} wins", -1: f"{second.name} wins", 0: "a draw"}[result.outcomes[-1]]
-            print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
-
-    try:
-        return play_match(kernels_of(game), first, second, num_games, seed, opening_plies=0, on_progress=show)
-    except HumanLeft:
-        print("You have left the match.")
-        return so_far
 
 
 def list_games(records: Sequence[GameRecord]) -> None:

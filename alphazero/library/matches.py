@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Game, registry
@@ -14,6 +15,8 @@ from alphazero.matches.arena import MatchResult, play_and_show
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import describe, records_of
+from alphazero.matches.with_human import GAMES as GAMES_WITH_HUMAN
+from alphazero.matches.with_human import play_with_human
 from alphazero.nets.devices import check_device
 from alphazero.players.contestants import Contestant, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
@@ -98,7 +101,7 @@ def match(
     second: Contestant,
     game: Game | type[Game] | str,
     *,
-    games: int = 100,
+    games: int | None = None,
     simulations: int = 200,
     openings: str = "random",
     seed: int = 0,
@@ -106,15 +109,16 @@ def match(
     device: str = "auto",
     progress: bool | None = None,
 ) -> Match:
-    """Plays `games` games between two contestants, each opening twice with the players swapped.
+    """Plays games between two contestants, each opening twice with the players swapped.
 
     A contestant is a text as on the command line (`"random"`, `"mcts:400"`, `"best"`, a run folder), a net, a Player,
     or a function from a Position to one of its legal actions. `simulations` per ply are for contestants that search and
     do not say how many; with 0, nets play by their policies alone. `openings`: `random` begins each pair of games with
     a few random plies, so that no two pairs are alike; `balanced` takes even ones, in games that have a solver or a
-    shipped net; `none` begins at the start position. Games with a human begin at the start: leave `openings` out.
-    `threads`: None takes every core. `progress`: None shows a bar on a terminal and in a notebook. The same seed gives
-    the same match.
+    shipped net; `none` begins at the start position. `games`: None is 100, or 2 with a human. Those begin at the start
+    position, so leave `openings` out, and a human who leaves keeps the games that are over. Two contestants of one name
+    are told apart, as `net (first)` and `net (second)`. `threads`: None takes every core. `progress`: None shows a bar
+    on a terminal and in a notebook. The same seed gives the same match.
 
     >>> import alphazero as az
     >>> def last(position):
@@ -141,7 +145,21 @@ def match(
     openings = openings if alone else "none"
     try:
         with showing(progress):
-            result = play_and_show(kernels_of(loaded.game), *players, games, seed, plies_of(openings), balance=balance)
+            if alone:
+                num_games, plies = 100 if games is None else games, plies_of(openings)
+                result = play_and_show(kernels_of(loaded.game), *players, num_games, seed, plies, balance=balance)
+            else:
+                num_games = GAMES_WITH_HUMAN if games is None else games
+                result = play_with_human(loaded.game, *players, num_games, seed)
     except HumanLeft as left:
         raise InputError(str(left)) from left
-    return Match((players[0].name, players[1].name), result, loaded.game, openings, seed)
+    except BaseException:  # in a notebook, the traceback keeps the players, and an engine would think on
+        for contestant, player in zip((first, second), players, strict=True):
+            if isinstance(contestant, str | Path):  # others are the caller's, who may use them again
+                player.interrupt()
+        raise
+    return Match(_told_apart(players[0].name, players[1].name), result, loaded.game, openings, seed)
+
+
+def _told_apart(first: str, second: str) -> tuple[str, str]:
+    return (first, second) if first != second else (f"{first} (first)", f"{second} (second)")

@@ -21,7 +21,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.matches.balance import Balance
 from alphazero.matches.intervals import score_interval
-from alphazero.matches.openings import Openings, announce_choice, choose_openings, warn_of_few
+from alphazero.matches.openings import AT_ONCE, Openings, announce_choice, choose_openings, warn_of_few
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
 from alphazero.settings import check_range
@@ -140,7 +140,7 @@ def play_match(
     decided: Callable[[MatchResult], bool] | None = None,
     numbers: Sequence[int] | None = None,
     balance: Balance | None = None,
-    openings: Sequence[Position] | None = None,
+    openings: Sequence[Position] | Openings | None = None,
 ) -> MatchResult:
     """Plays `num_games` games; the same seed and players give the same match.
 
@@ -150,7 +150,8 @@ def play_match(
     are dropped. The score of such a match is that of the games that ended first: what `decided` has found is certain,
     the score itself may be biased.
     `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `balance`:
-    what openings have to be, as `balance_of` says. `openings`: those of `openings_of`, if they are known.
+    what openings have to be, as `balance_of` says. `openings`: those of `openings_of`, if they are known, or some that
+    are drawn when games begin.
     """
     check_range("the number of games", num_games, 1)
     if openings is None:
@@ -212,9 +213,13 @@ def play_and_show(
     for player in (first, second):
         get_ready(kernels, player)
     announce_choice(balance)
-    openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
-    if opening_plies is None:  # else they were told to be few
-        warn_of_few(len(openings), num_games)
+    openings: Sequence[Position] | Openings
+    if decided and balance and balance.by_net:  # it takes about a second for each, and most are for games never played
+        openings = choose_openings(kernels.game, min((num_games + 1) // 2, AT_ONCE), seed, balance)
+    else:
+        openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
+        if opening_plies is None:  # else they were told to be few
+            warn_of_few(len(openings), num_games)
     with Progress(f"{first.name} - {second.name}") as progress:
         return play_match(kernels, first, second, num_games, seed, on_progress=show, decided=decided, openings=openings)
 
@@ -273,7 +278,11 @@ class _Match:
     """The games in progress, one per row, and the results of the finished ones."""
 
     def __init__(
-        self, kernels: Kernels, players: tuple[Player, Player], numbers: Sequence[int], openings: Sequence[Position]
+        self,
+        kernels: Kernels,
+        players: tuple[Player, Player],
+        numbers: Sequence[int],
+        openings: Sequence[Position] | Openings,
     ):
         self._kernels, self._players, self._openings = kernels, players, openings
         self._waiting: Iterator[int] = iter(numbers)
@@ -289,13 +298,17 @@ class _Match:
             if isinstance(player, FollowingPlayer):
                 player.meet(opponent)
 
+    def _opening_of(self, pair: int) -> Position:
+        openings = self._openings
+        return openings.of_pair(pair) if isinstance(openings, Openings) else openings[pair % len(openings)]
+
     def seat_waiting_games(self) -> bool:
         """Gives free rows to waiting games; false when nothing is left to play."""
         for row in np.flatnonzero(self._games < 0):
             game = next(self._waiting, None)
             if game is None:
                 break
-            opening = self._openings[game // 2 % len(self._openings)]
+            opening = self._opening_of(game // 2)
             self._games[row] = game
             self._states[row], self._to_play[row] = opening.state, opening.to_play
             self._actions[row] = list(opening.actions)
@@ -391,6 +404,6 @@ class _Match:
             moves=(self._moves[0], self._moves[1]),
             seconds=(self._seconds[0], self._seconds[1]),
             game_seconds=tuple(finished.seconds),
-            opening_plies=self._openings[0].ply,
+            opening_plies=self._opening_of(0).ply,
             forfeits=tuple(finished.forfeits),
         )

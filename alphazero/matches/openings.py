@@ -78,6 +78,11 @@ class Openings:
         self._drawn += islice(self._source, max(0, count - len(self._drawn)))
         return self._drawn[:count]
 
+    def of_pair(self, pair: int) -> Position:
+        """The opening of the pair of games of this number; the first ones come again if the game has no more."""
+        self.first(pair + 1)
+        return self._drawn[pair % len(self._drawn)]
+
     def some(self, count: int) -> list[Position]:
         """As `first`; raises InvalidSetting if the game has none."""
         openings = self.first(count)

@@ -102,6 +102,8 @@ def make_player(
     if isinstance(contestant, str):
         return open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
     if isinstance(contestant, Player):
+        if not hasattr(contestant, "name"):
+            contestant.name = type(contestant).__name__
         return contestant
     if isinstance(contestant, NeuralNet):
         check_net(contestant, loaded.game)

@@ -21,9 +21,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from alphazero.cluster.fingerprint import name_rules, rules_changed
 from alphazero.errors import InvalidSetting, RunFolderError, StorageError, quote, shorten
 from alphazero.game import Position
-from alphazero.game.record import GameRecord, append_records, read_records
+from alphazero.game.record import GameRecord, append_records, read_records, words_of
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.balance import JUDGE, Balance
@@ -107,6 +108,8 @@ class SavedTournament(Struct, forbid_unknown_fields=True):
     """Older folders do not say it."""
     judge: Sha256 | None = None
     """The weights of the net that chooses balanced openings, if one does."""
+    rules: Text = ""
+    """The answer of `name_rules`; older folders do not say it."""
 
 
 class TournamentFolder:
@@ -193,6 +196,7 @@ class TournamentFolder:
         if pairs > self._openings.num_drawn:
             announce_choice(self._balance)
         openings, self._pairs = self._openings.some(pairs), pairs
+        self._check_begun_with(openings)
         if len(openings) < pairs and plies_of(self._tournament.openings) is None:
             longer = choose_openings(self._game, pairs, self._tournament.seed, self._balance)
             if longer.num_drawn > len(openings):
@@ -203,6 +207,16 @@ class TournamentFolder:
             else:
                 warn_of_few(len(openings), num_games)
         return openings
+
+    def _check_begun_with(self, openings: Sequence[Position]) -> None:
+        """Raises InvalidSetting if games of the folder have other openings, as those of another version may."""
+        drawn = [tuple(words_of(self._game.start(), opening.actions)) for opening in openings]
+        pairs = ((record.number // 2, record.opening) for record in self.records)
+        if any(opening != drawn[pair] for pair, opening in pairs if pair < len(drawn)):
+            raise InvalidSetting(
+                f"{self.path} was begun with other openings than those that its seed gives now, so its pairs would no "
+                f"longer play the same ones: choose another {option('folder')}"
+            )
 
     def _begin(self, now: dict[str, Any], loaded: LoadedGame) -> None:
         """Takes the settings that the folder holds, if they fit, and writes them with what is new."""
@@ -276,6 +290,8 @@ class TournamentFolder:
                 differences.append(f"{name} has other weights now")
         if saved.get("judge") != now["judge"]:
             differences.append("the net that chooses balanced openings is another one now")
+        if rules_changed(saved.get("rules", ""), now["rules"]):
+            differences.append("the rules of the game have changed")
         if differences:
             raise InvalidSetting(
                 f"{self.path} holds another tournament ({'; '.join(differences[:5])}): choose another --folder, or go "
@@ -372,6 +388,7 @@ def _as_saved(tournament: Tournament, loaded: LoadedGame, balance: Balance | Non
         "seed": tournament.seed,
         "simulations": tournament.simulations,
         "openings": tournament.openings,
+        "rules": name_rules(loaded.game),
         "judge": weights_of(JUDGE, loaded) if balance is not None and balance.by_net else None,
         "games": tournament.games,
         "contestants": {name: tournament.weights.get(name) for name in tournament.contestants},

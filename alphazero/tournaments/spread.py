@@ -18,7 +18,8 @@ from alphazero.game.record import GameRecord, parse_record
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCES, wanted_inference
-from alphazero.players.contestants import checkpoint_of, load_net
+from alphazero.players.contestant_text import split_text
+from alphazero.players.contestants import PLAYING_ALONE, checkpoint_of, load_net
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 GAMES_OF_ORDER = 16
 """Games that a host plays side by side for one answer; games of a pair share their openings two by two."""
+GAMES_ALONE = 2
+"""The same where a contestant plays one game at a time: sixteen games of a slow engine take longer than PATIENCE."""
 PATIENCE = 3600.0
 """Seconds for the games of an order: engines and deep searches may think for minutes. That a host has died is heard
 sooner, from Ray."""
@@ -108,8 +111,10 @@ class _Matches:
         for pairing, numbers in missing.items():
             target = folder.targets[pairing]
             openings = tuple(opening.actions for opening in folder.openings(target))
-            for start in range(0, len(numbers), GAMES_OF_ORDER):
-                games = tuple(numbers[start : start + GAMES_OF_ORDER])
+            texts = (self.tournament.contestants[name] for name in (pairing.first, pairing.second))
+            size = GAMES_ALONE if any(split_text(text).name in PLAYING_ALONE for text in texts) else GAMES_OF_ORDER
+            for start in range(0, len(numbers), size):
+                games = tuple(numbers[start : start + size])
                 with self._lock:
                     self._orders += 1
                     order = MatchOrder(self._orders, pairing.first, pairing.second, games, target, openings)

@@ -10,7 +10,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +165,14 @@ def undecided(ratings: Ratings, i: int, j: int) -> bool:
     return abs(distance) * Z_95 <= error * POCOCK
 
 
+@dataclass
+class _Seated:
+    """A player in memory, and whether everything that it needs is compiled; a net opened anew compiles again."""
+
+    player: Player
+    ready: bool = False
+
+
 class _Players:
     """The contestants, of whom those that played last are in memory."""
 
@@ -172,7 +180,7 @@ class _Players:
         self._tournament, self._game = tournament, loaded.game
 
         @functools.lru_cache(MOST_OPEN)
-        def open_(name: str) -> Player:
+        def open_(name: str) -> _Seated:
             text, simulations = tournament.contestants[name], tournament.simulations
             player = open_contestant(
                 text, loaded, seed=tournament.seed, threads=threads, simulations=simulations, device=device
@@ -187,10 +195,9 @@ class _Players:
                     f"another {option('folder')}"
                 )
             player.name = name
-            return player
+            return _Seated(player)
 
         self._open = open_
-        self._ready: set[str] = set()
 
     def check(self) -> None:
         """Opens all contestants once, so that errors are raised before a game is played."""
@@ -199,11 +206,11 @@ class _Players:
 
     def get(self, name: str) -> Player:
         """The player, with everything compiled."""
-        player = self._open(name)
-        if name not in self._ready:
-            get_ready(kernels_of(self._game), player)
-            self._ready.add(name)
-        return player
+        seated = self._open(name)
+        if not seated.ready:
+            get_ready(kernels_of(self._game), seated.player)
+            seated.ready = True
+        return seated.player
 
 
 def _play(

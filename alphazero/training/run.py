@@ -266,7 +266,7 @@ def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> l
         return [Wandb(wandb, run.path, settings, run.metrics())]
     if os.path.lexists(run.path / WANDB_FILE):
         logger.warning(
-            "a run folder sends nothing to wandb by itself: add %s to go on there", option("wandb", "PROJECT")
+            "a run folder sends nothing to wandb by itself: go on there by the command `train --resume --wandb PROJECT`"
         )
     return []
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import threading
 import weakref
 from collections.abc import Mapping
@@ -18,15 +17,12 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
-from alphazero.cluster.fingerprint import game_fingerprint
+from alphazero.cluster.fingerprint import name_rules, rules_changed
 from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, quote, shorten
-from alphazero.game import Game
-from alphazero.game.functions import rules_fingerprint
 from alphazero.game.kernels import kernels_of
-from alphazero.game.python_game import PythonGame
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
-from alphazero.nets.devices import INFERENCES, wanted_inference
+from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_apart, check_saved
 from alphazero.players.contestants import check_announced, find_checkpoint, has_own_net, text_of
 from alphazero.settings import config_from_dict
@@ -78,13 +74,7 @@ class SavedState(Struct):
     deterministic: bool | None = None
     """Older runs do not tell, nor the next."""
     rules: Text = ""
-    """Python's version and what `_name_rules` gave."""
-
-
-def _name_rules(game: Game) -> str:
-    """A name for the rules, which changes with them; and after Python's version, since each has its own byte code."""
-    name = game_fingerprint(game) if isinstance(game, PythonGame) else rules_fingerprint(game.rules)
-    return f"{sys.version_info[0]}.{sys.version_info[1]} {name}"
+    """The answer of `name_rules`."""
 
 
 def read_state(manifest: Manifest, folder: Path) -> SavedState:
@@ -147,7 +137,8 @@ def check_place(plan: RunPlan, path: Path, state: SavedState) -> None:
     inference, wanted = state.inference, wanted_inference()
     if inference in INFERENCES and wanted not in ("auto", inference):  # a network of another kind has its own
         raise RunFolderError(
-            f"{path} was begun with {option('inference', inference)}: go on with the same, or with auto"
+            f"{path} was begun with {inference}, which runs its networks: go on with the same, or with auto, by "
+            f"--inference or the environment variable {INFERENCE_VARIABLE}"
         )
     if state.threads != plan.threads or state.seed != plan.seed:
         raise RunFolderError(
@@ -186,8 +177,7 @@ def _compare_determinism(plan: RunPlan, path: Path, state: SavedState) -> None:
 
 def _compare_rules(plan: RunPlan, path: Path, generation: int, state: SavedState) -> None:
     """Warns where the rules are no longer those that the run was saved with."""
-    now = _name_rules(plan.loaded.game)
-    if state.rules != now and state.rules.split()[:1] == now.split()[:1]:
+    if rules_changed(state.rules, name_rules(plan.loaded.game)):
         logger.warning(
             "the rules of %s have changed since generation %d of %s: its samples and its games in progress are of the "
             "old ones. If the game plays differently now, stop this run and begin a new one by %s",
@@ -253,7 +243,7 @@ class RunState:
         self._replay_files: dict[str, str] = {}
         self._played_files: dict[str, str] = {}
         """The numbers of the games in the window, where a cluster has played them."""
-        self._rules = _name_rules(plan.loaded.game)  # once: the file may change or go while the game trains
+        self._rules = name_rules(plan.loaded.game)  # once: the file may change or go while the game trains
         self._cpu_of_closed = 0.0
         self._at_end = contextlib.ExitStack()
         """Gives network calls of this process back what the run has changed."""

@@ -12,6 +12,7 @@ import torch
 
 import alphazero as az
 from alphazero.game import registry
+from alphazero.players import contestants
 from alphazero.training.run import TrainedRun
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -278,6 +279,52 @@ def test_games_with_a_human_begin_at_the_start(contestants, settings, monkeypatc
     assert result.result.opening_plies == 0 and result.openings == "none"
     assert all(record.opening == () and len(record.moves) >= 5 for record in result.games)
     assert "Every game begins at the start position" in str(result)
+
+
+def test_a_match_with_a_human_is_short_shows_its_ends_and_keeps_the_games_that_are_over(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    answers = ["a1", "b1", "a2", "b2", "a3"]
+    monkeypatch.setattr("builtins.input", lambda prompt, given=answers * 2: given.pop(0))
+    result = az.match("human", "human", "tictactoe", progress=True)
+    shown, errors = capsys.readouterr()
+    assert (result.wins, result.losses) == (1, 1) and result.contestants == ("human (first)", "human (second)")
+    assert "1 X O .\n2 X O .\n3 X . .\n  a b c\n\nGame 2: human wins." in shown and errors == ""
+    monkeypatch.setattr("builtins.input", lambda prompt, given=[*answers, "quit"]: given.pop(0))
+    assert len(az.match("human", "human", "tictactoe").games) == 1
+
+
+class Nameless(az.Player):
+    def __init__(self, game):
+        self.kernels = az.Kernels(game)
+
+    def select_actions(self, states, games, plies):
+        return self.kernels.describe_all(states)[0].argmax(axis=1)
+
+
+def test_contestants_without_a_name_or_with_the_same_one_have_names():
+    game = az.load_game("tictactoe")
+    assert az.match(Nameless(game), "random", game, games=2).contestants == ("Nameless", "random")
+    result = az.match(Nameless(game), Nameless(game), game, games=2)
+    assert result.contestants == ("Nameless (first)", "Nameless (second)")
+    assert result.games[1].contestants == ("Nameless (second)", "Nameless (first)")
+
+
+def test_an_interrupted_match_ends_what_its_engines_do(monkeypatch: pytest.MonkeyPatch):
+    opened = []
+
+    class Interrupted(Nameless):
+        def select_actions(self, states, games, plies):
+            raise KeyboardInterrupt
+
+        def interrupt(self):
+            opened.append(self)
+
+    game = az.load_game("tictactoe")
+    monkeypatch.setattr(contestants, "open_contestant", lambda *_, **__: Interrupted(game))
+    with pytest.raises(KeyboardInterrupt):
+        az.match("gtp:an-engine", Interrupted(game), game)
+    assert len(opened) == 1
 
 
 def test_a_human_plays_from_no_balanced_opening():

@@ -12,6 +12,8 @@ from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, write_records
 from alphazero.matches import arena
 from alphazero.matches.arena import MatchResult, gate_decided, play_match
+from alphazero.matches.balance import Balance
+from alphazero.matches.openings import Openings
 from alphazero.matches.report import records_of
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.net_players import SearchPlayer
@@ -135,6 +137,17 @@ def test_openings_repeat_only_when_there_are_no_more():
     # up to the mirror there are four
     assert sorted(min(column, 6 - column) for column in columns[:4]) == list(range(4))
     assert columns == (4 * columns[:4])[:15]
+
+
+def test_a_match_that_may_end_early_draws_openings_when_its_games_begin():
+    kernels, drawn = KERNELS["connect4"], []
+    balance = Balance(lambda states: (drawn.extend(states), np.ones(len(states), bool))[1], "a test", by_net=True)
+    players = RandomPlayer(kernels, 1), RandomPlayer(kernels, 2)
+    result = arena.play_and_show(kernels, *players, 20_000, 1, decided=lambda so_far: True, balance=balance)
+    assert result.num_games >= 1 and result.opening_plies == balance.least_plies and len(drawn) <= arena.SIDE_BY_SIDE
+    whole = play_match(kernels, *players, 140, 1, balance=balance)
+    lazy = Openings(CONNECT_4, balance.least_plies, 1, balance)
+    assert play_match(kernels, *players, 140, 1, openings=lazy).actions == whole.actions
 
 
 def test_an_opening_that_ends_every_game_is_refused():

@@ -112,7 +112,7 @@ PLAYING = [
     # --- matches and games
     Mutation(
         "both games of a pair have one opening", ARENA,
-        "self._openings[game // 2 % len(self._openings)]", "self._openings[game % len(self._openings)]",
+        "self._opening_of(game // 2)", "self._opening_of(game)",
         T_ARENA + "test_openings_come_in_pairs_with_the_players_swapped",
     ),
     Mutation(

@@ -80,6 +80,16 @@ def test_orders_have_the_openings_of_the_folder(net: Path, tmp_path: Path, monke
         assert order is not None and order.openings == expected and len(expected) == 1
 
 
+def test_orders_are_small_where_a_contestant_plays_one_game_at_a_time(tmp_path: Path):
+    names = ("random", "greedy", "gtp:an-engine")
+    work = _Matches(make_tournament("tictactoe", "round-robin", names, 20, None, 1, False), LOADED)
+    with TournamentFolder(tmp_path / "played", work.tournament, LOADED) as folder:
+        work.add(folder, folder.missing())
+    orders = [order for order in iter(lambda: work.next_order(seat("cpu")), None)]
+    assert [len(order.games) for order in orders] == [16, 4] + [2] * 20
+    assert all("gtp:an-engine" in (order.first, order.second) for order in orders[2:])
+
+
 @pytest.mark.parametrize("ending", [".safetensors", ".json"])
 @pytest.mark.parametrize("kind", ["link", "pipe", "flipped", "long"])
 def test_nothing_else_is_sent_in_place_of_a_net(ending: str, kind: str, net: Path):

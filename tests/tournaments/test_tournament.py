@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -298,6 +299,39 @@ def test_another_tournament_is_refused_saying_what_differs(changes, said, tmp_pa
     play(tmp_path, make())
     with pytest.raises(InputError, match=re.escape(f"holds another tournament ({said})")):
         play(tmp_path, make(**changes))
+
+
+def test_a_tournament_does_not_go_on_under_other_rules(tmp_path, monkeypatch):
+    rules = registry.load("tictactoe").game.rules
+
+    def terminal_value(state):
+        return 0.0
+
+    play(tmp_path, make())
+    monkeypatch.setattr(type(registry.load("tictactoe").game), "rules", replace(rules, terminal_value=terminal_value))
+    with pytest.raises(InputError, match=r"holds another tournament \(the rules of the game have changed\)"):
+        play(tmp_path, make(games=8))
+    file = tmp_path / SETTINGS
+    saved = json.loads(file.read_text())
+    file.write_text(json.dumps({name: value for name, value in saved.items() if name not in (SEAL, "rules")}))
+    assert len(play(tmp_path, make())) == 36  # a folder that does not say its rules
+
+
+def test_a_tournament_does_not_go_on_with_other_openings(tmp_path, monkeypatch):
+    play(tmp_path, make())
+    monkeypatch.setattr(openings, "OPENING", openings.OPENING + 100)  # as a version that draws them otherwise
+    assert len(play(tmp_path, make())) == 36  # nothing is left to play
+    with pytest.raises(InputError, match="was begun with other openings .*: choose another folder"):
+        play(tmp_path, make(games=8))
+
+
+@pytest.mark.parametrize("most_open", [1, 16])
+def test_a_player_opened_anew_is_made_ready_anew(most_open, tmp_path, monkeypatch):
+    ready = []
+    monkeypatch.setattr(tournament_module, "MOST_OPEN", most_open)
+    monkeypatch.setattr(tournament_module, "get_ready", lambda kernels, player: ready.append(player.name))
+    play(tmp_path, make(FOUR[:3], games=2))
+    assert (len(ready) > 3) == (most_open == 1) and set(ready) == set(FOUR[:3])
 
 
 def test_a_net_that_has_changed_under_its_name_is_refused(tmp_path):
