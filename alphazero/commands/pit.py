@@ -191,7 +191,7 @@ def main(argv: list[str]) -> None:
     elif config.ladder is not None:
         climb(config, config.ladder)
     elif config.is_tournament:
-        compete(config)
+        compete(config, argv)
     elif config.web:
         serve(ServeConfig(config.contestants, config.game, device=config.device, inference=config.inference))
     else:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alphazero.commands.shared import say, spare_files
+from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
@@ -33,10 +33,10 @@ FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
 """Options that may also stand in the file of a tournament."""
 
 
-def compete(config: PitConfig) -> None:
-    """Plays a tournament of the contestants on the command line or in a file."""
+def compete(config: PitConfig, argv: list[str]) -> None:
+    """Plays a tournament of the contestants on the command line or in a file; `config` is what `argv` says."""
     spare_files(config.overwrite, config.json)
-    asked, name = _with_file(config)
+    asked, name = _with_file(config, argv)
     game_name, loaded = load_game(asked.game, asked.contestants, DEFAULT_GAME)
     tournament = make_tournament(
         game_name, "gauntlet" if asked.gauntlet else "round-robin", asked.contestants, asked.num_games(),
@@ -96,20 +96,21 @@ def _way_on(folder: Path, config: PitConfig) -> str:
     return f"To add games, {raised} or add contestants in {file}, and run the same command again."
 
 
-def _with_file(config: PitConfig) -> tuple[PitConfig, str]:
+def _with_file(config: PitConfig, argv: list[str]) -> tuple[PitConfig, str]:
     """The settings completed from the tournament's file, and the name of that file without its ending."""
     if config.tournament is None:
         return config, ""
-    found, default = read_tournament(config.tournament), type(config)()
-    for name in FILE_OPTIONS:
-        if name in found and getattr(config, name) != getattr(default, name):
+    found = read_tournament(config.tournament)
+    known = {name: found[name] for name in FILE_OPTIONS if name in found}
+    # the file's settings as defaults: an option that differs was named, also where it repeats the usual default
+    asked = parse(type(config), argv, replace(type(config)(), **known), "pit")
+    for name, value in known.items():
+        if getattr(asked, name) != value:
             raise InvalidSetting(f"{config.tournament} sets {name}: leave --{name} out, or remove it from the file")
     if config.game is None and "game" in found:
         registry.load_named(found["game"], str(config.tournament))  # a file may not name code to run
-    known = {name: found[name] for name in FILE_OPTIONS if name in found}
     asked = replace(
-        config,
-        **known,
+        asked,
         contestants=tuple(found["contestants"]),
         game=config.game or found.get("game"),
         gauntlet=found.get("kind") == "gauntlet",

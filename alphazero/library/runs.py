@@ -77,7 +77,7 @@ def train(
         raise run.preset_on_resume()
     loaded, sizes = _with_given_net(registry.of(game), net), net if isinstance(net, Mapping) else None
     loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
-    found, devices = cluster_at(cluster, cluster_workers, threads), choose_devices(device)
+    devices = choose_devices(device)
     game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
     named = Path(folder) if folder else None
     if resume:
@@ -87,6 +87,7 @@ def train(
         threads = saved.threads if threads is None else threads
     else:
         config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded, settings.get("initial_net"))
+    found = cluster_at(cluster, cluster_workers, threads)  # not sooner: a local one has the threads of the run
     config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
     new = new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named)
     with showing(progress), new as chosen:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,6 +161,15 @@ def test_a_training_is_stopped_from_another_thread_and_goes_on():
     assert run.stopped and len(run.metrics) == done and az.evaluate(az.load_game("tictactoe").start(), run.net)
     more = az.train("tictactoe", folder=run.folder, resume=True, generations=done + 1, threads=1, progress=False)
     assert not more.stopped and more.generation == done + 1
+
+
+def test_a_local_cluster_has_the_threads_of_the_run_that_goes_on(monkeypatch: pytest.MonkeyPatch):
+    run = az.train("tictactoe", net={"blocks": 1, "channels": 8}, generations=1, **SMALL)
+    given = dict[str, Any]()
+    monkeypatch.setattr("alphazero.training.run.train", lambda *_, **settings: given.update(settings))
+    monkeypatch.setattr("alphazero.cluster.connection.count_cores", lambda: 7)
+    az.train("tictactoe", folder=run.folder, resume=True, cluster="local", progress=False)
+    assert given["threads"] == given["cluster"]._threads == 1
 
 
 def test_an_interrupted_training_is_saved_and_returned(monkeypatch):

@@ -127,6 +127,8 @@ WRONG = [
     ("--tournament a.toml --gauntlet", "leave names, --ladder and --gauntlet out"),
     ("--tournament a.toml --openings balanced", "a.toml sets openings: leave --openings out"),
     ("--tournament a.toml --games 5", "a.toml sets games: leave --games out"),
+    ("--tournament a.toml --seed 0", "a.toml sets seed: leave --seed out"),
+    ("--tournament a.toml --no-adaptive", "a.toml sets adaptive: leave --adaptive out"),
     ("--ladder none", "none does not exist; name the folder of a run"),
     ("--ladder none --gauntlet", "leave --gauntlet and --adaptive out"),
     ("--ladder none --tournament a.toml", "leave names, --ladder and --gauntlet out"),
@@ -136,7 +138,9 @@ WRONG = [
 @pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    Path("a.toml").write_text('contestants = ["random", "greedy", "mcts:4"]\ngames = 6\nopenings = "random"\n')
+    Path("a.toml").write_text(
+        'contestants = ["random", "greedy", "mcts:4"]\ngames = 6\nopenings = "random"\nseed = 3\nadaptive = true\n'
+    )
     assert run_pit(*line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1

@@ -418,11 +418,8 @@ def test_a_run_folder_sends_nothing_anywhere_by_itself(tmp_path, monkeypatch, ca
     train(loaded, replace(CONFIG, generations=1), folder, threads=1)
     write_json(folder / "wandb.json", {"project": "strangers", "id": "0a1b2c3d"})
     train(loaded, CONFIG, folder, threads=1, resume=True)
-    assert (
-        begun == []
-        and "sends nothing to wandb" in caplog.text
-        and "by the command `train --resume --wandb PROJECT`" in caplog.text
-    )
+    assert begun == [] and "sends nothing to wandb" in caplog.text
+    assert "by the command `train --resume --wandb PROJECT`" in caplog.text
 
 
 class LikeTensorBoard:
