@@ -130,7 +130,13 @@ class NoTransform(TicTacToe):
     rules = replace(TicTacToe.rules, transform=None)
 
 
-@pytest.mark.parametrize("kernels", [KERNELS, Kernels(NoTransform())], ids=["transform", "without"])
+class Lists(NoTransform):
+    symmetries = tuple(table.tolist() for table in TicTacToe().symmetries)  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "kernels", [KERNELS, Kernels(NoTransform()), Kernels(Lists())], ids=["transform", "without", "lists"]
+)
 def test_batches_go_round_all_positions_and_turn_them_consistently(kernels):
     game = TicTacToe()
     rng = np.random.default_rng(1)
