@@ -245,7 +245,7 @@ def test_only_checkpoints_know_a_game(text):
         ("mcts:1.5", InvalidSetting, "not '1.5'"),
         ("mcts:0", InvalidSetting, "at least 1"),
         ("mcts:-3", InvalidSetting, "simulations must lie between 0 and 1,000,000, not -3"),
-        ("mcts:" + "9" * 5000, InvalidSetting, "whole number"),
+        ("mcts:" + "9" * 5000, InvalidSetting, "a contestant has 4,096 at most"),
         ("mcts:9@simulations=9", InvalidSetting, "twice"),
         ("mcts@simulations=9,num_simulations=9", InvalidSetting, "twice"),
         ("mcts:9@c_puct=1,c_puct=2", InvalidSetting, "twice"),
