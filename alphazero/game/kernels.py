@@ -292,9 +292,10 @@ class Kernels:
         return Kernel(self.game.name, compiled, kept)
 
     @functools.cached_property
-    def permutations(self) -> np.ndarray:
-        """`int64[S, A]`: the game's own `symmetries[1]`, which may be lists or hold other whole numbers."""
-        return np.ascontiguousarray(self.game.symmetries[1], np.int64)
+    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
+        """The game's own, `int64[S, H W]` and `int64[S, A]`: a game may give lists, or other whole numbers."""
+        cells, actions = (np.ascontiguousarray(table, np.int64) for table in self.game.symmetries)
+        return cells, actions
 
     def _scope_with(self, helpers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:
         """The rules and these templates by name; each may call those before it. Kernels with equal ones share them."""

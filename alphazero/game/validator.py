@@ -428,16 +428,15 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
     rules = "`is_terminal`, `terminal_value` or `legal`"
     masks, terminal, values = _ask(check, visited, rules, kernels.describe_all, states)
     planes = _ask(check, visited, "`observe`", kernels.observations, states)
-    law = COMPILED_LAW
     for i, (state, player) in enumerate(visited):
         if terminal[i] != check.is_terminal(state, player):
-            raise check.fail(f"{law} `is_terminal` differs", state, player)
+            raise check.fail(f"{COMPILED_LAW} `is_terminal` differs", state, player)
         if terminal[i] and values[i] != check.value(state, player):
-            raise check.fail(f"{law} `terminal_value` differs", state, player)
+            raise check.fail(f"{COMPILED_LAW} `terminal_value` differs", state, player)
         if not terminal[i] and not np.array_equal(masks[i], check.legal(state, player)):
-            raise check.fail(f"{law} `legal` differs", state, player)
+            raise check.fail(f"{COMPILED_LAW} `legal` differs", state, player)
         if not np.array_equal(planes[i], check.observation(state, player)):
-            raise check.fail(f"{law} `observe` differs", state, player)
+            raise check.fail(f"{COMPILED_LAW} `observe` differs", state, player)
     rows = np.flatnonzero(~terminal)
     actions = np.where(masks[rows], np.random.default_rng(0).random(masks[rows].shape), -1.0).argmax(axis=1)
     going_on = [visited[row] for row in rows]
@@ -446,9 +445,11 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
     for i, row in enumerate(rows):
         state, player = visited[row]
         if not np.array_equal(children[i], check.step(state, player, int(actions[i]))):
-            raise check.fail(f"{law} `step` differs at action {check.format(int(actions[i]), state)}", state, player)
+            raise check.fail(
+                f"{COMPILED_LAW} `step` differs at action {check.format(int(actions[i]), state)}", state, player
+            )
         if movers[i] != check.mover(children[i], 1 - player):
-            raise check.fail(f"{law} `to_play` differs", children[i], int(movers[i]))
+            raise check.fail(f"{COMPILED_LAW} `to_play` differs", children[i], int(movers[i]))
     _compare_optional_rules(kernels, check, going_on)
     if all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
         findings.compiled_per_second = _speed(kernels, states[rows], to_play[rows], actions)

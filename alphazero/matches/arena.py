@@ -33,7 +33,7 @@ SIDE_BY_SIDE = 256
 PAUSE = 0.1
 """Seconds between two looks at a match in which no game has ended meanwhile."""
 MOST_FORFEIT = 400
-"""Characters of the reason for a forfeit; with escapes of ten each they are as many as a file may have in a text."""
+"""Characters of the reason for a forfeit: a file takes them, also if each is written as an escape of ten."""
 
 
 @dataclass(frozen=True)

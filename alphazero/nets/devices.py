@@ -91,8 +91,8 @@ def choose_devices(names: str) -> tuple[str, ...]:
         if not gpus and re.fullmatch(r"cuda(:\d{1,9})?", name):
             raise no_gpu(name)
         check_device(name, ("auto", *known))
-    same = chosen[0] != "cpu" and len({name if ":" in name else "cuda:0" for name in chosen}) < len(chosen)
-    if len({name.split(":")[0] for name in chosen}) > 1 or same:
+    twice = chosen[0] != "cpu" and len({name if ":" in name else "cuda:0" for name in chosen}) < len(chosen)
+    if len({name.split(":")[0] for name in chosen}) > 1 or twice:
         raise InvalidSetting(f"{option('device')} takes different devices of one kind, not {shorten(names)}")
     return chosen
 

@@ -122,7 +122,8 @@ class TorchTrainer(Trainer):
             mine = list(self.module.buffers())
             _copy(mine, [torch.where(finite, *pair) for pair in zip(buffers, mine, strict=True)])
             self._average()
-        self._check_unsaved()
+        if self._unsaved:
+            self._check_unsaved()
         self._hand_out_buffers()
         policy_loss, value_loss = (torch.where(finite, loss, math.nan) for loss in losses)
         return {"policy_loss": policy_loss, "value_loss": value_loss}

@@ -108,7 +108,7 @@ def search_position(
     if config is None:
         chosen = replace(chosen, leaves_per_step=leaves_for(evaluate, chosen.num_simulations))
     states, symmetries = kernels.canonical(position.state[None])
-    own = kernels.permutations[symmetries[0]]  # the canonical image's action a is the position's own[a]
+    own = kernels.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
     announce_compiling()
     search = Search(kernels, chosen, evaluate, 1, seed)
     with on_one_thread(net):

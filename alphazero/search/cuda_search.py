@@ -36,7 +36,7 @@ class CudaSearch:
         try:
             self.tree, self.buffers = room_for(kernels, config, num_trees, self._memory)
             with self._memory.stream() as stream:
-                self._memory.write(self.buffers.permutations, kernels.permutations, stream)
+                self._memory.write(self.buffers.permutations, kernels.symmetries[1], stream)
             self._simulate = self._memory.captured(self._launch_simulation)
             self._memory.get_ready(self._warm_up)
         except Exception as error:

@@ -92,7 +92,7 @@ class Evaluator:
         self.num_evaluations = 0
         """Positions that reached the network."""
         game = kernels.game
-        self._permutations = kernels.permutations
+        self._permutations = kernels.symmetries[1]
         fitting = int(MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 12))
         most = 1 << max(0, fitting.bit_length() - 3)
         entries = BUCKET * min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0

@@ -51,7 +51,7 @@ class DeviceTrainingSet:
         self._masks = torch.cat([masks for _, masks in pieces])
         self._policies, self._values, self._cells, self._actions = (
             torch.as_tensor(array, device=device)
-            for array in (source.policies, source.values, source.cells, source.actions)
+            for array in (source.policies, source.values, *source.kernels.symmetries)
         )
 
     def __len__(self) -> int:

@@ -123,7 +123,7 @@ class Examples:
 def make_examples(kernels: Kernels, samples: Samples) -> Examples:
     """The same positions as the network sees them, each policy turned with its position."""
     states, symmetries = kernels.canonical(samples.states)
-    policies = np.take_along_axis(samples.policies, kernels.permutations[symmetries], axis=1)
+    policies = np.take_along_axis(samples.policies, kernels.symmetries[1][symmetries], axis=1)
     return Examples(states, policies.astype(np.float16), samples.values)
 
 
@@ -186,9 +186,8 @@ class TrainingSet:
     def __init__(self, kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray):
         self.kernels = kernels
         self.states, self.policies, self.values = states, policies, values
-        self.cells, self.actions = (np.ascontiguousarray(each, np.int64) for each in kernels.game.symmetries)
-        """The game's `symmetries`."""
-        self._num_turns = len(self.cells) if kernels.canonicalize is None else 1
+        self._cells, self._actions = kernels.symmetries
+        self._num_turns = len(self._cells) if kernels.canonicalize is None else 1
 
     def __len__(self) -> int:
         return len(self.values)
@@ -230,8 +229,8 @@ class TrainingSet:
         masks, _, _ = self.kernels.describe_all(states)
         planes, policies = self.kernels.observations(states), self.policies[rows].astype(np.float32)
         if symmetries.any():  # else there is nothing to turn
-            shape, actions = planes.shape, self.actions[symmetries]
-            cells = self.cells[symmetries][:, None, :]
+            shape, actions = planes.shape, self._actions[symmetries]
+            cells = self._cells[symmetries][:, None, :]
             planes = np.take_along_axis(planes.reshape(*shape[:2], -1), cells, axis=2).reshape(shape)
             masks, policies = (np.take_along_axis(array, actions, axis=1) for array in (masks, policies))
         return Batch(planes, masks, policies, self.values[rows])

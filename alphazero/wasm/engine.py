@@ -301,7 +301,7 @@ class EngineBuilder:
         self._scope = dict(kernels.scope)
         self._scope |= {
             "page": self.layout.placed(self.page),
-            "PERMUTATIONS": np.ascontiguousarray(game.symmetries[1], np.int64),
+            "PERMUTATIONS": kernels.symmetries[1],
             "wins_by": bound(_wins_by, self._scope),
             "advance": bound(_advance, self._scope),
             "to_canonical": bound(_to_canonical, self._scope),

@@ -74,7 +74,7 @@ PLAYING = [
     # --- learning and its games
     Mutation(
         "the policy is turned with the position", REPLAY,
-        "policies = np.take_along_axis(samples.policies, kernels.permutations[symmetries], axis=1)",
+        "policies = np.take_along_axis(samples.policies, kernels.symmetries[1][symmetries], axis=1)",
         "policies = samples.policies",
         T_REPLAY + "test_the_policy_is_turned_with_its_position",
     ),
