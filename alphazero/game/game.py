@@ -260,7 +260,7 @@ class Position:
         """The legal action that `text` means; raises IllegalAction naming the legal ones."""
         try:
             action = self.game.parse_action(text.strip(), self.state)
-        except (ValueError, LookupError, TypeError):  # people mistype, and a notation may be a dict
+        except (ValueError, LookupError, TypeError, AttributeError):  # a notation may be a dict, or `re.match(...)`
             action = -1
         if action not in self.legal_actions:
             legal = listed(map(self.format, self.legal_actions)) or "none, the game is over"

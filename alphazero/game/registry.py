@@ -122,16 +122,16 @@ def load_named(name: str, where: str) -> LoadedGame:
     )
 
 
-def of(game: str | LoadedGame | Game | type | Any) -> LoadedGame:
-    """The game behind a name, a class, or an object of one, with its parts; raises as `load` does.
+def of(game: str | Path | LoadedGame | Game | type | Any) -> LoadedGame:
+    """The game behind a name, a path, a class, or an object of one, with its parts; raises as `load` does.
 
     A class or an object with the interface of alpha-zero-general is taken, too. A game that was loaded before keeps
     its parts.
     """
     if isinstance(game, LoadedGame):
         return game
-    if isinstance(game, str):
-        return load(game)
+    if isinstance(game, str | Path):
+        return load(str(game))
     if isinstance(game, type):
         return _of_class(game)
     made = _as_game(game, type(game).__name__)

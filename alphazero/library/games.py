@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from alphazero.game import Game, registry
 from alphazero.game.validator import Findings, validate
 from alphazero.settings import check_range
 
 
-def load_game(name: str) -> Game:
+def load_game(name: str | Path) -> Game:
     """A game, by any name that `--game` takes.
 
     `name` is a game that comes with alphazero, a Python file (`my_game.py` or `my_game.py:MyGame`), a dotted module
@@ -26,7 +28,7 @@ def load_game(name: str) -> Game:
     return registry.of(name).game
 
 
-def check_game(game: Game | type[Game] | str, games: int = 100, seed: int = 0) -> Findings:
+def check_game(game: Game | type[Game] | str | Path, games: int = 100, seed: int = 0) -> Findings:
     """Plays random games and checks every law of `Game` at every position; returns what the games were like.
 
     `game` is a Game, its class, or a name as `load_game` takes it. Raises LawBroken with the law and the position.

@@ -99,7 +99,7 @@ class Match:
 def match(
     first: Contestant,
     second: Contestant,
-    game: Game | type[Game] | str,
+    game: Game | type[Game] | str | Path,
     *,
     games: int | None = None,
     simulations: int = 200,

@@ -23,7 +23,7 @@ MakeNet = Callable[[Game], Any]
 
 
 def load_net(
-    name: str | Path, game: Game | type[Game] | str, net: MakeNet | None = None, device: str = "auto"
+    name: str | Path, game: Game | type[Game] | str | Path, net: MakeNet | None = None, device: str = "auto"
 ) -> NeuralNet:
     """The net called `name` for that game.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def play_web(
     contestant: Contestant,
-    game: Game | type[Game] | str,
+    game: Game | type[Game] | str | Path,
     port: int = 8080,
     *,
     runs: str | Path | None = None,
@@ -43,7 +43,7 @@ def play_web(
         ) from error
     check_range("port", port, 0, 65535)
     loaded = registry.of(game)
-    name = game if isinstance(game, str) else loaded.game.name
+    name = str(game) if isinstance(game, str | Path) else loaded.game.name
     stage = Stage(name, loaded, [contestant], None if runs is None else Path(runs))
     server = PageServer(Engine(stage), port)
     server.start()

@@ -30,7 +30,7 @@ from alphazero.training.selfplay import ValueTargets
 
 
 def train(
-    game: Game | type[Game] | str,
+    game: Game | type[Game] | str | Path,
     preset: str | RunConfig | None = None,
     *,
     folder: str | Path | None = None,
@@ -78,7 +78,7 @@ def train(
     loaded, sizes = _with_given_net(registry.of(game), net), net if isinstance(net, Mapping) else None
     loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
     devices = choose_devices(device)
-    game_name = game if isinstance(game, str) else loaded.game.name  # by which it can be loaded again
+    game_name = str(game) if isinstance(game, str | Path) else loaded.game.name  # by which it can be loaded again
     named = Path(folder) if folder else None
     if resume:
         named = named or choose_folder(loaded.game.name, resume=True)
@@ -130,7 +130,9 @@ def _find_preset(name: str | None, loaded: LoadedGame, initial_net: Any) -> RunC
     return with_sizes_of(initial_net, loaded, presets[name]) if isinstance(initial_net, str) else presets[name]
 
 
-def load_run(folder: str | Path, game: Game | type[Game] | str | None = None, net: MakeNet | None = None) -> TrainedRun:
+def load_run(
+    folder: str | Path, game: Game | type[Game] | str | Path | None = None, net: MakeNet | None = None
+) -> TrainedRun:
     """The run in a folder, whoever trained it and whether it goes on or not.
 
     `game` may be left out if it comes with alphazero. `net` is the function that `train` was given, if any.

@@ -117,6 +117,11 @@ class Tally:
 
     def add(self, losses: dict[str, float]) -> None:
         """Counts the losses of the next batch."""
+        if missing := {"policy_loss", "value_loss"} - losses.keys():
+            raise TrainingError(
+                "train_step of the network's trainer must return policy_loss and value_loss, "
+                f"and {min(missing)} is missing"
+            )
         if not all(math.isfinite(loss) for loss in losses.values()):
             self._skipped, self._in_a_row = self._skipped + 1, self._in_a_row + 1
             if self._in_a_row == 3 and self._generation == 1 and not self._counted:

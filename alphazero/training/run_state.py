@@ -75,6 +75,8 @@ class SavedState(Struct):
     """Older runs do not tell, nor the next."""
     rules: Text = ""
     """The answer of `name_rules`."""
+    value_targets: Text = ""
+    """The function that takes the place of the game's own value targets, if there is one."""
 
 
 def read_state(manifest: Manifest, folder: Path) -> SavedState:
@@ -152,14 +154,20 @@ def check_place(plan: RunPlan, path: Path, state: SavedState) -> None:
         )
 
 
-def _check_maker(plan: RunPlan, path: Path, state: SavedState) -> None:
-    """Raises RunFolderError if the run was begun with a function that makes its nets, and goes on without one."""
+def _check_parts(plan: RunPlan, path: Path, state: SavedState) -> None:
+    """Raises RunFolderError if the run was begun with functions for nets or targets, and goes on without them."""
     maker = read_net_card(path / f"generation_{state.best:04d}.safetensors").get("made_by")
     if maker and has_own_net(plan.loaded):
         name = shorten(maker)
         raise RunFolderError(
             f"{path} was begun with networks of your own, made by {name}: go on in Python by "
             f"az.train(..., net={name}, resume=True)"
+        )
+    if state.value_targets and "value_targets" not in plan.replaced_parts:
+        name = shorten(state.value_targets)
+        raise RunFolderError(
+            f"{path} was begun with value targets of your own, by the function {name}: go on in Python by "
+            f"az.train(..., value_targets={name}, resume=True)"
         )
 
 
@@ -208,7 +216,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
         check_place(plan, folder.path, saved)
         _compare_determinism(plan, folder.path, saved)
         _compare_rules(plan, folder.path, manifest.generation, saved)
-        _check_maker(plan, folder.path, saved)
+        _check_parts(plan, folder.path, saved)
         learner = folder.path / f"learner_{manifest.generation:04d}.safetensors"
         check_announced(learner, plan.config.net_settings, plan.loaded)
     logger.info("getting ready")
@@ -371,6 +379,8 @@ class RunState:
         arrivals = self.workers.inbox if isinstance(self.workers, ClusterWorkers) else None
         if arrivals:
             state["arrived"] = arrivals.taken
+        if targets := self.plan.names_of_parts.get("value_targets"):
+            state["value_targets"] = targets
         self.folder.commit(self.generation, files, state, self.plan.config.keep)
         if arrivals:
             arrivals.committed()
@@ -383,8 +393,8 @@ class RunState:
         card: dict[str, Any] = {"game": self.plan.loaded.game.name, "net": settings_by_name(settings)}
         card |= {"generation": self.generation, "search": asdict(self.plan.config.search)}
         card |= {name: figure for name, figure in figures.items() if name in kept}
-        if maker := self.plan.replaced_parts.get("make_net"):
-            card["made_by"] = getattr(maker, "__name__", repr(maker))
+        if maker := self.plan.names_of_parts.get("make_net"):
+            card["made_by"] = maker
         net.save(self.checkpoint(self.generation), card)
         check_saved(net, self.checkpoint(self.generation), card)
 

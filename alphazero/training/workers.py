@@ -100,6 +100,11 @@ class RunPlan:
         own, now = self.loaded.game.loaded, vars(self.loaded)
         return {name: now[name] for name in PARTS if own is not None and now[name] is not getattr(own, name)}
 
+    @property
+    def names_of_parts(self) -> dict[str, str]:
+        """The names of the functions in `replaced_parts`, or of their types where they have none."""
+        return {name: getattr(part, "__name__", type(part).__name__) for name, part in self.replaced_parts.items()}
+
     def check_parts(self) -> None:
         """Raises InvalidSetting unless a process can find the parts that are not the game's own."""
         for name, part in self.replaced_parts.items():

@@ -236,6 +236,12 @@ def test_an_unknown_game_is_answered_with_the_closest():
         registry.load("openspiel:breakthru")
 
 
+def test_an_unknown_game_is_answered_with_those_that_can_be_played():
+    with pytest.raises(UnknownName, match=r"\(allowed: .*connect_four, .*tic_tac_toe, ") as caught:
+        registry.load("openspiel:nosuch")
+    assert "backgammon" not in str(caught.value) and "kuhn_poker" not in str(caught.value), "chance, hidden cards"
+
+
 # --- alpha-zero-general ---
 
 

@@ -484,11 +484,11 @@ def test_what_is_no_action_is_refused(action: object):
         registry.load("tictactoe").game.start().play(action)
 
 
-@pytest.mark.parametrize("text", ["a9", "", "b"])
+@pytest.mark.parametrize("text", ["a9", "", "b", "no match"])
 def test_a_mistyped_move_is_refused_whatever_the_notation_raises(text: str):
     class Dictionary(Local):
         def parse_action(self, text, state):
-            return {"b": None, "": "x"}[text] + 1
+            return int(re.match(r"\S*$", text).group(0) and {"b": None, "": "x"}[text] + 1)
 
     with pytest.raises(IllegalAction, match="is not a legal action here"):
         Dictionary().start().parse(text)

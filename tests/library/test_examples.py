@@ -15,6 +15,7 @@ import alphazero as az
 from alphazero.game import registry
 from alphazero.players import contestants
 from alphazero.training.run import TrainedRun
+from games.tictactoe import game as tictactoe
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
@@ -51,6 +52,16 @@ class Transformer(torch.nn.Module):
     def forward(self, observations):
         squares = self.body(self.embed(observations.flatten(2).mT) + self.place)
         return self.policy(squares).squeeze(2), torch.tanh(self.value(squares.mean(dim=1))).squeeze(1)
+
+
+def test_a_game_is_named_by_the_path_of_its_file(own_folder):
+    path = Path("my_game.py")
+    path.write_text(Path(tictactoe.__file__).read_text().replace('"tictactoe"', '"mine"'))
+    assert az.load_game(path).num_actions == 9
+    run = az.train(path, folder=Path("mine"), net={"blocks": 1, "channels": 8}, generations=1, **SMALL)
+    again = az.train("my_game.py", folder="mine", resume=True, generations=2, progress=False)
+    assert again.generation == 2 and run.folder == again.folder
+    assert len(az.match(run.net, "random", path, games=2, simulations=2, progress=False).games) == 2
 
 
 @pytest.mark.parametrize("module", [Perceptron, Transformer])

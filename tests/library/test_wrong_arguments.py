@@ -157,6 +157,19 @@ def test_a_run_of_ones_own_net_is_opened_in_python(own_folder: Path):
     assert az.train("tictactoe", net=Tiny, **more).generation == 2
 
 
+def results(games, settings):
+    return games.z
+
+
+def test_a_run_with_value_targets_of_ones_own_does_not_go_on_without_them(own_folder: Path):
+    az.train("tictactoe", folder="mine", value_targets=results, **SMALL)
+    more = {"folder": "mine", "resume": True, "generations": 2, "progress": False}
+    sentence = r"value targets of your own, by the function results: go on .* az.train\(..., value_targets=results, res"
+    with pytest.raises(InputError, match=sentence):
+        az.train("tictactoe", **more)
+    assert az.train("tictactoe", value_targets=results, **more).generation == 2
+
+
 def test_a_record_shows_itself_in_one_line():
     record = az.match("random", "greedy", "tictactoe", games=2).games[1]
     assert re.fullmatch(

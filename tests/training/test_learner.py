@@ -128,3 +128,12 @@ def test_a_network_that_never_gave_a_finite_loss_is_blamed_itself():
     learner = Learner(RecordingTrainer(lambda step: np.inf), LearnerConfig(batch_size=4), 0)
     with pytest.raises(TrainingError, match="lower learner.learning_rate"):
         learner.learn(training_set(40), 10, 2, 0.0)
+
+
+def test_a_trainer_whose_losses_have_other_names_is_told_so():
+    class Other(RecordingTrainer):
+        def train_step(self, batch, learning_rate):
+            return {"policy": 1.0, "value_loss": 0.5}
+
+    with pytest.raises(TrainingError, match="must return policy_loss and value_loss, and policy_loss is missing"):
+        Learner(Other(), LearnerConfig(), seed=0).learn(training_set(8), 1, 1, 0.0)

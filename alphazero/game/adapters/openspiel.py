@@ -7,7 +7,6 @@ A fitting game has two players who move in turn, no chance, nothing hidden, and 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import logging
 import math
 import re
@@ -191,7 +190,7 @@ def load_game(text: str) -> Any:
     name = text.partition("(")[0]
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
     if name not in kinds:
-        raise UnknownName("OpenSpiel game", name, difflib.get_close_matches(name, kinds, n=5, cutoff=0.0))
+        raise UnknownName("OpenSpiel game", name, [name for name, kind in kinds.items() if not _misfit(kind)])
     parameters = kinds[name].parameter_specification
     # a game made from another, as misere(game=...), is of no certain kind before it is loaded
     if "game" not in parameters or kinds[name].dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
@@ -277,6 +276,12 @@ def _check_size(text: str, game: Any) -> None:
 
 def _check_kind(text: str, kind: Any) -> None:
     """Raises GameError unless the type of a game says that it fits."""
+    if words := _misfit(kind):
+        raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {words}")
+
+
+def _misfit(kind: Any) -> str:
+    """The reason why games of this type cannot be used; empty if they can."""
     from pyspiel import GameType
 
     wanted = {
@@ -288,6 +293,4 @@ def _check_kind(text: str, kind: Any) -> None:
         "its result must come at the end": kind.reward_model == GameType.RewardModel.TERMINAL,
         "it must give observations as tensors": kind.provides_observation_tensor,
     }
-    for words, holds in wanted.items():
-        if not holds:
-            raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {words}")
+    return next((words for words, holds in wanted.items() if not holds), "")
