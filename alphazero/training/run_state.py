@@ -18,13 +18,13 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from alphazero.cluster.fingerprint import name_rules, rules_changed
-from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, quote, shorten
+from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting, RunFolderError, shorten
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_apart, check_saved
-from alphazero.players.contestants import check_announced, find_checkpoint, has_own_net, text_of
+from alphazero.players.contestants import check_announced, find_checkpoint, find_net, has_own_net, text_of
 from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import read_npz, write_npz
 from alphazero.storage.checkpoint import read_net_card
@@ -105,10 +105,7 @@ def read_state(manifest: Manifest, folder: Path) -> SavedState:
 
 def read_net_settings(name: str, loaded: LoadedGame, like: RunConfig) -> Any:
     """The settings of the game's net in a checkpoint or run, of the type that `like.net` has; raises InputError."""
-    path = find_checkpoint(name, loaded)
-    card = read_net_card(path)
-    if card["game"] != loaded.game.name:
-        raise CheckpointError(f"{path} plays {quote(card['game'])}, not {quote(loaded.game.name)}")
+    path, card = find_net(name, loaded)
     net = config_from_dict(RunConfig, {"net": card["net"]}, f"the card of {path}", like).net
     check_announced(path, settings_by_name(net), loaded)
     return net

@@ -155,6 +155,9 @@ def test_a_run_of_ones_own_net_is_opened_in_python(own_folder: Path):
     with pytest.raises(InputError, match=r"networks of your own, made by Tiny: go on .* az.train\(..., net=Tiny, res"):
         az.train("tictactoe", **more)
     assert az.train("tictactoe", net=Tiny, **more).generation == 2
+    with pytest.raises(InputError, match="made by the function Tiny, which no text can name"):
+        az.train("tictactoe", folder="next", initial_net="mine", **SMALL)
+    assert az.train("tictactoe", folder="next", net=Tiny, initial_net="mine", **SMALL).generation == 1
 
 
 def results(games, settings):
