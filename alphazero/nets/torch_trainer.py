@@ -154,6 +154,8 @@ class TorchTrainer(Trainer):
                 found = self._at_once(self._gradients, *work)
                 self._tried = True
                 return found
+            except NetError:
+                raise
             except Exception as error:
                 if not is_out_of_memory(error):
                     if self._tried or self.dtype == torch.float32:
@@ -196,8 +198,24 @@ class TorchTrainer(Trainer):
             logits, value = forward(replica, observations.contiguous(memory_format=self.net.layout))
         share = len(values) / len(batch.value_targets)
         found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]
-        gradients = torch.autograd.grad(found[0] + found[1], self.parameters, allow_unused=True, materialize_grads=True)
-        return tuple(loss.detach() for loss in found), gradients
+        gradients = torch.autograd.grad(found[0] + found[1], self.parameters, allow_unused=True)
+        if not self._tried and replica is self.replicas[0]:
+            self._check_used([gradient is not None for gradient in gradients])
+        made = (torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, gradients, strict=True))
+        return tuple(loss.detach() for loss in found), tuple(made)
+
+    def _check_used(self, used: list[bool]) -> None:
+        """Warns of parameters on which the answers do not depend; raises NetError if they depend on none."""
+        names = [name for name, parameter in self.module.named_parameters() if parameter.requires_grad]
+        idle = [name for name, is_used in zip(names, used, strict=True) if not is_used]
+        kind = type(self.module).__name__
+        if len(idle) == len(names):
+            raise NetError(
+                f"the answers of {kind} depend on none of its parameters, so nothing can be learned: a function that "
+                "`__init__` makes goes on with the parameters of `self` when the module is copied; make it a method"
+            )
+        if idle:
+            logger.warning("the answers of %s do not depend on %s, so these learn nothing", kind, listed(idle, 4))
 
     def _convolutions(self) -> contextlib.AbstractContextManager[Any]:
         """Inside, convolutions are ours where these are faster than torch's."""

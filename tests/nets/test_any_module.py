@@ -311,6 +311,32 @@ def test_what_is_no_module_or_cannot_learn_is_refused():
         TorchNet(GAME, module).trainer()
 
 
+class Closed(Mlp):
+    """Goes on with the parameters of the module of which it is a copy."""
+
+    def __init__(self):
+        super().__init__()
+        self.answer = lambda x: Mlp.forward(self, x)
+
+    def forward(self, x):
+        return self.answer(x)
+
+
+def test_a_module_whose_copies_cannot_learn_is_refused():
+    with pytest.raises(NetError, match="the answers of Closed depend on none of its parameters, so nothing can be lea"):
+        TorchNet(GAME, Closed()).trainer().train_step(random_batch(GAME, 16, 0), 1e-2)
+
+
+def test_parameters_that_learn_nothing_are_named_once(caplog):
+    module = Mlp()
+    module.forgotten = nn.Linear(3, 3)
+    trainer = TorchNet(GAME, module).trainer(threads=2)
+    for seed in range(2):
+        trainer.train_step(random_batch(GAME, 16, seed), 1e-2)
+    sentence = "the answers of Mlp do not depend on forgotten.weight, forgotten.bias, so these learn nothing"
+    assert caplog.messages == [sentence]
+
+
 class Body(nn.Module):
     """Two heads after any layer that gives 8 numbers."""
 
