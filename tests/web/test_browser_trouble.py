@@ -342,3 +342,32 @@ def test_the_address_is_written_now_and_then_and_may_be_refused(browser, place):
     with page_at(browser, f"{place}#/analyse?game=tictactoe&actions=0.1.2.3.4") as page:
         wait_moves(page, 5)
         assert page.evaluate(REFUSING) == [50, 51, "#/analyse?game=tictactoe&actions=0.1.2.3.4&ply=3"]
+
+
+HOLD = """() => {
+    const send = WebSocket.prototype.send;
+    WebSocket.prototype.send = function (text) {
+        if (!text.includes("b2")) return send.call(this, text);
+        window.release = () => {
+            this.addEventListener("message", () => { window.answered = true; });
+            send.call(this, text);
+        };
+    };
+}"""
+
+
+@pytest.mark.parametrize(("label", "moves"), [("Moves to start from", "b2 a1"), ("Type a move", "b2")])
+def test_moves_that_were_typed_in_one_game_are_not_played_in_the_next(label, moves, browser, place):
+    with page_at(browser, place) as page:
+        wait_status(page, "Your turn")
+        page.evaluate(HOLD)
+        page.get_by_text("Start from a position").click()
+        page.get_by_label(label).fill(moves)
+        page.get_by_label(label).press("Enter")
+        page.wait_for_function("() => window.release")
+        page.locator("#game").select_option("connect4")
+        page.wait_for_function("() => document.querySelectorAll('.stage .cell').length === 42")
+        page.evaluate("window.release()")
+        page.wait_for_function("() => window.answered")
+        page.get_by_role("button", name="New game").wait_for()
+        assert page.locator(".move").count() == 1, "the start alone"

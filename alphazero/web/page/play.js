@@ -280,7 +280,7 @@ export class PlayView {
       const separator = this.game.moves_run_together ? "" : " ";
       const moves = [...words.slice(0, here.length), typed].join(separator);
       const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves });
-      if (here.join(".") !== line.here.join(".")) return;
+      if (line !== this.line || here.join(".") !== line.here.join(".")) return;
       if (actions.length !== here.length + 1) throw new Error(`'${typed}' is not one move: type a single one, as in the list`);
       field.value = "";
       this.app.trouble("");
@@ -337,8 +337,10 @@ export class PlayView {
   }
 
   async startFrom() {
+    const { line } = this;
     try {
       const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves: this.start.value });
+      if (line !== this.line) return; // another game was chosen meanwhile
       this.app.trouble("");
       await this.newGame(actions);
     } catch (error) {
