@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-NO_PICTURES = "There are no pictures, since matplotlib is missing: pip install matplotlib, and the same command again."
+NO_PICTURES = (
+    "There are no pictures, since matplotlib is missing: pip install matplotlib, and run the same command again."
+)
 ENDINGS = (".png", ".svg", ".pdf")
 """Files that a picture can be written to."""
 STYLE = """

@@ -16,7 +16,7 @@ from alphazero.doctor.findings import is_wrong, show
 class DoctorConfig:
     """Examines the installation, or a run folder, and says what is wrong, with advice.
 
-    Changes nothing, and may look at a run that goes on. The exit code is 1 if something is wrong.
+    It changes nothing, so the run may still be training. The exit code is 1 if something is wrong.
     """
 
     run: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[RUN]")] = None

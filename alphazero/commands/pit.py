@@ -61,7 +61,7 @@ class PitConfig:
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that runs nets on the CPU: auto (the fastest of those here), torch, openvino or winograd."""
+    """The library that runs nets on the CPU: auto (the fastest here), torch, openvino or winograd, our own."""
     json: Annotated[Path | None, argument("FILE", "none")] = None
     """Also write the result into this file, as JSON."""
     sprt: Annotated[str | None, argument("ELO0,ELO1", "none")] = None
@@ -86,7 +86,7 @@ class PitConfig:
     """Tournament: the first contestant plays all others, and the others do not play each other."""
     adaptive: bool = False
     """Tournament: pairs whose ratings overlap play up to five times as many games."""
-    anchor: Annotated[str | None, argument("CONTESTANT", "random; without it, the mean is 0")] = None
+    anchor: Annotated[str | None, argument("CONTESTANT", "random if it takes part, else the mean is 0")] = None
     """Tournament: the contestant whose rating is set to 0."""
     folder: Annotated[Path | None, argument("FOLDER", "one in tournaments/, the same for the same command")] = None
     """Tournament: the folder for its games. Run the same command again to go on with a stopped tournament."""
@@ -95,10 +95,10 @@ class PitConfig:
     They play each other; some also play random, greedy, mcts:100, mcts:400 and the contestants given."""
 
     cluster: Annotated[str, argument("ADDRESS", "none")] = ""
-    """Tournament: play the games on a Ray cluster. On processors of one kind the games are the same.
-    auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of the head."""
+    """Tournament: play the games on a Ray cluster. If all processors are of one kind, the games are those without it.
+    auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of this head."""
     cluster_workers: Annotated[int | None, argument("INT", "one for each core, or for each GPU")] = None
-    """Tournament: workers on the cluster at most."""
+    """Tournament: maximum number of workers on the cluster."""
 
     def __post_init__(self) -> None:
         self.test()
@@ -131,7 +131,7 @@ class PitConfig:
         """Raises InvalidSetting if the number of contestants, or an option, does not fit what is asked for."""
         if self.replay is not None:
             if replace(self, contestants=(), game=None, replay=None) != PitConfig():
-                raise InvalidSetting("--replay goes with --game alone: leave the other options out")
+                raise InvalidSetting("--replay goes only with --game: leave the other options out")
             if len(self.contestants) > 1 or not all(re.fullmatch(r"\d{1,9}", word) for word in self.contestants):
                 raise InvalidSetting(
                     "--replay takes a file and the number of a game in it, as in --replay games.jsonl 3"
@@ -154,7 +154,7 @@ class PitConfig:
     def _check_page(self) -> None:
         if replace(self, contestants=(), game=None, device="auto", web=False) != PitConfig():
             raise InvalidSetting(
-                "--web goes with --game, --device and --inference alone: leave the other options out, or use "
+                "--web goes only with --game, --device and --inference: leave the other options out, or use "
                 "alphazero serve"
             )
         if "human" not in self.contestants:

@@ -18,14 +18,14 @@ COMMANDS = {
     "train": "Train a network by self-play.",
     "pit": "Play contestants against each other, or a tournament of many.",
     "serve": "Open a page in the browser: play, analyse, watch runs and tournaments.",
-    "check": "Check that a game keeps all laws.",
+    "check": "Check the rules of a game by playing random games.",
     "new": "Write a small working game to begin with, and its test.",
     "publish": "Measure a run's net and write it with its card, or write a page that plays anywhere.",
     "export": "Write a net as an ONNX file, for programs that know nothing of this framework.",
-    "report": "Write the figures, pictures and warnings of a run as one HTML page.",
+    "report": "Write the metrics, pictures and warnings of a run as one HTML page.",
     "gtp": "Play by the Go Text Protocol, for programs that show or judge games.",
     "solve": "Show the exact result of every move in a position.",
-    "benchmark": "Score a contestant on positions of known worth.",
+    "benchmark": "Score a contestant on positions whose exact result is known.",
     "doctor": "Examine the installation, or a run folder, and say what is wrong.",
 }
 """The module of a command has its name and a function `main(argv)`."""

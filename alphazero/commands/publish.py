@@ -89,7 +89,7 @@ class PublishConfig:
     games: int = 200
     """Games against each opponent."""
     match_simulations: int = 100
-    """Simulations per ply in the games against them."""
+    """Simulations per ply in the games against the opponents."""
     threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
     seed: int = 0
@@ -160,7 +160,7 @@ def _check_page(config: PublishConfig) -> None:
     plain = PublishConfig(config.net, config.output, config.game, config.overwrite, config.description)
     if config != plain:
         raise InvalidSetting(
-            "a page goes with --game, --overwrite and --description alone: its net is not measured, so leave the other "
+            "a page goes only with --game, --overwrite and --description: its net is not measured, so leave the other "
             "options out"
         )
 

@@ -54,7 +54,7 @@ class ServeConfig:
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that runs nets on the CPU: auto (the fastest of those here), torch, openvino or winograd."""
+    """The library that runs nets on the CPU: auto (the fastest here), torch, openvino or winograd, our own."""
 
     def __post_init__(self) -> None:
         check_ranges(self, port=(0, 65535))
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> None:
 def serve(config: ServeConfig) -> None:
     """Serves the page until Ctrl-C."""
     server = make_server(config)
-    by_number = f"By number: {server.address_by_number}\n" if server.address_by_number else ""
+    by_number = f"By IP address: {server.address_by_number}\n" if server.address_by_number else ""
     print(f"The page is at {server.address}\n{by_number}Ctrl-C ends it.", flush=True)
     if config.browser and has_browser():
         threading.Timer(0.5, webbrowser.open, (server.address,)).start()

@@ -51,7 +51,7 @@ class Options:
     device: str = "auto"
     """The device that the network runs on: auto (all GPUs, else the CPU), cpu, cuda, or several as in cuda:0,cuda:1."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that runs the network on the CPU: auto (the fastest of those here), torch, openvino or winograd."""
+    """The library that runs the network on the CPU: auto (the fastest here), torch, openvino or winograd, our own."""
     threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
     seed: int = 0
@@ -60,12 +60,12 @@ class Options:
     """Make the run repeatable, bit for bit, also across --resume.
     Needs one device and --minutes 0; excludes --cluster."""
     wandb: str = ""
-    """Project of Weights & Biases that also receives the figures; WANDB_MODE=offline needs no account."""
+    """Project of Weights & Biases that also receives the metrics; WANDB_MODE=offline needs no account."""
     cluster: str = ""
     """A Ray cluster that plays the games. Empty: threads on this machine.
-    auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of the head."""
+    auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of this head."""
     cluster_workers: Annotated[int | None, argument("INT", "one for each core, or for each GPU")] = None
-    """Workers on the cluster at most. A machine with GPUs has one for each of them."""
+    """Maximum number of workers on the cluster. A machine with GPUs has one for each GPU."""
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
@@ -213,6 +213,6 @@ def describe_beginning(matches: Sequence[Mapping[str, Any]]) -> str:
     if plies == 0:
         return "These games begin at the start position.\n"
     return (
-        f"These games begin with {plies} random {'ply' if plies == 1 else 'plies'}, and each opening is played once by "
-        "either side: a perfect player loses some of them too.\n"
+        f"These games begin with {plies} random {'ply' if plies == 1 else 'plies'}, and each opening is played twice, "
+        "with the sides swapped: even a perfect player loses some of these games.\n"
     )

@@ -137,15 +137,15 @@ def _compiled_code() -> Section:
     section, cache = Section("compiled code"), examine_cache(cpu_kernels.read_roots)
     if cache is None:
         section.add("folder", "none")
-        section.wrong.append("compiled code cannot be kept, so every start compiles for half a minute: "
-                             "let NUMBA_CACHE_DIR name a folder that you can write to")  # fmt: skip
+        section.wrong.append("compiled code cannot be kept, so every start compiles for half a minute: set "
+                             "the environment variable NUMBA_CACHE_DIR to a folder that you can write to")  # fmt: skip
         return section
     section.add("folder", cache.folder)
     section.add("files", f"{cache.num_files:,}, {show_bytes(cache.num_bytes)}")
     section.add("writable", "yes" if cache.is_writable else "no")
     if not cache.is_writable:
-        section.wrong.append(f"{cache.folder} cannot be written to, so every start compiles anew: "
-                             "make it writable, or let NUMBA_CACHE_DIR name another folder")  # fmt: skip
+        section.wrong.append(f"{cache.folder} cannot be written to, so every start compiles anew: make "
+                             "it writable, or set the environment variable NUMBA_CACHE_DIR to another one")  # fmt: skip
     if cache.others_can_write:
         section.wrong.append(f"other users can write to {cache.folder}, whose files are run as code: "
                              "take that right away (chmod go-w)")  # fmt: skip

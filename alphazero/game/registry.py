@@ -117,8 +117,8 @@ def load_named(name: str, where: str) -> LoadedGame:
     if name in NAMES or name.startswith(openspiel.PREFIX) or name in _entry_points():
         return load(name)
     raise GameError(
-        f"{where} is of the game {quote(name, 200)}, which is none of the shipped ones: say where it is by "
-        f"{option('game')}"
+        f"{where} belongs to the game {quote(name, 200)}, which does not come with alphazero: name its file or module "
+        f"by {option('game')}"
     )
 
 
@@ -252,7 +252,8 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     if class_name and class_name not in found:
         if isinstance(vars(module).get(class_name), type):
             raise GameError(
-                f"{class_name} in {shorten_path(given)} is no Game: derive it from that, as `class {class_name}(Game)`"
+                f"{class_name} in {shorten_path(given)} is not a Game: derive it from Game, as "
+                f"`class {class_name}(Game)`"
             )
         raise UnknownName(f"game class in {shorten_path(given)}", class_name, found)
     spec = getattr(module, "SPEC", None)

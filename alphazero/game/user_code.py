@@ -218,7 +218,7 @@ def naming(what: str, error: type[InputError]) -> Iterator[None]:
     except Terminated:
         raise
     except (Exception, SystemExit) as raised:
-        raise error(f"{what} cannot be used until this is mended: {describe(raised)}") from raised
+        raise error(f"{what} cannot be used until this error is fixed: {describe(raised)}") from raised
 
 
 def describe(raised: BaseException) -> str:

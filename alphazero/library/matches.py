@@ -76,7 +76,7 @@ class Match:
 
     @property
     def elo_interval(self) -> tuple[float, float]:
-        """95% interval on the difference in Elo points; no game lost sets no upper limit to it: infinity."""
+        """95% interval on the difference in Elo points; if no game was lost, its upper limit is infinity."""
         return elo_interval(*self.interval)
 
     @cached_property

@@ -52,7 +52,7 @@ def train(
     `preset` names one of the game's presets (`quick`, `standard`, `strong`; None is `quick`) or is a RunConfig. Every
     field of RunConfig is a keyword: `minutes=3`, and by name within a group, `search={"num_simulations": 64}`.
     `folder`: None makes a new one under runs/. `resume` goes on with the run in `folder`, by default the newest under
-    runs/, with its own settings but for those given; it takes no preset. `seed`: None is 0, or that of the run.
+    runs/, with its saved settings, but for those given; it takes no preset. `seed`: None is 0, or that of the run.
     `net`: sizes of the game's own network as `{"blocks": 4}`, or a function from the game to a NeuralNet or to any
     torch module that returns a policy and a value. With `initial_net`, the sizes of a named preset are that net's.
     `value_targets`: a function that gives the network's value targets in place of the lambda-return. `threads`: None
@@ -60,7 +60,8 @@ def train(
     `cluster`: `auto`, `local` or HOST:PORT of a Ray cluster that plays the games with `cluster_workers` at most.
 
     KeyboardInterrupt (Ctrl-C, or a notebook's stop button) and `stop`, set from any thread, end the training early:
-    all finished generations are saved, and the run says `stopped`. `progress`: None shows bars where somebody looks.
+    all finished generations are saved, and the run says `stopped`. `progress`: None shows bars at a terminal and in a
+    notebook.
 
     >>> import alphazero as az
     >>> run = az.train(

@@ -52,8 +52,8 @@ def describe_openings(kind: str, plies: int, game: Game) -> str:
     what = f"{plies} random {'ply' if plies == 1 else 'plies'}"
     if kind == "balanced":
         what += f" to {describe_balance(registry.of(game))}"
-    off = f"{option('openings', 'none')} turns that off"
-    return f"Each pair of games begins with the same {what}, and the players swap sides; {off}."
+    off = f"with {option('openings', 'none')} all games begin at the start position"
+    return f"The two games of each pair begin with the same {what}, and the players swap sides; {off}."
 
 
 class Openings:

@@ -56,7 +56,7 @@ def check_module(module: Any, observations: Tensor, num_actions: int) -> None:
         raise _failure(f"{name} cannot be copied", error) from error
     if others := [key for key, value in copied.state_dict().items() if not isinstance(value, Tensor)]:
         raise NetError(
-            f"{name} must have tensors alone in its state_dict, as the files of nets do, not {listed(others)}"
+            f"{name} must have only tensors in its state_dict, as the files of nets do, not {listed(others)}"
         )
     for batch in (observations, observations[:1]):
         _check_answers(copied, batch, num_actions)

@@ -136,7 +136,7 @@ class TorchTrainer(Trainer):
         if changed:
             raise NetError(
                 f"learning changes {listed(changed)}, which {type(self.module).__name__} registers with "
-                "persistent=False: then no file has it; register it with persistent=True"
+                "persistent=False, so that no checkpoint has it; register it with persistent=True"
             )
 
     def finish(self) -> None:
@@ -212,7 +212,7 @@ class TorchTrainer(Trainer):
         if len(idle) == len(names):
             raise NetError(
                 f"the answers of {kind} depend on none of its parameters, so nothing can be learned: a function that "
-                "`__init__` makes goes on with the parameters of `self` when the module is copied; make it a method"
+                "`__init__` makes with `self` in it has the original's parameters in a copy, too; make it a method"
             )
         if idle:
             logger.warning("the answers of %s do not depend on %s, so these learn nothing", kind, listed(idle, 4))

@@ -150,7 +150,7 @@ class _Evaluate:
         if np.isnan(logits).any() or not np.isfinite(top).all():
             row = int(np.flatnonzero(np.isnan(logits).any(axis=1) | ~np.isfinite(top))[0])
             raise EvaluationError(
-                f"{self._name} gave no finite logit for the legal actions of board {row} of its batch: nan or "
-                "infinite ones cannot be played by"
+                f"{self._name} gave no finite logit for the legal actions of board {row} of its batch: they must "
+                "be neither nan nor infinite"
             )
         return logits

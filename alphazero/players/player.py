@@ -48,7 +48,7 @@ class Player(ABC):
     """
 
     name: str
-    """By which results call it; that of its class, if it has none."""
+    """The player's name in results; that of its class, if it has none."""
     one_at_a_time: bool = False
     """The player follows one game only: the arena plays the games one after the other."""
 

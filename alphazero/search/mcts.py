@@ -47,21 +47,21 @@ class SearchConfig:
     """Share of Dirichlet noise in the root's priors (Silver et al. 2018); 0 is no noise.
     With sequential halving any value above 0 turns Gumbel noise on, and 0 turns it off."""
     noise_total: float = 10.0
-    """Concentration of the Dirichlet noise, shared among the legal actions (Wu 2019)."""
+    """Total concentration of the Dirichlet noise: alpha is this over the number of legal actions (Wu 2019)."""
     gumbel_actions: int = 0
     """Actions that sequential halving considers at the root (Danihelka et al. 2022); 0 = PUCT with noise."""
     gumbel_visit_offset: float = 50.0
-    """c_visit of Danihelka et al. 2022: added to the most visits before values are weighed against priors."""
+    """c_visit of Danihelka et al. 2022: values weigh c_scale (c_visit + visits of the most visited action)."""
     gumbel_value_scale: float = 1.0
     """c_scale of Danihelka et al. 2022: weight of values against log priors."""
     reuse_subtree: bool = False
     """Keep the subtree below the action played, and add the new simulations to it, as analyses of a game do.
     It has no effect with sequential halving.
-    In self-play a fresh search asks the network less, since its cache keeps the answers."""
+    Leave it off in self-play: a fresh search asks the network less there, since the cache keeps its answers."""
     prove: bool = True
     """Back up exact results of finished games (MCTS-Solver, Winands et al. 2008)."""
     leaves_per_step: int = 1
-    """Leaves of one tree for each call of the network; each simulation counts the visits of those not yet evaluated.
+    """Leaves of one tree that each call of the network evaluates; one that waits for it already counts as a visit.
     More than 1 speeds up a search of few positions, as in analyses. Self-play searches many and needs 1."""
 
     def __post_init__(self) -> None:

@@ -128,7 +128,9 @@ def _read(
             members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
             unpacked = sum(member.file_size for member in archive.infolist())
             if unpacked > max_bytes:
-                raise StorageError(f"{path} is too large: {unpacked:,} bytes unpacked, allowed are {max_bytes:,}")
+                raise StorageError(
+                    f"{path} is too large: {unpacked:,} bytes unpacked, and at most {max_bytes:,} are allowed"
+                )
             if len(members) != len(archive.infolist()):
                 raise ValueError("a name occurs twice")
             named = _match_names(expected, members)
@@ -142,7 +144,7 @@ def _read(
         EOFError, ValueError, TypeError, KeyError, RuntimeError, OverflowError,
         struct.error, zipfile.BadZipFile, zlib.error, MemoryError,
     ) as error:  # fmt: skip
-        raise StorageError(f"{path} is damaged or no file of ours: {error!s:.300}") from error
+        raise StorageError(f"{path} is damaged, or was not written by alphazero: {error!s:.300}") from error
 
 
 def _match_names(expected: Mapping[str, Array], names: Mapping[str, object]) -> dict[str, Array]:

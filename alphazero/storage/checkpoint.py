@@ -89,7 +89,7 @@ def load_checkpoint(
         arrays = {name: _array(view) for name, view in safetensors.deserialize(content)}
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
         reason = quote(str(error), 120)  # it may quote names out of the file, line breaks and all
-        raise CheckpointError(f"{weights_path} is no safetensors file of ours: {reason}; {_REMEDY}") from error
+        raise CheckpointError(f"{weights_path} is not a valid checkpoint file: {reason}; {_REMEDY}") from error
     for name, array in arrays.items():
         if problem := _problem(array):
             raise CheckpointError(f"{weights_path}: tensor {quote(name)} {problem}; {_REMEDY}")
@@ -210,11 +210,11 @@ def _check_announced(header: bytes, num_bytes: int, path: Path) -> None:
     try:
         places = msgspec.json.decode(header, type=dict[str, _Place])
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is no safetensors file of ours: {quote(str(error), 120)}; {_REMEDY}") from error
+        raise CheckpointError(f"{path} is not a valid checkpoint file: {quote(str(error), 120)}; {_REMEDY}") from error
     announced = max((place.data_offsets[1] for place in places.values()), default=0)
     if len(header) + announced != num_bytes:
         raise CheckpointError(
-            f"{path} is no safetensors file of ours: its header announces {announced:,} bytes of tensors, and it has "
+            f"{path} is not a valid checkpoint file: its header announces {announced:,} bytes of tensors, and it has "
             f"{num_bytes - len(header):,}; {_REMEDY}"
         )
 

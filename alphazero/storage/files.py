@@ -195,7 +195,7 @@ def drop_torn_line(path: str | Path) -> None:
             whole = begin + file.readall().rfind(b"\n") + 1
             if whole == begin > 0:
                 raise StorageError(
-                    f"{path} ends in a line of more than {MAX_LINE_BYTES:,} bytes; it is no file of ours"
+                    f"{path} ends in a line of more than {MAX_LINE_BYTES:,} bytes; it was not written by alphazero"
                 )
             if whole < size:
                 file.truncate(whole)
@@ -309,7 +309,7 @@ def read_bytes(path: str | Path, max_bytes: int) -> bytes:
     with open_regular(path) as file:
         num_bytes = os.fstat(file.fileno()).st_size
         if num_bytes > max_bytes:
-            raise StorageError(f"{path} is too large: {num_bytes:,} bytes, allowed are {max_bytes:,}")
+            raise StorageError(f"{path} is too large: {num_bytes:,} bytes, and at most {max_bytes:,} are allowed")
         return file.readall()
 
 
@@ -324,7 +324,7 @@ def read_lines(path: str | Path, whole: bool = True) -> Iterator[bytes]:
             if not line:
                 return
             if len(line) > MAX_LINE_BYTES:
-                raise StorageError(f"{path}, line {number} is too long: allowed are {MAX_LINE_BYTES:,} bytes")
+                raise StorageError(f"{path}, line {number} is too long: at most {MAX_LINE_BYTES:,} bytes are allowed")
             if whole or line.endswith(b"\n"):
                 yield line.rstrip(b"\r\n")
 
@@ -356,14 +356,18 @@ def parse_json(content: bytes, where: str) -> Any:
     try:
         return msgspec.json.decode(content)
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
-        raise StorageError(f"{where} is not valid JSON: {error}; it is damaged or no file of ours") from error
+        raise StorageError(
+            f"{where} is not valid JSON: {error}; it is damaged, or was not written by alphazero"
+        ) from error
 
 
 def write_json(path: str | Path, value: Any) -> None:
     """Writes `value` as JSON, atomically."""
     content = to_json(value)
     if len(content) > MAX_JSON_BYTES:
-        raise StorageError(f"cannot write {path}: {len(content):,} bytes of JSON, allowed are {MAX_JSON_BYTES:,}")
+        raise StorageError(
+            f"cannot write {path}: {len(content):,} bytes of JSON, and at most {MAX_JSON_BYTES:,} are allowed"
+        )
     atomic_write(path, content)
 
 

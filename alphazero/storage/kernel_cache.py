@@ -310,5 +310,7 @@ def _say_not_used(folder: Path) -> None:
 @functools.cache
 def _say_not_kept(reason: str) -> None:
     logger.warning(
-        "compiled code cannot be kept, so every start compiles anew (%s): let NUMBA_CACHE_DIR name a folder", reason
+        "compiled code cannot be kept, so every start compiles anew (%s): set the environment variable "
+        "NUMBA_CACHE_DIR to a folder",
+        reason,
     )

@@ -51,7 +51,9 @@ def append_metrics(folder: Path, line: Mapping[str, Any]) -> None:
         _go_on_without(path, error)
         content = b""
     if content and (len(content) + len(added) > MAX_METRICS_BYTES or content.count(b"\n") >= MAX_METRICS_LINES):
-        logger.warning("%s is full: it is now %s, and new lines begin another", path, move_aside(path, "full"))
+        logger.warning(
+            "%s is full: it has been renamed to %s, and new lines begin another", path, move_aside(path, "full")
+        )
         content = b""
     if content and not content.endswith(b"\n"):  # as an editor may leave it
         content += b"\n"
@@ -93,7 +95,7 @@ def free_name(path: Path, why: str) -> str:
 
 
 def _go_on_without(path: Path, error: StorageError) -> None:
-    logger.warning("%s; it is now %s, and the run goes on without it", error, move_aside(path, "damaged"))
+    logger.warning("%s; it has been renamed to %s, and the run goes on without it", error, move_aside(path, "damaged"))
 
 
 def _content(folder: Path) -> bytes:
@@ -105,7 +107,7 @@ def split_metrics(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
     """The lines that are as they should be, and the others; raises StorageError if the whole file cannot be used."""
     content = _content(folder)
     if (count := content.count(b"\n")) > MAX_METRICS_LINES:
-        raise StorageError(f"{folder / METRICS} has {count:,} lines, allowed are {MAX_METRICS_LINES:,}")
+        raise StorageError(f"{folder / METRICS} has {count:,} lines, and at most {MAX_METRICS_LINES:,} are allowed")
     lines, damaged = list[dict[str, Any]](), list[bytes]()
     for text in content.split(b"\n"):
         if len(text) <= MAX_LINE_BYTES:

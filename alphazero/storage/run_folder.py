@@ -296,8 +296,8 @@ def read_config(path: str | Path) -> dict[str, Any]:
             return config
         if tried == (found, named):  # else a running process has changed them meanwhile
             raise StorageError(
-                f"{Path(path) / CONFIG} does not hold the settings of this run: bring back the file, and change "
-                f"settings beside {option('resume', True)}"
+                f"{Path(path) / CONFIG} does not hold the settings of this run: restore the file; to change settings, "
+                f"give them together with {option('resume', True)}"
             )
         tried = found, named
 
@@ -313,7 +313,7 @@ def _read_sealed_config(file: Path) -> dict[str, Any]:
         sealed = read_sealed_json(file, CONFIG_SEAL)
     except StorageError as error:
         raise StorageError(
-            f"{error}; bring back the file, and change settings beside {option('resume', True)}"
+            f"{error}; restore the file; to change settings, give them together with {option('resume', True)}"
         ) from error
     return {name: value for name, value in sealed.items() if name != CONFIG_SEAL}
 
@@ -546,5 +546,5 @@ def _measure(path: Path, expected_bytes: int | None = None) -> tuple[int, str]:
     with open_regular(path) as file:
         num_bytes = os.fstat(file.fileno()).st_size
         if num_bytes > most:
-            raise StorageError(f"{path} is larger than any such file: {num_bytes:,} bytes, allowed are {most:,}")
+            raise StorageError(f"{path} is larger than any such file: {num_bytes:,} bytes, and not {most:,} at most")
         return num_bytes, sha256_of_open(file) if expected_bytes in (None, num_bytes) else ""

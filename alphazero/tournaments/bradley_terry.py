@@ -222,6 +222,6 @@ def warnings(games: np.ndarray, names: Sequence[str]) -> list[str]:
     largest = np.bincount(part).argmax()
     apart = [name for name, its in zip(names, part, strict=True) if its != largest]
     return [
-        f"{listed(apart, FEW)}: nothing but wins or nothing but losses against the others, so the distance is at least "
-        "what the games show, and its figure a guess; opponents of a strength between would tell"
+        f"{listed(apart, FEW)}: nothing but wins or nothing but losses against the others, so the true distance may be "
+        "larger, and its number is a guess; add contestants of a strength in between"
     ]

@@ -74,6 +74,7 @@ def read_tournament(path: Path) -> dict[str, Any]:
     for word in check(TournamentFile, found, str(path), InvalidSetting).contestants:
         if runs_code(word):  # who writes a file is not always who opens it
             raise InvalidSetting(
-                f"{path}: {quote(word)} would run what the file says: name it on the command line instead"
+                f"{path}: {quote(word)} runs a program or Python code, which a file may not do: give all contestants "
+                "on the command line, without --tournament"
             )
     return found

@@ -202,7 +202,7 @@ class TournamentFolder:
             if longer.num_drawn > len(openings):
                 logger.warning(
                     "this tournament was begun for fewer games, so its openings do not suffice for so many: some are "
-                    "played again, and intervals become too narrow; another --folder has different ones"
+                    "played again, and intervals become too narrow; another --folder has enough of them"
                 )
             else:
                 warn_of_few(len(openings), num_games)

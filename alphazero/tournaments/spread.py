@@ -45,8 +45,8 @@ class Spread:
     def __init__(self, cluster: Cluster, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):
         if loaded.load_again is None:
             raise InvalidSetting(
-                f"{loaded.name} is defined where other processes cannot import it, and {option('cluster')} needs one "
-                "that can be: put the game into a module"
+                f"{loaded.name} is defined where other processes cannot import it, and {option('cluster')} needs "
+                "other processes: put the game into a module (a .py file)"
             )
         self._work = _Matches(tournament, loaded, device)
         self._pool = Pool(cluster, self._work)

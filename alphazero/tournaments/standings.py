@@ -213,7 +213,7 @@ def remarks(standings: Standings) -> list[str]:
     """Sentences below the table."""
     ratings, zero = standings.ratings, f"{standings.anchor} is 0" if standings.anchor else "the mean is 0"
     return [
-        f"Ratings are Elo points, {zero}; ± is a 95% interval on the distance from the level of the field.",
+        f"Ratings are Elo points, {zero}; ± is a 95% interval of the distance from the mean of all contestants.",
         f"Moving first is worth {ratings.advantage:+z.0f} ± {ratings.advantage_error:.0f} points; "
         f"equal players draw {ratings.draw_rate:.1%} of their games.",
         *(
@@ -230,8 +230,8 @@ def remarks(standings: Standings) -> list[str]:
 def _played_on(pairs: int) -> str:
     who = f"{pairs} pair played on because its" if pairs == 1 else f"{pairs} pairs played on because their"
     return (
-        f"{who} ratings overlapped. That ends at the first look that tells two players apart, so 95% intervals hold "
-        "the truth a little less often."
+        f"{who} ratings overlapped. A pair stops at the first look that tells its two players apart, so 95% intervals "
+        "hold the truth a little less often."
     )
 
 

@@ -369,7 +369,7 @@ class Coach:
         sentence = f"after the last generation the best net plays {games}"
         if names and math.isfinite(limit):
             most = f"about {show_duration(limit)} at most (fewer games if they are slow)"
-            sentence += f"; that comes on top of {option('minutes')}, {most}"
+            sentence += f"; that takes additional time after {option('minutes')}, {most}"
         return sentence
 
     def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class GateConfig:
     """Play this match. Without it, every candidate takes over self-play."""
     threshold: float = 0.55
     """Lowest score that promotes the candidate; a draw counts half (Silver et al. 2017).
-    In the last generation more than half promotes it."""
+    In the last generation any score above 0.5 promotes it."""
     games: int = 100
     """Maximum number of games; the match ends as soon as its verdict is certain.
     In the last generation it is 400 or more, so that the run ends with the stronger net."""
@@ -62,8 +62,8 @@ class RunConfig:
     generations: int = 20
     """Number of generations after which the run ends."""
     minutes: float = 0.0
-    """Time limit: the run ends with the generation in which these minutes are over; 0 = no limit.
-    Slow games get smaller generations, so that the run ends in time. The matches at the end come on top."""
+    """Time limit in minutes: the run ends with the generation in which they are over; 0 = no limit.
+    Slow games get smaller generations, so that the run ends in time. The matches at the end take additional time."""
     initial_net: str = ""
     """Net to begin with: a shipped net, a run folder, folder:12 or a checkpoint. Empty: an untrained net.
     If --net sizes differ, this net plays until a new network of those sizes passes the gate.
@@ -72,7 +72,8 @@ class RunConfig:
     """Newest nets to keep on disk, plus at most as many older ones, evenly spaced; 0 keeps every net.
     The best net, and all that --resume needs, always stay."""
     cache_size: int = 1 << 20
-    """Network evaluations that each thread caches, at about 60 bytes each in a small game; at most 256 MB."""
+    """Network evaluations that each thread caches; 0 = no cache.
+    One takes about 60 bytes in a small game, and a thread's cache at most 256 MB."""
     net: Any = field(default_factory=NetConfig)
     """The sizes of the network: what the game's make_net takes, as a dataclass or a dict."""
     search: SearchConfig = field(default_factory=SearchConfig)

@@ -34,8 +34,8 @@ class LearnerConfig:
     learning_rate: float = 3e-3
     """Learning rate of the first 70% of the run, by generations or minutes, whichever is further."""
     final_learning_rate: float = 2e-4
-    """Learning rate that a generation after the last one would have.
-    From 70% of the run on the rate falls linearly, once per generation."""
+    """Learning rate towards which the rate falls linearly, once per generation, from 70% of the run on.
+    A generation after the last one would reach it."""
     warmup_updates: int = 50
     """Updates over which the rate rises from 0 in the first generation."""
     weight_decay: float = 1e-4

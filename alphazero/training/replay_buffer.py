@@ -92,9 +92,9 @@ class ReplayConfig:
     window_start: int = 4
     """Generations in the window at first."""
     window_growth: float = 0.5
-    """Generations that the window grows by in each generation, so that the first, worst games leave soon."""
+    """Growth of the window, in generations per generation. Below 1, the first, worst games leave while it grows."""
     window_max: int = 20
-    """Most generations in the window."""
+    """Maximum number of generations in the window."""
     merge: bool = True
     """Keep one sample of equal positions, with the mean of their targets; mirror images count as equal."""
 

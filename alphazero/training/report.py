@@ -43,7 +43,7 @@ def make_report(run: Path) -> str:
     saved, lines = read_settings(run), read_metrics(run)
     if not lines:
         raise RunFolderError(
-            f"{run} has not finished a generation yet, or has no sound line of figures: wait for its first generation; "
+            f"{run} has not finished a generation yet, or {METRICS} has no valid line: wait for its first generation; "
             f"if it has one, {METRICS} is damaged, and `{command_line('doctor', run)}` says how"
         )
     for line in lines:
@@ -75,7 +75,7 @@ def _summary(lines: Lines) -> str:
     for name in last.get("benchmark_figures", ())[:1]:
         best = max((line for line in lines if line.get(name) is not None), key=lambda line: line[name])
         sentences.append(
-            f"{name.replace('_', ' ').capitalize()}: {last[name]:.3f} now, {best[name]:.3f} at the most, "
+            f"{name.replace('_', ' ').capitalize()}: {last[name]:.3f} now; the highest was {best[name]:.3f}, "
             f"in generation {best['generation']}."
         )
     return f"<p>{escape(' '.join(sentences))}</p>"

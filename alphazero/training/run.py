@@ -167,7 +167,7 @@ def _without_code(config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
 def _say_left_out(opponents: Sequence[str]) -> None:
     if opponents:
         logger.warning(
-            "a run folder never starts code, so %s is left out of the last matches: name it again by %s to play it",
+            "a run folder never starts code, so %s is left out of the matches at the end: name it again by %s",
             " and ".join(opponents),
             option("evaluation.opponents"),
         )
@@ -176,7 +176,7 @@ def _say_left_out(opponents: Sequence[str]) -> None:
 def _say_changes(changed: Sequence[str]) -> None:
     if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
         raise RunFolderError(
-            f"beside {option('resume', True)} a run keeps its net, which cannot be changed ({'; '.join(changed)}): "
+            f"a resumed run keeps its network, so net and initial_net cannot be changed ({'; '.join(changed)}): "
             "leave that out, or begin a new run"
         )
     for line in changed:
@@ -256,8 +256,8 @@ def train(
 def preset_on_resume() -> InvalidSetting:
     """The error for a preset beside `resume`."""
     return InvalidSetting(
-        f"a run goes on with its own settings: leave {option('preset')} out beside {option('resume')}, and name the "
-        "settings that are to change"
+        f"a run goes on with its own settings: leave {option('preset')} out when you use {option('resume')}, "
+        "and give only the settings that should change"
     )
 
 
@@ -266,7 +266,8 @@ def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> l
         return [Wandb(wandb, run.path, settings, run.metrics())]
     if os.path.lexists(run.path / WANDB_FILE):
         logger.warning(
-            "a run folder sends nothing to wandb by itself: go on there by the command `train --resume --wandb PROJECT`"
+            "a run folder sends nothing to wandb by itself: to continue there, resume with `alphazero train --resume "
+            "--wandb PROJECT`"
         )
     return []
 

@@ -120,8 +120,8 @@ def check_growth(config: RunConfig, playing: Any) -> None:
     """Raises InvalidSetting if a net of other settings would play for ever, since there is no gate to pass."""
     if not _same_sizes(config.net, playing) and not config.gate.enabled:
         raise InvalidSetting(
-            f"{option('initial_net', config.initial_net)} plays until a network of the new sizes passes the gate, "
-            f"which is off: leave sizes of the network out to begin with its own, or leave the gate on"
+            f"{option('initial_net', config.initial_net)} has other sizes and would play for ever: a network of the "
+            "new sizes must pass the gate, which is off; leave the network's sizes out, or turn the gate on"
         )
 
 
@@ -177,7 +177,7 @@ def _compare_determinism(plan: RunPlan, path: Path, state: SavedState) -> None:
             path, flag, flag,
         )  # fmt: skip
     elif plan.deterministic and state.deterministic is False:
-        logger.warning("%s was begun without %s: %s holds from here on alone", path, flag, flag)
+        logger.warning("%s was begun without %s: %s holds only from here on", path, flag, flag)
 
 
 def _compare_rules(plan: RunPlan, path: Path, generation: int, state: SavedState) -> None:
@@ -534,8 +534,8 @@ class RunState:
                 raise RunFolderError(
                     f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
                     f"{worker.num_slots}; leave {option('self_play.num_slots')}, "
-                    f"{option('self_play.games_per_generation')} and {option('deterministic')} as they are, and "
-                    "the GPU's memory to the run"
+                    f"{option('self_play.games_per_generation')} and {option('deterministic')} as they were, "
+                    "and free the GPU's memory"
                 )
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state() if f"{name}_{i}" in games})
 

@@ -127,10 +127,11 @@ class ChildProcess:
                 raise Stopped from None
             self.process.join(SECONDS_TO_LEAVE)
             code = self.process.exitcode
-            guard = 'an error shown above? A script calls az.train below `if __name__ == "__main__":`.'
+            guard = 'see the error above; a script must call az.train below `if __name__ == "__main__":`'
             raise TrainingError(
                 f"a process of self-play has died (exit code {code}): "
-                f"{guard if code == 1 else 'too little memory, or killed?'} Go on with {option('resume', True)}"
+                f"{guard if code == 1 else 'perhaps memory ran out, or it was killed'}; "
+                f"go on with {option('resume', True)}"
             ) from None
         self.shared[STOP] = 0
         if kind == "mistake":

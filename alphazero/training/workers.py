@@ -74,8 +74,8 @@ class RunPlan:
             self._check_cluster()
         if len(self.devices) > 1 and self.loaded.load_again is None:
             raise InvalidSetting(
-                f"{_cannot_be_imported(self.loaded)}, and each further device needs one: choose one device, or put the "
-                "game into a module"
+                f"{_cannot_be_imported(self.loaded)}, and each further device needs a process: choose one device, or "
+                "put the game into a module (a .py file)"
             )
         if len(self.devices) > 1 or self.cluster is not None:
             self.check_parts()
@@ -91,7 +91,8 @@ class RunPlan:
             raise InvalidSetting(f"with {cluster} the network learns on one device: choose it by {option('device')}")
         if self.loaded.load_again is None:
             raise InvalidSetting(
-                f"{_cannot_be_imported(self.loaded)}, and {cluster} needs one that can be: put the game into a module"
+                f"{_cannot_be_imported(self.loaded)}, and {cluster} needs other processes: put the game into a module "
+                "(a .py file)"
             )
 
     @property
@@ -286,7 +287,10 @@ class Workers:
         plan = self._plan
         if self._total == 1 or plan.loaded.load_again is None:
             if self._total > 1 and not plan.loaded.game.compiled:
-                logger.warning("%s, so its games share this one, which is slower", _cannot_be_imported(plan.loaded))
+                logger.warning(
+                    "%s, so all games are played in this process, which is slower: put the game into a module (a .py "
+                    "file)", _cannot_be_imported(plan.loaded),
+                )  # fmt: skip
             return self._each
         if not plan.loaded.game.compiled:  # its rules hold the lock all the time
             return 0
@@ -297,8 +301,8 @@ class Workers:
         count = threads_that_pay(share, self._each)
         if count < self._each:
             logger.info(
-                "%d of %d workers play in processes of their own: threads would wait for each other for %.0f%% of a "
-                "small step", self._total - count, self._total, 100 * share,
+                "%d of %d workers are processes of their own, since each would hold Python's lock for %.0f%% of a step "
+                "as a thread", self._total - count, self._total, 100 * share,
             )  # fmt: skip
         return count
 

@@ -16,7 +16,7 @@ from alphazero.wasm.layers import CELLS, CHANNELS, Layer, Program
 def program_of(net: NeuralNet, game: Game) -> Program:
     """The network's program; raises NetError for a network that is not of torch, or has an operation unknown here."""
     if not isinstance(net, TorchNet):
-        raise NetError(f"a web page runs networks of torch alone, and this one is a {type(net).__name__}")
+        raise NetError(f"a web page runs only networks of torch, and this one is a {type(net).__name__}")
     module = net.frozen_float().cpu()
     try:
         program = layers_of(module, game.observation_shape)

@@ -247,7 +247,7 @@ def usual_seats(loaded: LoadedGame, nets: Nets) -> list[Seat]:
     playout_slider = Slider("simulations", PLAYOUTS, 400, {})
     seats.append(PlayoutSeat("mcts", "mcts", loaded, "mcts:{}", "tree search with random playouts", playout_slider))
     depth_slider = Slider("depth", depths, min(4, depths[-1]), {})
-    seats.append(PlainSeat("minimax", "minimax", loaded, "minimax:{}", "alpha-beta to a depth", depth_slider))
+    seats.append(PlainSeat("minimax", "minimax", loaded, "minimax:{}", "alpha-beta to a fixed depth", depth_slider))
     for name, note in (("greedy", "takes a win, blocks a loss"), ("random", "any legal action")):
         if name not in loaded.contestants:
             seats.append(PlainSeat(name, name, loaded, name, note))

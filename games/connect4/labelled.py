@@ -127,7 +127,7 @@ def load_file(path: str | Path, solver: Solver) -> Labelled:
         for (place, line), (_, given), best in zip(lines, scored, best_scores(scores), strict=True):
             if given != best:
                 column = line.rindex(line.split()[1]) + 1
-                raise InputError(f"{place}, column {column}: the score is {best}, not {given}; mend the line")
+                raise InputError(f"{place}, column {column}: the score is {best}, not {given}; correct the line")
     moves = [format_moves(position.actions) for position in positions]
     states = np.array([position.state for position in positions])
     return Labelled(moves, states, scores, moves, states, best_scores(scores))

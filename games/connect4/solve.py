@@ -91,4 +91,4 @@ def check_file(path: Path, solver: Solver) -> None:
         f"{num_nodes / sum(seconds) / 1e6:.2f} million nodes/s"
     )
     if num_wrong:
-        raise InputError(f"wrong scores in {path}: {num_wrong} of {len(lines)}; mend the lines named above")
+        raise InputError(f"wrong scores in {path}: {num_wrong} of {len(lines)}; correct the lines named above")

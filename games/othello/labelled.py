@@ -90,7 +90,7 @@ def load_file(path: Path, solver: Solver, game: Othello, most_empty: int = MOST_
     for name, score, row in zip(names, given, scores, strict=True):
         if score is not None and score != int(row.max()):
             raise InputError(
-                f"{path}, position {quote(name)}: the score is {row.max()}, not {score}; mend it or leave it out"
+                f"{path}, position {quote(name)}: the score is {row.max()}, not {score}; correct it or leave it out"
             )
     return Labelled(names, np.array(states), scores)
 

@@ -139,8 +139,8 @@ def test_who_leaves_keeps_the_games_that_are_over(monkeypatch, capsys, tmp_path)
 
 WRONG = [
     ("--replay x 3 4", "--replay takes a file and the number of a game in it"),
-    ("--replay x --seed 1", "--replay goes with --game alone"),
-    ("--replay x --ladder y", "--replay goes with --game alone"),
+    ("--replay x --seed 1", "--replay goes only with --game"),
+    ("--replay x --ladder y", "--replay goes only with --game"),
     ("human bset", "did you mean 'best'?"),
     ("human best --game tictactoe", "unknown contestant 'best' (allowed: greedy, "),
     ("best@simulation=3 random", "did you mean 'simulations'?"),
@@ -215,7 +215,7 @@ def test_the_page_takes_no_options_of_a_match(option: str, capsys, monkeypatch, 
         monkeypatch.setattr(pit, name, lambda *config: pytest.fail("this is played"))
     assert run_pit("human", *option.split(), "--web") == 2
     shown, errors = capsys.readouterr()
-    allowed = "one contestant beside human" if "=" not in option else "with --game, --device and --inference alone"
+    allowed = "one contestant beside human" if "=" not in option else "only with --game, --device and --inference"
     assert shown == "" and errors.count("\n") == 1 and allowed in errors and "alphazero serve" in errors
 
 
@@ -399,4 +399,4 @@ def test_a_card_cannot_make_a_file_run(tmp_path, capsys):
         loaded.make_net(loaded.game, settings).save(net, {"game": name})
         assert run_command(pit.main, [str(net), "random"]) == 2
         said = capsys.readouterr().err
-        assert "say where it is by --game" in said and "executed" not in said
+        assert "name its file or module by --game" in said and "executed" not in said

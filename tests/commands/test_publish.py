@@ -238,7 +238,7 @@ def test_a_page_is_not_measured_so_what_measures_is_refused(option: str, tmp_pat
     monkeypatch.setattr(publish, "publish_page", made.append)
     page = str(tmp_path / "page.html")
     assert run_command(publish.main, ["best", page, *option.split()]) == 2
-    assert "goes with --game, --overwrite and --description alone" in capsys.readouterr().err and not made
+    assert "goes only with --game, --overwrite and --description" in capsys.readouterr().err and not made
     (tmp_path / "page.html").touch()
     allowed = ["--game", "connect4", "--overwrite", "--description", "a page"]
     assert run_command(publish.main, ["best", page, *allowed]) == 0 and len(made) == 1

@@ -248,7 +248,7 @@ def test_benchmark_figures_have_pictures_and_the_first_one_a_sentence(run):
     figures = {"benchmark_figures": names, names[1]: 1}
     change_lines(run, with_figures(figures | {names[0]: 0.75}, figures | {names[0]: 0.25}))
     page = page_of(run)
-    assert page.text[2].endswith("Planted accuracy: 0.250 now, 0.750 at the most, in generation 1.")
+    assert page.text[2].endswith("Planted accuracy: 0.250 now; the highest was 0.750, in generation 1.")
     assert list(page.pictures())[:2] == ["planted accuracy", "entropy of $\\nothing$"]
     assert len(page.pictures()) == PICTURES + 2
 
@@ -256,7 +256,7 @@ def test_benchmark_figures_have_pictures_and_the_first_one_a_sentence(run):
 @pytest.mark.usefixtures("no_pictures")
 def test_a_benchmark_that_came_later_is_no_hindrance(run):
     change_lines(run, with_figures({}, {"benchmark_figures": ["planted_accuracy"], "planted_accuracy": 0.5}))
-    assert page_of(run).text[2].endswith("Planted accuracy: 0.500 now, 0.500 at the most, in generation 2.")
+    assert page_of(run).text[2].endswith("Planted accuracy: 0.500 now; the highest was 0.500, in generation 2.")
 
 
 def test_a_run_without_a_gate_has_a_page(run):
@@ -412,19 +412,19 @@ DAMAGE = {
         for name in EVER
         if name != "generation"
     },
-    "text for a number": (planted(games="many"), "no sound line of figures"),
-    "text for a drawn figure": (planted(policy_loss="low"), "no sound line of figures"),
-    "text for a checked figure": (planted(sample_reuse="much"), "no sound line of figures"),
-    "a list for a number": (planted(gate_score=[0.5]), "no sound line of figures"),
-    "a huge number": (planted(seconds=10**400), "no sound line of figures"),
-    "an endless time": (write("metrics.jsonl", '{"generation": 1, "seconds": 1e999}\n'), "no sound line of figures"),
-    "calibration no list": (planted(value_calibration=0.5), "no sound line of figures"),
-    "calibration of pairs": (planted(value_calibration=[[0.5, 0.5]]), "no sound line of figures"),
-    "calibration in words": (planted(value_calibration=[["a", "b", "c"]]), "no sound line of figures"),
-    "benchmark no list": (planted(benchmark_figures=3), "no sound line of figures"),
-    "benchmark without its figure": (planted(benchmark_figures=["nowhere"]), "no sound line of figures"),
-    "benchmark without a name": (planted(benchmark_figures=[["a"]]), "no sound line of figures"),
-    "benchmark of no unicode": (planted(benchmark_figures=["\ud800"], **{"\ud800": 1}), "no sound line of figures"),
+    "text for a number": (planted(games="many"), "has no valid line"),
+    "text for a drawn figure": (planted(policy_loss="low"), "has no valid line"),
+    "text for a checked figure": (planted(sample_reuse="much"), "has no valid line"),
+    "a list for a number": (planted(gate_score=[0.5]), "has no valid line"),
+    "a huge number": (planted(seconds=10**400), "has no valid line"),
+    "an endless time": (write("metrics.jsonl", '{"generation": 1, "seconds": 1e999}\n'), "has no valid line"),
+    "calibration no list": (planted(value_calibration=0.5), "has no valid line"),
+    "calibration of pairs": (planted(value_calibration=[[0.5, 0.5]]), "has no valid line"),
+    "calibration in words": (planted(value_calibration=[["a", "b", "c"]]), "has no valid line"),
+    "benchmark no list": (planted(benchmark_figures=3), "has no valid line"),
+    "benchmark without its figure": (planted(benchmark_figures=["nowhere"]), "has no valid line"),
+    "benchmark without a name": (planted(benchmark_figures=[["a"]]), "has no valid line"),
+    "benchmark of no unicode": (planted(benchmark_figures=["\ud800"], **{"\ud800": 1}), "has no valid line"),
     "settings cut off": (cut_off("config.json"), "config.json is not valid JSON"),
     "settings no text": (write("config.json", b"\xff"), "config.json is not valid JSON"),
     "settings empty": (write("config.json", ""), "config.json is not valid JSON"),

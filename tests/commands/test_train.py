@@ -365,7 +365,9 @@ def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(t
     assert caplog.messages.index(on_top[0]) < next(i for i, x in enumerate(caplog.messages) if "generation 1" in x)
     last = capsys.readouterr().out.splitlines()
     (line,) = [line for line in last if line.startswith("These games begin")]
-    assert re.match(r"These games begin with \d random pl(y|ies), and each opening is played once by either side", line)
+    assert re.match(
+        r"These games begin with \d random pl(y|ies), and each opening is played twice, with the sides swapped", line
+    )
     assert last.index(line) > next(i for i, x in enumerate(last) if "against minimax:9" in x)
 
 

@@ -361,7 +361,7 @@ def test_a_missing_or_damaged_book_is_said_so(small_book, capsys):
     assert error_line(capsys) == f"error: there is no file {small_book}"
     small_book.write_bytes(b"no book")
     assert run_book("--check", 5) == 2
-    assert error_line(capsys).startswith(f"error: {small_book} is damaged or no file of ours")
+    assert error_line(capsys).startswith(f"error: {small_book} is damaged, or was not written by alphazero")
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,7 @@ def test_a_wrong_score_is_refused_where_it_stands(line, column, score, tmp_path,
     path = write(tmp_path, "121212 18", line)
     with pytest.raises(InputError) as caught:
         load_file(path, solver)
-    expected = f"{path}, line 2, column {column}: the score is {score}, not {line.split()[1]}; mend the line"
+    expected = f"{path}, line 2, column {column}: the score is {score}, not {line.split()[1]}; correct the line"
     assert str(caught.value) == expected
 
 

@@ -152,7 +152,7 @@ def test_a_wrong_score_is_named_with_its_place_and_the_right_one(tmp_path, capsy
     wrong, summary = out.splitlines()
     assert wrong == f"{file}, line 3: the score is -2, not -1"
     assert SUMMARY.fullmatch(summary).groups() == ("2", "3")
-    assert err == f"error: wrong scores in {file}: 1 of 3; mend the lines named above\n"
+    assert err == f"error: wrong scores in {file}: 1 of 3; correct the lines named above\n"
 
 
 def test_wrong_scores_are_found_all_over_a_long_file(tmp_path, capsys):
@@ -168,7 +168,7 @@ def test_wrong_scores_are_found_all_over_a_long_file(tmp_path, capsys):
         f"{file}, line {i + 1}: the score is {scores[i]}, not {given[i]}" for i in (1, 30, 69)
     ]
     assert SUMMARY.fullmatch(out.splitlines()[-1]).groups() == ("67", "70")
-    assert err == f"error: wrong scores in {file}: 3 of 70; mend the lines named above\n"
+    assert err == f"error: wrong scores in {file}: 3 of 70; correct the lines named above\n"
 
 
 # --- what is refused ---
@@ -234,7 +234,7 @@ def test_the_utmost_scores_are_possible_though_wrong(limit, tmp_path, capsys):
     assert run_solver("--file", file) == 2
     out, err = capsys.readouterr()
     assert out.startswith(f"{file}, line 1: the score is -2, not {limit}\n")
-    assert err == f"error: wrong scores in {file}: 1 of 1; mend the lines named above\n"
+    assert err == f"error: wrong scores in {file}: 1 of 1; correct the lines named above\n"
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ TRAININGS = {
         lambda: az.train("tictactoe", net=Tiny(TICTACTOE)), "makes a new network.*: give its class, as net=Tiny",
     ),
     "a preset beside resume": (
-        lambda: az.train("tictactoe", "quick", resume=True), "with its own settings: leave preset out beside resume",
+        lambda: az.train("tictactoe", "quick", resume=True), "its own settings: leave preset out when you use resume",
     ),
 }  # fmt: skip
 

@@ -185,7 +185,7 @@ def test_reports_say_how_games_begin(tmp_path, capsys):
     line = ("greedy", "random", "--game", "tictactoe", "--games", 4, "--json", tmp_path / "a.json")
     assert run_pit(*line) == 0
     said, written = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
-    assert "Each pair of games begins with the same 2 random plies, and the players swap sides; --openings none" in said
+    assert "The two games of each pair begin with the same 2 random plies, and the players swap sides; with " in said
     assert (written["openings"], written["opening_plies"]) == ("random", 2)
     assert run_pit(*line, "--openings", "none", "--overwrite") == 0
     said, written = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
@@ -194,10 +194,10 @@ def test_reports_say_how_games_begin(tmp_path, capsys):
     assert (
         run_pit("greedy", "random", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path / "t") == 0
     )
-    assert "Each pair of games begins with the same 2 random plies" in capsys.readouterr().out
-    assert "begins with the same 2 random plies" in (tmp_path / "t" / "report.html").read_text()
+    assert "The two games of each pair begin with the same 2 random plies" in capsys.readouterr().out
+    assert "begin with the same 2 random plies" in (tmp_path / "t" / "report.html").read_text()
     assert describe_openings("balanced", 4, CONNECT_4).startswith(
-        "Each pair of games begins with the same 4 random plies to a position that neither player wins if both are"
+        "The two games of each pair begin with the same 4 random plies to a position that neither player wins if both"
     )
     assert "the same 1 random ply," in describe_openings("random", 1, CONNECT_4)
 

@@ -191,7 +191,7 @@ PLAYING = [
     ),
     Mutation(
         "damaged games of a cluster are moved aside", "alphazero/training/remote/inbox.py",
-        'and it is now %s", error, move_aside(path, "damaged"))', 'and it is now %s", error, path.unlink())',
+        'renamed to %s", error, move_aside(path, "damaged")', 'renamed to %s", error, path.unlink()',
         "tests/training/test_inbox.py::test_damaged_games_are_moved_aside",
     ),
     Mutation(

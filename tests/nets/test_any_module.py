@@ -371,7 +371,7 @@ def test_a_state_that_is_no_tensor_is_refused():
         def set_extra_state(self, state):
             pass
 
-    with pytest.raises(NetError, match=r"^Body must have tensors alone in its state_dict, .* not layer\._extra_state$"):
+    with pytest.raises(NetError, match=r"^Body must have only tensors in its state_dict, .* not layer\._extra_state$"):
         TorchNet(GAME, Body(Counting(PLANES * CELLS, 8)))
 
 

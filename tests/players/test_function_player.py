@@ -143,8 +143,8 @@ def test_a_dotted_module(file, monkeypatch):
         ("nan", "gave no finite logit for the legal actions of board 0"),
         ("infinite", "gave no finite logit"),
         ("nothing", "gave no finite logit"),
-        ("broken", "cannot be used until this is mended: TypeError"),
-        ("leaves", "cannot be used until this is mended: SystemExit"),
+        ("broken", "cannot be used until this error is fixed: TypeError"),
+        ("leaves", "cannot be used until this error is fixed: SystemExit"),
     ],
 )
 def test_a_wrong_answer_is_said_in_one_sentence(file, name, message, capsys):
@@ -160,7 +160,7 @@ def test_a_wrong_answer_is_said_in_one_sentence(file, name, message, capsys):
         ("python:json", "python takes a module and a function in it, not 'json'"),
         ("python:none.py:f", "there is no Python file 'none.py'"),
         ("python:no_such_module:f", "there is no module 'no_such_module'"),
-        ("python:json.nothing:f", "cannot be used until this is mended: ModuleNotFoundError"),
+        ("python:json.nothing:f", "cannot be used until this error is fixed: ModuleNotFoundError"),
         ("python:json:lods", "did you mean 'loads'?"),
         ("python:FILE:number", "unknown function in"),
         (

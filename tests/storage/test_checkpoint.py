@@ -344,8 +344,8 @@ SPARSE = {
     "its header announces less": ({"a": entry([1], [0, 4])}, 300 << 20, "announces 4 bytes of tensors"),
     "its header announces more": ({"a": entry([1 << 26], [0, 1 << 28])}, 100 << 20, "announces 268,435,456 bytes"),
     "its header announces nothing": ({}, 100 << 20, "announces 0 bytes"),
-    "its header is no object": ([], 100 << 20, "no safetensors file of ours"),
-    "its header has other offsets": ({"a": {"data_offsets": "x"}}, 100 << 20, "no safetensors file of ours"),
+    "its header is no object": ([], 100 << 20, "not a valid checkpoint file"),
+    "its header has other offsets": ({"a": {"data_offsets": "x"}}, 100 << 20, "not a valid checkpoint file"),
 }
 
 

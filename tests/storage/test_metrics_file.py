@@ -75,7 +75,7 @@ def test_metrics_that_cannot_be_used_are_moved_aside(folder, caplog, make, when)
         assert run.metrics() == [{"generation": 4}] and run.newest_valid().generation == 3
     (aside,) = folder.glob("metrics.*.jsonl")
     assert os.lstat(aside).st_ino == found and path.read_bytes() == b'{"generation": 4}\n'
-    assert f"it is now {aside.name}, and " in caplog.text
+    assert f"renamed to {aside.name}, and " in caplog.text
 
 
 @pytest.mark.parametrize("make", UNUSABLE.values(), ids=UNUSABLE)
@@ -95,7 +95,7 @@ def test_what_lies_where_damaged_lines_go_stays(folder, make):
 def test_readers_keep_no_list_of_millions_of_damaged_lines(folder):
     (folder / "metrics.jsonl").write_bytes(b"x\n" * (1 << 20))
     tracemalloc.start()
-    with pytest.raises(StorageError, match="metrics.jsonl has 1,048,576 lines, allowed are 100,000"):
+    with pytest.raises(StorageError, match="metrics.jsonl has 1,048,576 lines, and at most 100,000 are allowed"):
         read_metrics(folder)
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()

@@ -152,8 +152,8 @@ def test_one_who_lost_everything_is_finite_said_and_blurs_nobody_else():
     assert np.isfinite(found.elo).all() and 500 < found.elo[:3].min() - found.elo[3] < 3000
     assert found.errors[3] > 300 and found.errors[:3] == pytest.approx(alone, rel=0.1)
     assert warnings(games, "abcd") == [
-        "d: nothing but wins or nothing but losses against the others, so the distance is at least what the games "
-        "show, and its figure a guess; opponents of a strength between would tell"
+        "d: nothing but wins or nothing but losses against the others, so the true distance may be larger, and its "
+        "number is a guess; add contestants of a strength in between"
     ]
 
 

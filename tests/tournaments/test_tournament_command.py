@@ -164,11 +164,14 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypat
         ('contestants = ["a", "b", "c"]\nsed = 1', "did you mean 'seed'?"),
         ('contestants = ["a", "b", "c"]\nseed = true', "seed must be a whole number, not True"),
         ('contestants = ["a", "b", "c"]\ngames = -1', "--games must lie between"),
-        ('contestants = ["a", "b", "c"]\ngame = "evil.py"', "none of the shipped ones: say where it is by --game"),
-        ('contestants = ["a", "b", "python:evil.py:f"]', "name it on the command line"),
-        ('contestants = ["a", "b", "gtp:touch x"]', "name it on the command line"),
+        (
+            'contestants = ["a", "b", "c"]\ngame = "evil.py"',
+            "does not come with alphazero: name its file or module by --game",
+        ),
+        ('contestants = ["a", "b", "python:evil.py:f"]', "give all contestants on the command line"),
+        ('contestants = ["a", "b", "gtp:touch x"]', "give all contestants on the command line"),
         ("contestants = [", "is not valid TOML"),
-        ('contestants = ["a", "b", "c"]\n' + "#" * (1 << 16), "a.toml is too large: 65,566 bytes, allowed are 65,536"),
+        ('contestants = ["a", "b", "c"]\n' + "#" * (1 << 16), "a.toml is too large: 65,566 bytes, and at most 65,536 "),
         ('contestants = ["a", "b", "c"]\n' + "a." * 101 + "b = 1", "its keys are nested, and no setting is"),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_replay_holds_no_more_samples_than_the_settings_allow(folder: Path):
     del arrays, zeros
     vouch_for(folder, "replay_0001.npz", samples=[n])
     tracemalloc.start()
-    with pytest.raises(StorageError, match=r"replay_0001.npz is damaged or no file of ours: .*n <= "):
+    with pytest.raises(StorageError, match=r"replay_0001.npz is damaged, or was not written by alphazero: .*n <= "):
         resume(folder)
     assert tracemalloc.get_traced_memory()[1] < 60 << 20
     tracemalloc.stop()
@@ -73,7 +73,7 @@ def test_games_in_progress_are_no_more_than_the_settings_allow(folder: Path):
     write_npz(folder / "games_0001.npz", arrays)
     del arrays
     vouch_for(folder, "games_0001.npz", slots=n)
-    with pytest.raises(StorageError, match=r"games_0001.npz is damaged or no file of ours: .*slots <= "):
+    with pytest.raises(StorageError, match=r"games_0001.npz is damaged, or was not written by alphazero: .*slots <= "):
         resume(folder)
 
 

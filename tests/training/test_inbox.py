@@ -43,7 +43,7 @@ def test_damaged_games_are_moved_aside(folder: RunFolder, caplog):
     inbox.restore(())
     assert inbox.num_games == 0 and not path.exists()
     assert (folder.path / "arrived_000000000.damaged.npz").read_bytes() == damaged
-    assert "its games are left out, and it is now arrived_000000000.damaged.npz" in caplog.text
+    assert "its games are left out, and it has been renamed to arrived_000000000.damaged.npz" in caplog.text
     assert Inbox(folder, GAME, 1000).restore(()) == 0, "what was moved aside is no arrival"
     path.write_bytes(b"another")
     Inbox(folder, GAME, 1000).restore(())

@@ -230,5 +230,5 @@ def test_samples_in_a_file_must_be_those_of_the_game_and_as_many_as_the_manifest
     if change == "as written":
         assert len(read_samples(path, game, 2)) == 2
         return
-    with pytest.raises(StorageError, match=r"replay.npz is damaged or no file of ours"):
+    with pytest.raises(StorageError, match=r"replay.npz is damaged, or was not written by alphazero"):
         read_samples(path, game, 1 if change == "more" else 2)

@@ -168,7 +168,7 @@ def test_a_run_knows_whether_it_is_deterministic(tmp_path, caplog, before):
     train(loaded, CONFIG, tmp_path / "old", threads=1, deterministic=not before, resume=True)
     assert "deterministic" not in caplog.text
     train(loaded, CONFIG, folder, threads=1, deterministic=not before, resume=True)
-    expected = "goes on without deterministic=True" if before else "deterministic=True holds from here on alone"
+    expected = "goes on without deterministic=True" if before else "deterministic=True holds only from here on"
     assert expected in caplog.text
     assert latest_manifest(folder).state["deterministic"] is not before
 

@@ -64,7 +64,7 @@ def test_a_game_in_python_that_other_processes_cannot_import_plays_on_threads_an
     plan = RunPlan(registry.of(made), config, ["cpu"], threads=2, seed=0, deterministic=False)
     with RunFolder.create(tmp_path / "run", {}) as folder, Coach(plan, folder) as coach:
         coach.run()
-    assert "cannot import it, so its games share this one" in caplog.text
+    assert "cannot import it, so all games are played in this process" in caplog.text
 
 
 def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -242,7 +242,7 @@ def test_networks_that_a_page_cannot_run_are_refused_with_the_reason():
     game = registry.load("tictactoe").game
     with pytest.raises(NetError, match=r"gelu\.default.*convolutions"):
         program_of(TorchNet(game, Softer(game)), game)
-    with pytest.raises(NetError, match="networks of torch alone, and this one is a Uniform"):
+    with pytest.raises(NetError, match="only networks of torch, and this one is a Uniform"):
         program_of(Uniform(), game)
 
 

@@ -1,4 +1,4 @@
-"""Scores a contestant on the game's positions of known worth.
+"""Scores a contestant on the game's positions whose exact result is known.
 
 alphazero benchmark best --game connect4 --simulations 0 100
 """
@@ -24,7 +24,7 @@ from alphazero.storage.files import check_output_file, write_json
 
 @dataclass(frozen=True)
 class BenchmarkConfig:
-    """Scores a contestant on the game's positions of known worth, in games that have some.
+    """Scores a contestant on positions whose exact result is known, in games that have some.
 
     For more figures, use the games' own commands: python -m games.connect4.benchmark or games.othello.benchmark.
     """

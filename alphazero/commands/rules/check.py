@@ -1,4 +1,4 @@
-"""Plays random games to check that a game keeps its laws, and describes the game.
+"""Plays random games to check that the rules of a game are sound, and describes the game.
 
 alphazero check my_game.py
 alphazero check tictactoe --games 1000
@@ -23,7 +23,7 @@ from alphazero.settings import check_ranges
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """Plays random games to check that a game keeps its laws, and describes the game."""
+    """Plays random games to check that the rules of a game are sound, and describes the game."""
 
     game: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")]
     """The game: a name, a Python file or a module."""

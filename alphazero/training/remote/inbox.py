@@ -94,7 +94,9 @@ class Inbox:
         try:
             return unpack(content, str(path), self._game, self._most_games)
         except StorageError as error:
-            logger.warning("%s; its games are left out, and it is now %s", error, move_aside(path, "damaged"))
+            logger.warning(
+                "%s; its games are left out, and it has been renamed to %s", error, move_aside(path, "damaged")
+            )
             return None
 
     def _remove(self, path: Path) -> bool:

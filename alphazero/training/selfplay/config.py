@@ -14,7 +14,8 @@ class SelfPlayConfig:
     games_per_generation: int = 400
     """Games per generation; fewer if they would take more than a tenth of --minutes."""
     num_slots: int = 256
-    """Games played at once by each thread; more keep the network busier and use more memory."""
+    """Games played at once by each thread; more keep the network busier and use more memory.
+    On a GPU the program chooses the number itself, except with --deterministic."""
     temperature: float = 1.0
     """The first actions of a game are drawn in proportion to visits^(1/temperature).
     No effect with sequential halving."""
@@ -28,7 +29,7 @@ class SelfPlayConfig:
     """Each game draws its own share of random plies, between 0 and this, to show the network what mistakes cost.
     Value targets do not look past such a ply (Watkins 1989)."""
     epsilon_after: int = 0
-    """Games before `epsilon` begins, so that the search's values are good by then."""
+    """Games of the run before `epsilon` takes effect; by then the search's values should be good."""
     td_lambda: float = 0.9
     """Lambda of the value target, the lambda-return (Sutton 1988) of the search's values and the game's result.
     With 1 it is the result alone, with 0 the search's value of the position alone."""

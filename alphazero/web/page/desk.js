@@ -178,7 +178,7 @@ export class Desk {
     if (this.fault) refill(this.numbers, this.fault);
     else if (this.report) {
       const { simulations, rate, proven } = this.report;
-      const state = running ? `${short(rate)} a second` : this.paused ? "paused" : proven ? "proven" : full ? "the most that memory or the page allows" : "resting; Deeper goes on";
+      const state = running ? `${short(rate)} a second` : this.paused ? "paused" : proven ? "proven" : full ? "the most that memory or the page allows" : "done; Deeper goes on";
       refill(this.numbers, `${simulations.toLocaleString("en")} simulations, ${state}`);
     } else if (this.shown.outcome !== null) refill(this.numbers, "The game is over here.");
     else if (!running) refill(this.numbers, "paused");

@@ -126,6 +126,6 @@ export class PlayerPicker {
     this.said.textContent = words;
     this.slider.setAttribute("aria-valuetext", words);
     const known = measured.some((text) => text);
-    this.note.textContent = measured[number] ? `Measured: ${measured[number]}` : known ? "Not measured at this step" : player.note;
+    this.note.textContent = measured[number] ? `Measured: ${measured[number]}` : known ? "Strength not measured at this setting" : player.note;
   }
 }

@@ -112,7 +112,7 @@ export class TournamentsView extends PolledView {
     redraw(this.pages,
       first > 0 && button("Newer", () => this.drawGames(Math.max(0, first - PAGE)), { "data-key": "newer" }),
       first + PAGE < games.length && button("Older", () => this.drawGames(first + PAGE), { "data-key": "older" }),
-      !games.length && el("span", { class: "note" }, "No game fits."));
+      !games.length && el("span", { class: "note" }, "No game matches."));
   }
 
   async openGame(number) {
