@@ -205,7 +205,7 @@ class Laws:
     def is_terminal(self, state: np.ndarray, player: int) -> bool:
         terminal = [bool(self.ask("is_terminal", state, player)) for _ in range(2)]
         if terminal[0] != terminal[1]:
-            raise self.fail("`is_terminal` must say the same each time of the same position", state, player)
+            raise self.fail("`is_terminal` must give the same answer each time for the same position", state, player)
         return terminal[0]
 
     def guess(self, state: np.ndarray, player: int) -> float:
@@ -266,14 +266,14 @@ class Laws:
                 text = self.game.format_action(action, state.copy())
                 read = self.game.parse_action(text, state.copy())
             except Exception as error:
-                law = f"`format_action` and `parse_action` must understand each other; action {action} raised"
+                law = f"`format_action` and `parse_action` must be inverse to each other; action {action} raised"
                 raise self.fail(f"{law} {type(error).__name__}: {error}", state, player) from error
             if not isinstance(text, str) or text.split() != [text] or not text.isprintable():
                 law = f"`format_action` must give one printable word without spaces, not {quote(text)}"
                 raise self.fail(law, state, player)
             if read != action or text in texts:
                 other = texts.get(text, read)
-                law = "`format_action` and `parse_action` must understand each other"
+                law = "`format_action` and `parse_action` must be inverse to each other"
                 raise self.fail(f"{law}; {quote(text)} is {action} and {other}", state, player)
             texts[text] = action
 

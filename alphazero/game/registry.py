@@ -237,7 +237,7 @@ def _load_declared(name: str, holder: ModuleType, spec: GameSpec) -> LoadedGame:
         raise GameError(f"{what} must be a Game class, not {quote(cls)}")
     loaded = _load_class(cls, [], what, (spec, holder))
     if loaded.name != name:
-        raise GameError(f'{what} must be called so by its class, too: name = "{name}", not "{loaded.name}"')
+        raise GameError(f'{what} must have that name in its class, too: name = "{name}", not "{loaded.name}"')
     return loaded
 
 

@@ -82,7 +82,7 @@ class NeuralNet(ABC):
     def trainer(
         self, *, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99, threads: int = 1
     ) -> Trainer:
-        """A trainer that starts from the weights of now, on the device of now.
+        """A trainer that starts from the current weights, on the current device.
 
         `ema_decay` is for the average of the learned weights that plays; `threads` are the trainer's own. A trainer may
         ignore any of them.

@@ -121,11 +121,11 @@ class HumanPlayer(FollowingPlayer):
 
     def _eval(self, position: Position, game: int, rest: str) -> None:
         if self._truth is None:
-            print(f"{self._game.name} has no solver; hint asks a search.")
+            print(f"{self._game.name} has no solver; type hint to ask a search.")
             return
         found = self._truth(position)
         if not found:
-            print("This position is too far from the end to be solved; hint asks a search.")
+            print("This position is too far from the end to be solved; type hint to ask a search.")
         for action, words in found.items():
             print(f"  {position.format(action):<6} {words}")
 

@@ -66,8 +66,8 @@ class Player(ABC):
     def interrupt(self) -> None:  # noqa: B027
         """Ends a call that runs on another thread, or else the next one, in a fraction of a second.
 
-        That call raises Stopped or Forfeit; the calls behind it are as ever. Players whose answers take no time need
-        not do anything.
+        That call raises Stopped or Forfeit, and later calls work as usual. Players whose answers take no time need not
+        do anything.
         """
 
 

@@ -73,8 +73,8 @@ def load_checkpoint(
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Weights and card of a checkpoint, both verified; `path` is either of the two files.
 
-    bfloat16 tensors come as float32, which holds all their values. `most_bytes`: those of the tensors of the net that
-    is expected; a larger file is refused unread. Raises CheckpointError.
+    bfloat16 tensors come as float32, which holds all their values. `most_bytes`: the size of the expected tensors; a
+    larger file is refused unread. Raises CheckpointError.
 
     >>> import alphazero as az, numpy as np
     >>> card = az.save_checkpoint("ours.safetensors", {"weights": np.ones(3, np.float32)}, {"game": "tictactoe"})

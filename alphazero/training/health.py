@@ -123,7 +123,7 @@ CHECKS = (
     Check(
         "sample_reuse", 0.25, 12.0,
         too_low="most samples are never learned from; raise [learner.sample_reuse]",
-        too_high="the network may learn these games by heart; lower [learner.sample_reuse]",
+        too_high="the network may overfit these games; lower [learner.sample_reuse]",
     ),
     Check(
         "distinct_positions", 0.2, 1.0,
@@ -141,8 +141,8 @@ CHECKS = (
     ),
     Check(
         "value_calibration_error", 0.0, 0.2, from_generation=5,
-        too_high="the network trusts its values too much or too little; lower [learner.sample_reuse], or keep older "
-        "games longer by [replay.window_start]",
+        too_high="the network trusts its values too much or too little; lower [learner.sample_reuse], or raise "
+        "[replay.window_start] to keep older games longer",
     ),
     Check(
         "drawn_positions", 0.0, 0.95, from_generation=5,

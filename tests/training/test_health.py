@@ -326,7 +326,7 @@ def test_warnings_are_given_once_and_again_only_after_recovery():
     for generation, reuse in enumerate([1, 20, 30, 1, 1, 20, 0.1], start=1):
         told.append(watch.new_warnings({"generation": generation, "sample_reuse": reuse}))
     assert [len(new) for new in told] == [0, 1, 0, 0, 0, 1, 0]
-    assert told[1] == ["sample reuse is 20: the network may learn these games by heart; lower learner.sample_reuse"]
+    assert told[1] == ["sample reuse is 20: the network may overfit these games; lower learner.sample_reuse"]
 
 
 def test_two_figures_are_watched_independently():
