@@ -121,7 +121,7 @@ def test_a_run_of_another_game_is_not_resumed(capsys, finished):
 def test_the_net_of_a_run_cannot_change(capsys, finished):
     argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--net.channels", "16"]
     assert "settings.net.channels: 8 -> 16" in fails(capsys, *argv)
-    with pytest.raises(RunFolderError, match="^beside resume=True a run keeps its net"):
+    with pytest.raises(RunFolderError, match="^a resumed run keeps its network, so net and"):
         az.train("tictactoe", folder=finished, resume=True, net={"channels": 16}, progress=False)
 
 
@@ -360,7 +360,7 @@ def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(t
         "the run ends after generation 2 or 0.5 minutes, whichever comes first",
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]
-    on_top = [line for line in caplog.messages if "on top of --minutes" in line]
+    on_top = [line for line in caplog.messages if "additional time after --minutes" in line]
     assert on_top and "random, minimax:9" in on_top[0]
     assert caplog.messages.index(on_top[0]) < next(i for i, x in enumerate(caplog.messages) if "generation 1" in x)
     last = capsys.readouterr().out.splitlines()

@@ -115,7 +115,7 @@ def test_what_a_file_names_is_not_run_and_illegal_moves_are_found(tmp_path: Path
     (tmp_path / "evil.py").write_text("raise SystemExit(99)")
     changed(path, game=str(tmp_path / "evil.py"))
     assert run_command(pit.main, ["--replay", str(path), "0"]) == 2
-    assert "none of the shipped ones" in capsys.readouterr().err
+    assert "does not come with alphazero" in capsys.readouterr().err
     changed(path, game="tictactoe", moves=["z9"])
     with pytest.raises(IllegalAction, match="z9"):
         read_records(path)[0].positions(registry.load("tictactoe").game)

@@ -439,7 +439,7 @@ def test_rules_of_a_game_with_any_name_are_compiled(name: str):
 def test_a_class_that_is_no_game_is_told_what_it_lacks(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("class MyGame:\n    pass\n")
-    with pytest.raises(GameError, match=r"MyGame in .*mine.py is no Game: derive it .*, as `class MyGame\(Game\)`"):
+    with pytest.raises(GameError, match=r"MyGame in .*mine.py is not a Game: derive it .*, as `class MyGame\(Game\)`"):
         registry.load(f"{file}:MyGame")
 
 

@@ -324,7 +324,7 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO")
     config = replace(loaded.presets()["quick"], minutes=0.1, net=TINY.net)
     run = train(loaded, config, tmp_path, game_name=SLOW, threads=1)
-    assert any("on top of minutes, about 0:00:01 at most" in line for line in caplog.messages)
+    assert any("additional time after minutes, about 0:00:01 at most" in line for line in caplog.messages)
     for row in run.metrics:
         # of 0.3 s, by 4 simulations on 4 plies (games begin with random plies) at 500 simulations/s: 9, rounded down
         assert 2 <= row["games"] < 32 and row["gate_games"] <= 8
@@ -419,7 +419,7 @@ def test_a_run_folder_sends_nothing_anywhere_by_itself(tmp_path, monkeypatch, ca
     write_json(folder / "wandb.json", {"project": "strangers", "id": "0a1b2c3d"})
     train(loaded, CONFIG, folder, threads=1, resume=True)
     assert begun == [] and "sends nothing to wandb" in caplog.text
-    assert "by the command `train --resume --wandb PROJECT`" in caplog.text
+    assert "resume with `alphazero train --resume --wandb PROJECT`" in caplog.text
 
 
 class LikeTensorBoard:
