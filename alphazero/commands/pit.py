@@ -95,7 +95,7 @@ class PitConfig:
     They play each other; some also play random, greedy, mcts:100, mcts:400 and the contestants given."""
 
     cluster: Annotated[str, argument("ADDRESS", "none")] = ""
-    """Tournament: play the games on a Ray cluster. If all processors are of one kind, the games are those without it.
+    """Tournament: play the games on a Ray cluster. On processors of one kind the games are as without a cluster.
     auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of this head."""
     cluster_workers: Annotated[int | None, argument("INT", "one for each core, or for each GPU")] = None
     """Tournament: maximum number of workers on the cluster."""

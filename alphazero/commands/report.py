@@ -17,7 +17,7 @@ from alphazero.training.report import make_report
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Writes the metrics, pictures, warnings and settings of a run into one HTML file; it may still be training."""
+    """Writes the metrics, pictures, warnings and settings of a run, finished or not, into one HTML file."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run folder, as in runs/connect4-1."""

@@ -116,7 +116,7 @@ def in_half_precision(program: Program) -> np.ndarray:
                 largest = np.abs(program.weights[part]).max()
                 raise NetError(
                     f"a web page keeps weights in float16, which holds 0.0001 to 65,504 well, and a layer of this "
-                    f"network has weights up to {largest:.3g}: scale its layers so that their weights lie in there"
+                    f"network has weights up to {largest:.3g}: scale its layers so that their weights lie in this range"
                 )
     return rounded
 
