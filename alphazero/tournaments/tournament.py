@@ -24,6 +24,7 @@ from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, get_ready, play_match
 from alphazero.matches.intervals import Z_95
 from alphazero.matches.report import records_of
+from alphazero.players.contestant_text import is_path, split_text
 from alphazero.players.contestants import checkpoint_of, open_contestant, weights_of
 from alphazero.players.human import HumanPlayer
 from alphazero.players.player import Player
@@ -77,11 +78,20 @@ def make_tournament(
     """A tournament of the contestants with these texts, which are their names."""
     if len(contestants) < 3:
         raise InvalidSetting(f"a tournament takes three contestants or more, not {len(contestants)}")
-    twice = sorted({name for name in contestants if contestants.count(name) > 1})
-    if twice:
-        raise InvalidSetting(f"{twice[0]} is named twice: in a tournament everybody takes part once")
+    once: dict[str, str] = {}
+    for name in contestants:
+        if (other := once.get(_plainest(name))) is not None:
+            named = "is named twice" if other == name else f"and {other} are one contestant"
+            raise InvalidSetting(f"{name} {named}: in a tournament everybody takes part once")
+        once[_plainest(name)] = name
     texts = {name: name for name in contestants}
     return Tournament(game, kind, texts, KINDS[kind](contestants), games, simulations, seed, adaptive, openings)
+
+
+def _plainest(name: str) -> str:
+    """The contestant's text with its path as short as can be: `runs/x` for `./runs/x/`."""
+    parts = split_text(name)
+    return os.path.normpath(parts.head) + name[len(parts.head) :] if is_path(parts) else name
 
 
 def default_folder(tournament: Tournament) -> Path:

@@ -112,6 +112,7 @@ def test_paths_in_the_closing_lines_can_be_pasted_into_a_shell(tmp_path, capsys,
 
 WRONG = [
     ("random greedy random", "random is named twice"),
+    ("runs/x random ./runs/x/ --game tictactoe", "./runs/x/ and runs/x are one contestant"),
     ("random greedy mcts:5 --sprt 0,20", "--sprt and --save-games are for matches of two"),
     ("random greedy mcts:5 --save-games x", "--sprt and --save-games are for matches of two"),
     ("random greedy mcts:5 --anchor minimax:2", "--anchor names 'minimax:2', who takes no part"),
