@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -23,6 +25,8 @@ MODULES = {
 """The commands that have a module of their own."""
 
 
+WINDOWS = os.name == "nt"
+"""Its shells quote and its files behave in ways of their own."""
 PARAMETERS = {"run": "folder"}
 """Flags whose parameter in Python has another name."""
 _takes_flags = False
@@ -48,12 +52,45 @@ def option(name: str, value: object = None) -> str:
         name = PARAMETERS.get(name, name)
         return name if value is None else f"{name}={value!r}"
     flag = f"--{name.replace('_', '-')}"
-    return flag if value is None or value is True else f"{flag} {shlex.quote(str(value))}"
+    return flag if value is None or value is True else f"{flag} {quoted(value)}"
 
 
 def command_line(command: str, *arguments: object) -> str:
     """The line that runs one of our commands, quoted for a shell."""
-    return shlex.join([*_program(command), *map(str, arguments)])
+    return quoted(*_program(command), *arguments)
+
+
+def quoted(*words: object) -> str:
+    """The words as one command line, quoted so that the user's shell takes them as they are."""
+    return " ".join(map(_quote_for_windows, map(str, words))) if WINDOWS else shlex.join(map(str, words))
+
+
+def _quote_for_windows(word: str) -> str:
+    """In quotation marks that cmd and PowerShell both know, and by the rules that programs read them by there."""
+    if re.fullmatch(r"[\w.:/=+\\-]+", word):
+        return word
+    word = re.sub(r'(\\*)"', r'\1\1\\"', word)
+    word = re.sub(r"(\\+)$", r"\1\1", word)
+    return f'"{word}"'
+
+
+def split_command(line: str) -> list[str]:
+    """The words of another program's command line, as a shell takes them; raises ValueError."""
+    if not WINDOWS:
+        return shlex.split(line)
+    # a backslash is a part of a path there
+    return [re.sub(r'^(["\'])(.*)\1$', r"\2", word, flags=re.DOTALL) for word in shlex.split(line, posix=False)]
+
+
+def take_any_text() -> None:
+    """Lets the process print and read what its streams' encodings do not have, such as pictures of boards."""
+    for stream, errors in (
+        (sys.stdout, "backslashreplace"),  # names of files can hold what no text can
+        (sys.stderr, "backslashreplace"),
+        (sys.stdin, "replace"),  # bytes that are no text are no word of ours either
+    ):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
 
 
 def module_line() -> str | None:

@@ -29,10 +29,10 @@ from typing import Any
 
 from alphazero.errors import InputError, InvalidSetting, Terminated, quote, shorten
 from alphazero.interruption import held_back, speaking_on, variables_set
-from alphazero.invocation import option
+from alphazero.invocation import WINDOWS, option
 from alphazero.progress import count_cores
 from alphazero.settings import check_range
-from alphazero.storage.files import process_is_alive
+from alphazero.storage.systems import process_is_alive
 
 logger = logging.getLogger(__name__)
 
@@ -293,7 +293,9 @@ def _find_address() -> str | None:
     if named and named != AUTO:
         _check_address(named, "RAY_ADDRESS")
         return None if named == LOCAL else named
-    folder = os.environ.get("RAY_TMPDIR") or (sys.platform == "linux" and os.environ.get("TMPDIR")) or "/tmp"
+    # as Ray chooses it
+    own = tempfile.gettempdir() if WINDOWS else sys.platform == "linux" and os.environ.get("TMPDIR")
+    folder = os.environ.get("RAY_TMPDIR") or own or "/tmp"
     file = Path(folder) / "ray" / "ray_current_cluster"
     with contextlib.suppress(OSError, ValueError), open(file, encoding="ascii") as opened:
         owner, address = os.fstat(opened.fileno()).st_uid, opened.read(200).strip()

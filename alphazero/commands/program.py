@@ -6,13 +6,13 @@ The list of commands is here, so that `alphazero --help` imports none of them.
 from __future__ import annotations
 
 import importlib
-import io
 import sys
 from collections.abc import Sequence
 
 from alphazero import interruption
 from alphazero._version import __version__
 from alphazero.errors import UnknownName
+from alphazero.invocation import take_any_text
 
 COMMANDS = {
     "train": "Train a network by self-play.",
@@ -53,13 +53,7 @@ def main(argv: Sequence[str] | None = None, script: str = "") -> int:
     """
     if argv is None:
         interruption.install()
-        for stream, errors in (
-            (sys.stdout, "backslashreplace"),  # names of files can hold what no text can
-            (sys.stderr, "backslashreplace"),
-            (sys.stdin, "replace"),  # bytes that are no text are no word of ours either
-        ):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors=errors)
+        take_any_text()
         argv = [*script.split(), *sys.argv[1:]]
     command, *rest = argv or ["help"]
     if command in ("help", "--help", "-h"):

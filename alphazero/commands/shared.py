@@ -19,7 +19,7 @@ import tyro
 
 from alphazero import interruption
 from alphazero.errors import InputError, InvalidSetting, Terminated, printable, quote, shorten
-from alphazero.invocation import command_line, module_line, taking_flags
+from alphazero.invocation import command_line, module_line, take_any_text, taking_flags
 from alphazero.storage.files import may_write
 
 Config = TypeVar("Config")
@@ -65,6 +65,8 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     sentence. A bug of ours shows its traceback.
     """
     _open_closed_streams()
+    if argv is None:  # the process is ours
+        take_any_text()
     coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
     for handler in logging.getLogger().handlers:
         handler.addFilter(_make_printable)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import saying
-from alphazero.invocation import command_line
+from alphazero.invocation import command_line, quoted
 from alphazero.players.contestants import load_game
 from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.file import read_tournament
@@ -77,7 +76,7 @@ def report(
     game = standings.tournament.game
     chosen = [] if game in registry.NAMES else ["--game", game]
     print(
-        f"\nNext: open {shlex.quote(str(folder / REPORT))} in a browser, or step through the first game: "
+        f"\nNext: open {quoted(folder / REPORT)} in a browser, or step through the first game: "
         f"{command_line('pit', '--replay', folder / GAMES, 0, *chosen)}\n{_way_on(folder, config)}"
     )
     if config.json is not None:
@@ -89,10 +88,10 @@ def _way_on(folder: Path, config: PitConfig) -> str:
     if config.ladder is not None:
         return "Run the same command again to add the generations that have come since."
     if config.tournament is None:
-        name = shlex.quote(str(folder))
+        name = quoted(folder)
         return f"Run it with more --games, or with more contestants and --folder {name}, to add games."
     raised = "raise games" if config.games is None else "raise --games"  # only one of them can be set
-    file = shlex.quote(str(config.tournament))
+    file = quoted(config.tournament)
     return f"To add games, {raised} or add contestants in {file}, and run the same command again."
 
 

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import logging
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from alphazero.commands.shared import Threads, argument, parse, say
 from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
-from alphazero.invocation import command_line
+from alphazero.invocation import command_line, quoted
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.players.contestants import text_of
 from alphazero.progress import count_cores
@@ -197,12 +196,12 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
     more = ["--generations", str(2 * generations)]
     more += ["--minutes", f"{2 * minutes:g}"] * (minutes > 0)
     for what, words in (
-        ("play against it", command_line("pit", text_of(run.folder), "human", *chosen)),
-        ("pit it against another player", command_line("pit", text_of(run.folder), rival, *chosen)),
-        ("train on", f"{command} {shlex.join(more)}"),
-        ("see how it went, in a browser", command_line("report", run.folder)),
+        ("Play against it", command_line("pit", text_of(run.folder), "human", *chosen)),
+        ("Pit it against another player", command_line("pit", text_of(run.folder), rival, *chosen)),
+        ("Train on", f"{command} {quoted(*more)}"),
+        ("See how it went, in a browser", command_line("report", run.folder)),
     ):
-        print(f"  {words:<60}  # {what}")
+        print(f"{what}:\n  {words}")
 
 
 def describe_beginning(matches: Sequence[Mapping[str, Any]]) -> str:

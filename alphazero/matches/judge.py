@@ -164,7 +164,7 @@ def describe(player: Player, judgement: Judgement, phases: Mapping[str, tuple[in
         last = first + BAR_PLIES - 1
         figures = judgement.figures(first, last)
         if figures["positions"]:
-            bar = "█" * round(40 * figures[names[0]])
+            bar = "#" * round(40 * figures[names[0]])
             lines.append(f"{first:>5}-{last:<3} {bar:<40} {figures[names[0]]:.1%}")
     return "\n".join(lines)
 

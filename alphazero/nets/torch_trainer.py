@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory, listed, quote
-from alphazero.invocation import option
+from alphazero.invocation import WINDOWS, option
 from alphazero.nets.any_module import forward
 from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
@@ -275,8 +275,9 @@ class TorchTrainer(Trainer):
 
     def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:
         # the ports that the processes open to find each other are for this machine alone
-        local = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
-        os.environ |= {"GLOO_SOCKET_IFNAME": local, "NCCL_SOCKET_IFNAME": local}
+        if not WINDOWS:  # where interfaces have other names, and the processes use the one of the host's name
+            local = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+            os.environ |= {"GLOO_SOCKET_IFNAME": local, "NCCL_SOCKET_IFNAME": local}
         torch.distributed.init_process_group(
             "nccl" if self._on_gpu else "gloo", rank=rank, world_size=size, timeout=PATIENCE,
             store=torch.distributed.FileStore(str(meeting), size),

@@ -44,7 +44,7 @@ def split_text(text: str) -> ContestantText:
 
 def is_path(parts: ContestantText) -> bool:
     path = re.sub(r":\d+$", "", parts.head)
-    return os.sep in path or path.endswith(".safetensors") or (path != "" and os.path.exists(path))
+    return "/" in path or os.sep in path or path.endswith(".safetensors") or (path != "" and os.path.exists(path))
 
 
 def refuse_settings(parts: ContestantText) -> None:

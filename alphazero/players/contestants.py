@@ -156,6 +156,8 @@ def open_contestant(
         player = _open_net(parts, loaded, kernels, seed, threads, simulations, device)
     else:
         hint = HINT if loaded.nets else f"{HINT}; {loaded.game.name} has no shipped net"
+        if re.fullmatch(r"\w+=.*", parts.head):  # as PowerShell splits it
+            hint = 'put a contestant and its settings into quotation marks, as "best@simulations=9,temperature=1"'
         raise UnknownName("contestant", parts.head, [*NAMES, *loaded.contestants, *loaded.nets], hint)
     player.name = text
     return player

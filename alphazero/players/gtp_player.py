@@ -11,7 +11,6 @@ import contextlib
 import os
 import queue
 import re
-import shlex
 import subprocess
 import threading
 import time
@@ -23,6 +22,7 @@ from alphazero import interruption
 from alphazero.errors import IllegalAction, InvalidSetting, listed, quote
 from alphazero.game import Game, Position
 from alphazero.game.gtp_words import COLOURS, GtpWords
+from alphazero.invocation import split_command
 from alphazero.players.child_program import end_program, start_program
 from alphazero.players.player import FollowingPlayer, Forfeit
 
@@ -208,7 +208,7 @@ class GtpPlayer(FollowingPlayer):
         self.name = f"gtp:{command}"
         self._words, self._timeout, self._log = words, timeout, log
         try:
-            self._command = shlex.split(command)
+            self._command = split_command(command)
         except ValueError as error:
             raise InvalidSetting(f"{quote(command, 200)} is no command line: {error}") from None
         if not self._command:

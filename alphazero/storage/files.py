@@ -5,7 +5,7 @@ fsync the folder. A process killed at any moment leaves the old file or the new 
 temporary file that `remove_stray_temporary_files` clears away.
 
 Reading: only regular files of bounded size; nothing is unpickled or evaluated, and no read waits. Whatever
-is wrong raises a `StorageError` of one sentence. For Linux and macOS.
+is wrong raises a `StorageError` of one sentence.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from typing import Any
 import msgspec
 
 from alphazero.errors import InvalidSetting, StorageError, quote, shorten_path
+from alphazero.invocation import WINDOWS
+from alphazero.storage.systems import patiently, process_is_alive, sync
 
 
 def check_output_file(option: str, path: Path) -> None:
@@ -124,13 +126,13 @@ def atomic_write(path: str | Path, content: bytes) -> str:
             fault_point("write.within")
             file.write(memoryview(content)[half:])
             file.flush()
-            os.fsync(file.fileno())
+            sync(file.fileno())
         fault_point("write.after")
         with open(temporary, "rb", buffering=0) as written:
             if sha256_of_open(written) != sha256:
                 raise OSError(errno.EIO, "it reads back differently than it was written")
         fault_point("rename.before")
-        os.replace(temporary, path)
+        patiently(os.replace, temporary, path)
         fault_point("rename.after")
         _sync_folder(path.parent)
     except OSError as error:
@@ -168,7 +170,7 @@ def append(path: str | Path, content: bytes) -> None:
                 write_all(file, content[:half])
                 fault_point("append.within")
                 write_all(file, content[half:])
-                os.fsync(file.fileno())
+                sync(file.fileno())
             except OSError:
                 file.truncate(size)  # else the next line would follow upon half of this one
                 raise
@@ -199,7 +201,7 @@ def drop_torn_line(path: str | Path) -> None:
                 )
             if whole < size:
                 file.truncate(whole)
-                os.fsync(file.fileno())
+                sync(file.fileno())
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -211,7 +213,7 @@ def open_own(path: Path, flags: int) -> Iterator[io.FileIO]:
     """Opens a file to write to where it lies, without waiting; refuses links, folders, pipes and devices."""
     extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(path, flags | extra, 0o666)
+        descriptor = patiently(os.open, path, flags | extra, 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):  # a link; a pipe that nobody reads; a folder
             raise StorageError(f"{path} is not a regular file, so it is left alone: move it away") from error
@@ -223,7 +225,7 @@ def open_own(path: Path, flags: int) -> Iterator[io.FileIO]:
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # folders cannot be opened there, nor need they be
+    if WINDOWS:  # folders cannot be opened there, nor need they be
         return
     try:
         descriptor = os.open(folder, os.O_RDONLY)
@@ -244,20 +246,9 @@ def _cannot_write(path: Path, num_bytes: int, error: OSError) -> str:
     except OSError:
         free = "free space unknown"
     advice = _ADVICE.get(error.errno or 0, "check the folder and the disk it is on")
+    if WINDOWS and isinstance(error, PermissionError):
+        advice = "end what else has it open (a virus scanner, OneDrive, an editor), or choose a folder of yours"
     return f"cannot write {path}: {error.strerror} ({num_bytes:,} bytes needed, {free}); {advice}"
-
-
-def process_is_alive(pid: int) -> bool:
-    """True if a process of this machine has that number; always true on Windows, which cannot tell."""
-    if os.name == "nt":
-        return True
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return pid > 0
 
 
 def remove_stray_temporary_files(folder: str | Path) -> list[str]:
@@ -294,7 +285,7 @@ def open_regular(path: str | Path) -> Iterator[io.FileIO]:
         raise StorageError(f"{path} is a link that leads out of its folder; put the file itself there")
     try:
         # A pipe opened in the ordinary way would wait for its writer, perhaps for ever.
-        with open(os.open(path, _READ), "rb", buffering=0) as file:
+        with open(patiently(os.open, path, _READ), "rb", buffering=0) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise StorageError(f"{path} is not a regular file; name a file")
             yield file

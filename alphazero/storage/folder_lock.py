@@ -10,12 +10,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from alphazero.errors import RunFolderError, StorageError
+from alphazero.invocation import WINDOWS
 from alphazero.storage.files import atomic_write, open_regular, read_bytes
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+from alphazero.storage.systems import is_locked
 
 LOCK, HOLDER = "lock", "lock_holder"
 MAX_HOLDER_BYTES = 1000
@@ -66,19 +63,22 @@ class FolderLock:
                 self._holder.unlink(missing_ok=True)
         self._lock.release()
 
+    def remove(self) -> None:
+        """Unlocks the folder, and removes the lock's own files; raises OSError."""
+        if WINDOWS:  # where no open file can be removed
+            self.release()
+        else:  # sooner, nobody else has it
+            self._holder.unlink(missing_ok=True)
+        self._path.unlink()
+        self._lock.release()
+
 
 def holder_of(folder: Path) -> str | None:
     """The process that trains in a folder, as `process 42 on host`; None if nobody does. Changes nothing there."""
-    if fcntl is None:
-        return None
     try:
         with open_regular(folder / LOCK) as file:
-            try:
-                # shared and for an instant: a run that begins now tries again for PATIENCE seconds
-                fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if is_locked(file.fileno()):  # for an instant it may be our own: a run that begins now tries again
                 return _read_holder(folder / HOLDER)
-            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
     except (StorageError, OSError):  # there is no lock, or the file system has none
         pass
     return None

@@ -35,6 +35,7 @@ from numba.core.caching import (
 )
 
 from alphazero import interruption
+from alphazero.invocation import WINDOWS
 
 with contextlib.suppress(ImportError):  # not on Windows, where no file has a group's rights
     import grp
@@ -266,7 +267,9 @@ def examine_cache(compiled: Any) -> CacheState | None:
 
 def _others_can_write(folder: os.stat_result) -> bool:
     """Another user than the owner may write there. Many systems give each user a group of the same name, without other
-    members, that may write to all files of that user."""
+    members, that may write to all files of that user. On Windows the mode says nothing about others."""
+    if WINDOWS:
+        return False
     if folder.st_mode & stat.S_IWOTH:
         return True
     if not folder.st_mode & stat.S_IWGRP:
@@ -293,7 +296,7 @@ def _use_temporary_folder() -> None:
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-        private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o022
+        private = stat.S_ISDIR(found.st_mode) and (WINDOWS or not stat.S_IMODE(found.st_mode) & 0o022)
         if private and found.st_uid == user and os.access(folder, os.W_OK):
             config.CACHE_DIR = str(folder)
             logger.warning(

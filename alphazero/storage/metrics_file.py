@@ -19,6 +19,7 @@ from typing import Any
 from alphazero.errors import StorageError
 from alphazero.storage.files import MAX_LINE_BYTES, atomic_write, parse_json, read_bytes, to_json
 from alphazero.storage.formats import check_metrics
+from alphazero.storage.systems import patiently
 
 METRICS = "metrics.jsonl"
 MAX_METRICS_BYTES, MAX_METRICS_LINES = 64 << 20, 100_000
@@ -81,7 +82,7 @@ def move_aside(path: Path, why: str) -> str:
     """Renames whatever lies there to `X.WHY.Y` beside it, or `X.WHY-2.Y`; returns the new name."""
     aside = free_name(path, why)
     try:
-        os.rename(path, path.with_name(aside))
+        patiently(os.rename, path, path.with_name(aside))
     except OSError as error:
         raise StorageError(f"cannot move {path} aside: {error.strerror}; make the folder writable") from error
     return aside

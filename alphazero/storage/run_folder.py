@@ -15,8 +15,7 @@
 
 A generation is finished when its manifest is in place, which is written last: write the files, then call
 `append_metrics`, then `commit`. A run can be resumed from the two newest manifests; the files that they name are
-kept, and older manifests are removed. `commit` must name every file that a resume reads, also the best generation's
-net. Readers need no lock.
+kept, and older manifests go. `commit` must name every file that a resume reads, and the best net. Readers need no lock.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from alphazero.storage.files import (
     to_json,
     write_sealed_json,
 )
-from alphazero.storage.folder_lock import FolderLock
+from alphazero.storage.folder_lock import LOCK, FolderLock
 from alphazero.storage.formats import (
     MAX_HEADER_BYTES,
     MAX_WEIGHTS_BYTES,
@@ -69,6 +68,7 @@ from alphazero.storage.formats import (
 from alphazero.storage.metrics_file import METRICS, append_metrics, read_metrics, repair_metrics, write_metrics
 from alphazero.storage.run_log import RunLog
 from alphazero.storage.schema import check
+from alphazero.storage.systems import remove_unless_read
 
 FORMAT = 1
 CONFIG, NEVER_COMMITTED = "config.json", "never_committed"
@@ -80,9 +80,7 @@ _NUMBERED = {
 }
 _SPARED = re.compile(r"(?:generation|replay|played)_(\d{4,9})\.\w+", re.ASCII)  # a later generation can do without
 _PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
-_OF_A_BEGINNING = re.compile(
-    r"config\.json|never_committed|lock|lock_holder|run\.log|wandb\.json|(?:generation|learner|games)_0000\..+|\..+\.tmp"
-)
+_BEGINNING = re.compile(r"(config|wandb)\.json|never_committed|run\.log|(generation|learner|games)_0{4}\..+|\..+\.tmp")
 """Files of a run that has not finished generation 0."""
 _FOLDER_AND_GENERATION = re.compile(r"(.+):(\d{1,9})", re.ASCII)
 
@@ -175,8 +173,10 @@ class RunFolder:
             for name in set(_names(self.path)) - before:
                 if name == "wandb":
                     shutil.rmtree(self.path / name, ignore_errors=True)
-                elif _OF_A_BEGINNING.fullmatch(name):
+                elif _BEGINNING.fullmatch(name):
                     (self.path / name).unlink()
+            if LOCK not in before:
+                self._lock.remove()
             if self._made:
                 self.path.rmdir()  # unless somebody has put something there
 
@@ -277,7 +277,7 @@ class RunFolder:
             if file.name not in needed:
                 fault_point("prune.before")
                 try:
-                    file.unlink(missing_ok=True)
+                    remove_unless_read(file)
                 except OSError as error:
                     raise StorageError(f"cannot remove {file}: {error.strerror}; make the folder writable") from error
 

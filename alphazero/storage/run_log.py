@@ -12,6 +12,7 @@ from pathlib import Path
 
 from alphazero.errors import InputError, StorageError, printable
 from alphazero.storage.files import open_own, write_all
+from alphazero.storage.systems import patiently
 
 LOG, OLDER_LOG = "run.log", "run.log.1"
 MAX_BYTES = 1 << 20
@@ -50,7 +51,7 @@ class RunLog:
             if size < MAX_BYTES:
                 write_all(file, content)
                 return
-        os.replace(path, self._folder / OLDER_LOG)
+        patiently(os.replace, path, self._folder / OLDER_LOG)
         with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             write_all(file, content)
 

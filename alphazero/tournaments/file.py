@@ -65,7 +65,7 @@ class TournamentFile(Struct, forbid_unknown_fields=True):
 def read_tournament(path: Path) -> dict[str, Any]:
     """The settings in the file, of the right types, those left out missing; raises InputError."""
     try:
-        text = read_bytes(path, MAX_BYTES).decode()
+        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")  # editors of Windows begin a file with a mark
         if QUOTED.sub("", text).count(".") > MOST_DOTS:
             raise ValueError("its keys are nested, and no setting is")
         found = tomllib.loads(text)

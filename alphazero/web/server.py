@@ -176,7 +176,9 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)
         try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # on Windows, two programs with SO_REUSEADDR would share the port
+            reuse = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+            found.setsockopt(socket.SOL_SOCKET, reuse, 1)
             found.bind(place)
             found.listen(128)  # from now on a browser waits instead of being refused
         except OSError:

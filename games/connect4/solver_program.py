@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import shlex
 import subprocess
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from alphazero.errors import InputError, quote
+from alphazero.invocation import split_command
 from alphazero.players.child_program import end_program, start_program
 from alphazero.progress import Progress
 from games.connect4.labelled import Labelled
@@ -75,7 +75,7 @@ def _ask(command: str, questions: list[str]) -> Iterator[str]:
         raise InputError(f"cannot start the solver program {quote(command)}: it is empty; give a command line")
     with tempfile.TemporaryFile() as complaints:
         try:
-            program = start_program(shlex.split(command), complaints)
+            program = start_program(split_command(command), complaints)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(

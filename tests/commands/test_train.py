@@ -337,7 +337,7 @@ def test_the_command_to_train_on_asks_for_more_than_the_run_has(finished, monkey
     )
     limits = ["--generations", "1", "--minutes", "0.5"]
     assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume", *limits]) == 0
-    assert "--resume --generations 6 --minutes 20 " in capsys.readouterr().out
+    assert "--resume --generations 6 --minutes 20\n" in capsys.readouterr().out
 
 
 def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):

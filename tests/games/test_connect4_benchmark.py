@@ -346,9 +346,9 @@ def test_greedy_is_reported_in_a_table(positions, capsys):
     assert all(heading in lines[2] for heading in headings)
     start = lines.index("accuracy by ply")
     assert [line.split() for line in lines[start + 1 :]] == [
-        ["3-5", "█" * 40, "100.0%"],
-        ["6-8", "█" * 40, "100.0%"],
-        ["36-38", "█" * 40, "100.0%"],
+        ["3-5", "#" * 40, "100.0%"],
+        ["6-8", "#" * 40, "100.0%"],
+        ["36-38", "#" * 40, "100.0%"],
     ]
 
 

@@ -28,7 +28,7 @@ MUTATIONS = [
     # --- writing
     Mutation(
         "a file is on disk before it takes its place", FILES,
-        "            os.fsync(file.fileno())\n        fault_point(\"write.after\")",
+        "            sync(file.fileno())\n        fault_point(\"write.after\")",
         "        fault_point(\"write.after\")",
         T_SECOND + "test_a_file_is_on_disk_before_it_takes_its_place_and_its_name_after",
     ),
@@ -42,7 +42,7 @@ MUTATIONS = [
     ),
     Mutation(
         "added lines are on disk when the call returns", FILES,
-        "                os.fsync(file.fileno())\n            except OSError:\n", "            except OSError:\n",
+        "                sync(file.fileno())\n            except OSError:\n", "            except OSError:\n",
         T_SECOND + "test_lines_are_on_disk_when_they_are_added_and_so_is_the_name_of_a_new_file",
     ),
     Mutation(

@@ -230,6 +230,7 @@ def test_only_checkpoints_know_a_game(text):
         ("", UnknownName, "random"),
         ("radnom", UnknownName, "did you mean 'random'"),
         ("mtcs:100", UnknownName, "folder:GENERATION"),
+        ("temperature=1", UnknownName, 'into quotation marks, as "best@simulations=9,temperature=1"'),
         ("random@seed=1", InvalidSetting, "random takes no settings"),
         ("human@x=1", InvalidSetting, "human takes no settings"),
         ("minimax:3@depth=4", InvalidSetting, "minimax takes no settings"),

@@ -9,7 +9,6 @@ import importlib.util
 import keyword
 import os
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +18,7 @@ import tyro
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, StorageError, quote
 from alphazero.game import registry
-from alphazero.invocation import command_line
+from alphazero.invocation import command_line, quoted
 from alphazero.storage.files import atomic_write
 
 GAME = '''\
@@ -172,8 +171,8 @@ def main(argv: list[str]) -> None:
     game, test = files
     print(f"{game} and {test} are written. Change the rules, then:")
     for command, what in (
-        (command_line("check", game), "check that the game keeps its laws"),
-        (shlex.join(["python", "-m", "pytest", str(test)]), "run its test (pip install pytest pytest-xdist)"),
-        (command_line("train", "--game", game, "--minutes", 3), "train a network for three minutes"),
+        (command_line("check", game), "Check that the game keeps its laws"),
+        (quoted("python", "-m", "pytest", test), "Run its test (pip install pytest pytest-xdist)"),
+        (command_line("train", "--game", game, "--minutes", 3), "Train a network for three minutes"),
     ):
-        print(f"  {command:<50}  # {what}")
+        print(f"{what}:\n  {command}")

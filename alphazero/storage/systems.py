@@ -1,0 +1,107 @@
+"""Where systems differ in their files and processes: Windows keeps open files from being replaced, macOS its drives'
+caches from being emptied."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from alphazero.invocation import WINDOWS
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+try:
+    import msvcrt
+except ImportError:  # only on Windows
+    msvcrt = None  # type: ignore[assignment]
+
+Result = TypeVar("Result")
+PATIENCE = 2.0
+"""Seconds to wait for a program that has a file open, as virus scanners have for a moment."""
+
+_SYNCHRONIZE, _ACCESS_DENIED, _STILL_RUNS = 0x00100000, 5, 0x00000102
+
+
+def patiently(act: Callable[..., Result], *arguments: Any) -> Result:
+    """`act(*arguments)`. On Windows it is repeated for `PATIENCE` seconds while another program has the file open."""
+    pause, waited = 0.01, 0.0
+    while True:
+        try:
+            return act(*arguments)
+        except PermissionError:
+            if not WINDOWS or waited >= PATIENCE:
+                raise
+        time.sleep(pause)
+        waited, pause = waited + pause, 2 * pause
+
+
+def remove_unless_read(path: Path) -> None:
+    """Removes the file, if it is there. On Windows it stays while another program has it open."""
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:
+        if not WINDOWS:
+            raise
+
+
+def sync(descriptor: int) -> None:
+    """Returns when the file's content lies on the disk, and not only in the disk's own cache."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS has it, whose fsync leaves that cache as it is
+    if full is not None:
+        try:
+            fcntl.fcntl(descriptor, full)
+            return
+        except OSError:  # a file system that does not know it, as some of networks
+            pass
+    os.fsync(descriptor)
+
+
+def is_locked(descriptor: int) -> bool:
+    """Another process has locked this open file, as `filelock` does. Leaves it as it is."""
+    if fcntl is not None:
+        try:
+            # shared and for an instant: who wants to lock it now tries again
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    elif msvcrt is not None:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except PermissionError:
+            return True
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+    return False
+
+
+def process_is_alive(pid: int) -> bool:
+    """A process of this machine has that number."""
+    if WINDOWS:
+        return _windows_knows(pid)
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return pid > 0
+
+
+def _windows_knows(pid: int) -> bool:
+    """As `process_is_alive`, where signal 0 is Ctrl-C (docs of Windows: OpenProcess, WaitForSingleObject)."""
+    import ctypes
+
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = kernel.OpenProcess(_SYNCHRONIZE, False, pid)
+    if not handle:
+        return bool(ctypes.get_last_error() == _ACCESS_DENIED)  # type: ignore[attr-defined]
+    try:
+        return bool(kernel.WaitForSingleObject(ctypes.c_void_p(handle), 0) == _STILL_RUNS)
+    finally:
+        kernel.CloseHandle(ctypes.c_void_p(handle))

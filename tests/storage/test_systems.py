@@ -1,0 +1,207 @@
+"""What files and processes do on Windows and macOS, played by stand-ins, and here."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from alphazero.errors import StorageError
+from alphazero.storage import files, folder_lock, kernel_cache, systems
+from alphazero.storage.files import atomic_write
+from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.systems import PATIENCE, is_locked, patiently, process_is_alive, remove_unless_read, sync
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    for module in (systems, files, folder_lock, kernel_cache):
+        monkeypatch.setattr(module, "WINDOWS", True)
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """The seconds of each pause, which end at once."""
+    taken: list[float] = []
+    monkeypatch.setattr(systems.time, "sleep", taken.append)
+    return taken
+
+
+def open_elsewhere(times: int, monkeypatch):
+    """`os.replace` fails so often, as while another program has the file open."""
+    replace, left = os.replace, [times]
+
+    def try_to_replace(source, target):
+        if left[0]:
+            left[0] -= 1
+            raise PermissionError(13, "Access is denied", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", try_to_replace)
+
+
+def test_a_file_that_is_open_elsewhere_for_a_moment_is_replaced_on_windows(windows, pauses, monkeypatch, tmp_path):
+    open_elsewhere(3, monkeypatch)
+    atomic_write(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new" and pauses == [0.01, 0.02, 0.04]
+
+
+def test_a_file_that_stays_open_elsewhere_is_told_on_windows(windows, pauses, monkeypatch, tmp_path):
+    open_elsewhere(1_000, monkeypatch)
+    with pytest.raises(StorageError, match=r"cannot write .*/a: .*end what else has it open \(a virus scanner"):
+        atomic_write(tmp_path / "a", b"new")
+    assert list(tmp_path.iterdir()) == [] and PATIENCE <= sum(pauses) < 2 * PATIENCE
+
+
+def test_elsewhere_a_refusal_is_told_at_once(pauses, monkeypatch, tmp_path):
+    open_elsewhere(1, monkeypatch)
+    with pytest.raises(StorageError, match="make the folder writable"):
+        atomic_write(tmp_path / "a", b"new")
+    assert pauses == []
+
+
+def test_other_errors_are_not_waited_for(windows, pauses):
+    with pytest.raises(FileNotFoundError):
+        patiently(os.stat, "/nowhere/at all")
+    assert pauses == [] and patiently(max, 1, 2) == 2
+
+
+def test_a_file_that_somebody_reads_stays_on_windows(windows, monkeypatch, tmp_path):
+    def refuse(path, missing_ok=False):
+        raise PermissionError(13, "in use")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    remove_unless_read(tmp_path / "a")
+    monkeypatch.setattr(systems, "WINDOWS", False)
+    with pytest.raises(PermissionError):
+        remove_unless_read(tmp_path / "a")
+
+
+def test_a_file_is_removed_and_may_be_gone(tmp_path):
+    (tmp_path / "a").touch()
+    remove_unless_read(tmp_path / "a")
+    remove_unless_read(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_macos_empties_the_cache_of_the_disk(monkeypatch, tmp_path):
+    asked, synced = [], []
+    monkeypatch.setattr(systems.fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(systems.fcntl, "fcntl", lambda descriptor, command: asked.append((descriptor, command)))
+    monkeypatch.setattr(os, "fsync", synced.append)
+    sync(7)
+    assert asked == [(7, 51)] and synced == []
+
+    def refuse(descriptor, command):
+        raise OSError(25, "Inappropriate ioctl for device")
+
+    monkeypatch.setattr(systems.fcntl, "fcntl", refuse)
+    sync(7)
+    assert synced == [7]
+
+
+def test_elsewhere_the_file_is_synced(monkeypatch):
+    synced: list[int] = []
+    monkeypatch.delattr(systems.fcntl, "F_FULLFSYNC", raising=False)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    sync(7)
+    assert synced == [7]
+
+
+def test_a_lock_of_another_process_is_seen_and_left(tmp_path):
+    path = tmp_path / "lock"
+    code = f"from filelock import FileLock as L; lock = L({str(path)!r}); lock.acquire(); print(flush=True); input()"
+    with (
+        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other,
+        contextlib.ExitStack() as stack,
+    ):
+        stack.callback(other.kill)
+        assert other.stdout is not None
+        other.stdout.readline()
+        with open(path, "rb") as file:
+            assert is_locked(file.fileno())
+            other.kill()
+            other.wait()
+            assert not is_locked(file.fileno())
+        with FileLock(path, timeout=1):
+            pass
+
+
+class LocksOfWindows:
+    """`msvcrt`, for one byte of each file."""
+
+    LK_NBLCK, LK_UNLCK = 2, 0
+
+    def __init__(self, held: bool):
+        self.held, self.calls = held, []
+
+    def locking(self, descriptor: int, mode: int, num_bytes: int) -> None:
+        self.calls.append((descriptor, mode, num_bytes))
+        if self.held and mode == self.LK_NBLCK:
+            raise PermissionError(13, "Permission denied")
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_lock_is_seen_on_windows(held: bool, monkeypatch):
+    locks = LocksOfWindows(held)
+    monkeypatch.setattr(systems, "fcntl", None)
+    monkeypatch.setattr(systems, "msvcrt", locks)
+    assert is_locked(3) == held
+    assert locks.calls == [(3, 2, 1)] + [(3, 0, 1)] * (not held)
+
+
+def test_processes_that_live_and_that_have_ended():
+    with subprocess.Popen([sys.executable, "-c", ""]) as other:
+        assert process_is_alive(other.pid)
+    assert process_is_alive(os.getpid()) and not process_is_alive(other.pid) and not process_is_alive(1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("handle", "error", "waited", "alive"),
+    [(8, 0, 0x102, True), (8, 0, 0, False), (None, 87, 0, False), (None, 5, 0, True)],
+)
+def test_processes_of_windows(windows, monkeypatch, handle, error, waited, alive):
+    import ctypes
+
+    closed: list[int | None] = []
+
+    class Kernel:
+        def __init__(self, name: str, use_last_error: bool):
+            assert name == "kernel32" and use_last_error
+            self.CloseHandle = lambda handle: closed.append(handle.value)
+            self.WaitForSingleObject = lambda handle, milliseconds: waited
+
+            def open_process(access: int, inherits: bool, pid: int) -> int | None:
+                assert (access, inherits, pid) == (0x100000, False, 42)
+                return handle
+
+            self.OpenProcess = open_process
+
+    monkeypatch.setattr(ctypes, "WinDLL", Kernel, raising=False)
+    monkeypatch.setattr(ctypes, "get_last_error", lambda: error, raising=False)
+    assert process_is_alive(42) == alive
+    assert closed == [8] * (handle is not None)
+
+
+def test_a_mistake_leaves_no_run_behind_on_windows(windows, monkeypatch, tmp_path):
+    """There a file that is open cannot be removed, and the lock is."""
+    unlink = Path.unlink
+
+    def unlink_closed(path, missing_ok=False):
+        opened = {os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")}
+        if str(path) in opened:
+            raise PermissionError(13, "in use", str(path))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink_closed)
+    with pytest.raises(StorageError), RunFolder.create(tmp_path / "run", {"a": 1}):
+        raise StorageError("a mistake")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_modes_of_windows_say_nothing_about_others(windows, tmp_path):
+    tmp_path.chmod(0o777)
+    assert not kernel_cache._others_can_write(tmp_path.stat())

@@ -1,0 +1,86 @@
+"""Command lines for messages and of other programs, as the shells of each system take them."""
+
+import subprocess
+import sys
+
+import pytest
+
+from alphazero import invocation
+from alphazero.invocation import quoted, split_command
+
+WORDS = [
+    "runs/c4-1", "a b", "it's", "", "$HOME", "*", "x;y", "größer", 'gtp:"gnugo --mode gtp"',
+    "runs/c4@simulations=2,temperature=0",
+]  # fmt: skip
+
+
+def test_a_shell_gives_back_the_words_that_were_quoted():
+    line = quoted(sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *WORDS)
+    shown = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert shown == f"{WORDS!a}\n"
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    monkeypatch.setattr(invocation, "WINDOWS", True)
+
+
+def words_of_a_windows_program(line: str) -> list[str]:
+    """The words as C's library takes them there (docs of Microsoft's C: "Parsing C command-line arguments")."""
+    words: list[str] = []
+    word, inside, begun, at = "", False, False, 0
+    while at < len(line):
+        slashes = len(line) - at - len(line[at:].lstrip("\\"))
+        at += slashes
+        if at < len(line) and line[at] == '"':
+            word, begun = word + "\\" * (slashes // 2), True
+            if slashes % 2:
+                word += '"'
+            else:
+                inside = not inside
+            at += 1
+        elif slashes:
+            word, begun = word + "\\" * slashes, True
+        elif line[at] == " " and not inside:
+            words += [word] * begun
+            word, begun, at = "", False, at + 1
+        else:
+            word, begun, at = word + line[at], True, at + 1
+    return words + [word] * begun
+
+
+def test_words_are_read_as_windows_reads_them():
+    assert words_of_a_windows_program(r'"abc" d e') == ["abc", "d", "e"]  # Microsoft's own examples
+    assert words_of_a_windows_program(r'a\\b d"e f"g h') == [r"a\\b", "de fg", "h"]
+    assert words_of_a_windows_program(r"a\\\"b c d") == [r"a\"b", "c", "d"]
+    assert words_of_a_windows_program(r'a\\\\"b c" d e') == [r"a\\b c", "d", "e"]
+
+
+@pytest.mark.parametrize("word", [*WORDS, r"runs\c4-1", "C:\\my runs\\", "C:\\a,b\\", r"\\host\share", 'a\\"b', "\\"])
+def test_a_program_of_windows_gives_back_the_words_that_were_quoted(windows, word: str):
+    assert words_of_a_windows_program(quoted("pit", word, "human")) == ["pit", word, "human"]
+
+
+def test_paths_of_windows_need_no_quotation_marks_and_commas_need_them(windows):
+    assert quoted("report", r"runs\c4-1") == r"report runs\c4-1"
+    assert quoted("--sprt", "0,20") == '--sprt "0,20"'  # PowerShell takes a bare comma for two words
+
+
+def test_a_command_line_is_split_as_a_shell_does():
+    assert split_command(r"gnugo --mode 'a b' c\ d") == ["gnugo", "--mode", "a b", "c d"]
+
+
+def test_backslashes_are_parts_of_paths_on_windows(windows):
+    assert split_command(r"C:\gnugo\gnugo.exe --mode gtp") == [r"C:\gnugo\gnugo.exe", "--mode", "gtp"]
+    assert split_command(r'"C:\Program Files\g.exe" --mode') == [r"C:\Program Files\g.exe", "--mode"]
+    with pytest.raises(ValueError, match="No closing quotation"):
+        split_command('"C:\\g.exe')
+
+
+def test_a_stream_without_a_character_shows_its_number():
+    code = "from alphazero.invocation import take_any_text\ntake_any_text()\nprint('\u2588 ok')"
+    shown = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", code], capture_output=True, timeout=60, check=True,
+        env={"PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(invocation.ROOT)},
+    ).stdout  # fmt: skip
+    assert shown.split() == [b"\\u2588", b"ok"]
