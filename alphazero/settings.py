@@ -30,8 +30,13 @@ def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -
 
     `what` opens the sentence, as in "search setting". Without it a field is named as the user gives it
     (`invocation.option`), and so is a field of a group, whose name ends with a dot, as in "gate.". A field of whole
-    numbers takes no others. Every element of a tuple is checked; None is not.
+    numbers takes no others. Every element of a tuple is checked; None is not. A field that is true or false is checked
+    without limits.
     """
+    for field in fields(settings):
+        if field.type == "bool" and not isinstance(value := getattr(settings, field.name), bool | np.bool_):
+            title = f"{what} {field.name}" if what and not what.endswith(".") else option(what + field.name)
+            raise InvalidSetting(f"{title} must be True or False, not {quote(value)}")
     whole = {field.name for field in fields(settings) if re.search(r"\bint\b", str(field.type))}
     for name, (lowest, highest) in limits.items():
         given = getattr(settings, name)
@@ -48,7 +53,7 @@ def check_range(name: str, value: Any, lowest: float, highest: float = math.inf,
     allowed = f"be {_show(lowest)} or more"
     if highest < math.inf:
         allowed = f"lie between {_show(lowest)} and {_show(highest)}"
-    number = isinstance(value, Real)
+    number = isinstance(value, Real) and not isinstance(value, bool)
     if number and lowest <= value <= highest:  # nan is not
         if not whole or isinstance(value, Integral):
             return

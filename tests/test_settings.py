@@ -109,3 +109,18 @@ def test_help_texts_end_their_lines_with_their_sentences():
                 lines = str(text.value.value).split("\n")
                 torn += [line for line in lines[:-1] if line.strip() and not line.endswith((".", ";", ":"))]
     assert torn == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"prove": "no"}, "search setting prove must be True or False, not 'no'"),
+        ({"prove": 1}, "search setting prove must be True or False, not 1"),
+        ({"num_simulations": True}, "search setting num_simulations must lie between 1 and 1,000,000, not True"),
+    ],
+)
+def test_truths_and_numbers_are_not_mistaken_for_each_other(setting, sentence):
+    with pytest.raises(InvalidSetting) as raised:
+        SearchConfig(**setting)
+    assert str(raised.value).startswith(sentence)
+    assert SearchConfig(prove=np.bool_(False)).prove == False  # noqa: E712 (a bool of numpy)

@@ -39,4 +39,4 @@ def check_game(game: Game | type[Game] | str | Path, games: int = 100, seed: int
     (20, [])
     """
     check_range("seed", seed, 0, (1 << 63) - 1)
-    return validate(registry.of(game).game, games, seed)
+    return validate(registry.of(game).game, int(games), int(seed))

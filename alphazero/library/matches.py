@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -65,6 +66,11 @@ class Match:
         return self.result.score
 
     @property
+    def distinct_games(self) -> int:
+        """Different sequences of actions among the games. The intervals take all games for different ones."""
+        return self.result.distinct_games
+
+    @property
     def interval(self) -> tuple[float, float]:
         """95% interval on the score."""
         return self.result.score_interval
@@ -76,7 +82,7 @@ class Match:
 
     @property
     def elo_interval(self) -> tuple[float, float]:
-        """95% interval on the difference in Elo points; if no game was lost, its upper limit is infinity."""
+        """95% interval on the difference in Elo points; a limit is infinite if one contestant won every game."""
         return elo_interval(*self.interval)
 
     @cached_property
@@ -90,9 +96,10 @@ class Match:
     def __repr__(self) -> str:
         low, high = self.interval
         first, second = self.contestants
+        note = f"; only {self.distinct_games} of the games differ" if self.result.repeats_itself else ""
         return (
             f"<Match of {first} against {second}: {self.wins} wins, {self.draws} draws, {self.losses} losses, "
-            f"score {self.score:.1%} ({low:.1%} to {high:.1%})>"
+            f"score {self.score:.1%} ({low:.1%} to {high:.1%}){note}>"
         )
 
 
@@ -118,7 +125,8 @@ def match(
     shipped net; `none` begins at the start position. `games`: None is 100, or 2 with a human. Those begin at the start
     position, so leave `openings` out, and a human who leaves keeps the games that are over. Two contestants of one name
     are told apart, as `net (first)` and `net (second)`. `threads`: None takes every core. `progress`: None shows a bar
-    on a terminal and in a notebook. The same seed gives the same match.
+    on a terminal and in a notebook. The same seed gives the same match, as long as the same library runs
+    the nets: give `inference="torch"` to `az.load_net`, which otherwise takes the fastest.
 
     >>> import alphazero as az
     >>> def last(position):
@@ -133,6 +141,7 @@ def match(
     check_range("simulations", simulations, 0, 1_000_000)
     check_range("seed", seed, 0, (1 << 63) - 1)
     check_device(device)
+    threads, simulations, seed = int(threads), int(simulations), int(seed)
 
     def open_player(contestant: Contestant) -> Player:
         return make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
@@ -158,6 +167,9 @@ def match(
             if isinstance(contestant, str | Path):  # others are the caller's, who may use them again
                 player.interrupt()
         raise
+    finally:
+        if torch := sys.modules.get("torch"):  # threads that begin later take the number that any thread set last
+            torch.set_num_threads(torch.get_num_threads())
     return Match(_told_apart(players[0].name, players[1].name), result, loaded.game, openings, seed)
 
 

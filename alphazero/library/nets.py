@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import IllegalAction, InvalidSetting, NetError
+from alphazero.errors import IllegalAction, InvalidSetting, NetError, UnknownName
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
+from alphazero.nets.devices import INFERENCES
 from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players import contestants
 from alphazero.search.analysis import on_one_thread
@@ -23,13 +24,20 @@ MakeNet = Callable[[Game], Any]
 
 
 def load_net(
-    name: str | Path, game: Game | type[Game] | str | Path, net: MakeNet | None = None, device: str = "auto"
+    name: str | Path,
+    game: Game | type[Game] | str | Path,
+    net: MakeNet | None = None,
+    device: str = "auto",
+    inference: str | None = None,
 ) -> NeuralNet:
     """The net called `name` for that game.
 
     `name` is a net that comes with the game (`best`), a run folder (its best net), `folder:GENERATION`, or a
     `.safetensors` file with its card beside it. `net` is the function that `train` was given, if it was given one.
-    `device` is `auto` (a GPU if there is one), `cpu` or `cuda`. Raises CheckpointError.
+    `device` is `auto` (a GPU if there is one), `cpu` or `cuda`. `inference` is the library that runs the net on the
+    processor: `torch`, `openvino`, `winograd`, or `auto`, which measures them and takes the fastest; None takes what
+    ALPHAZERO_INFERENCE says, or else `auto`. Their answers differ a little: name one for results that repeat exactly.
+    Raises CheckpointError.
 
     >>> import alphazero as az
     >>> net = az.load_net("best", "connect4")
@@ -37,8 +45,10 @@ def load_net(
     ('connect4', True)
     """
     loaded = registry.of(game)
+    if inference is not None and inference not in INFERENCES:
+        raise UnknownName("inference", inference, INFERENCES)
     text = contestants.text_of(name) if isinstance(name, Path) else str(name)
-    return contestants.load_net(text, loaded if net is None else with_net(loaded, net), device)
+    return contestants.load_net(text, loaded if net is None else with_net(loaded, net), device, inference)
 
 
 def with_net(loaded: LoadedGame, make: MakeNet) -> LoadedGame:

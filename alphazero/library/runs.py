@@ -10,6 +10,7 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from alphazero.cluster.connection import cluster_at
@@ -88,6 +89,7 @@ def train(
         threads = saved.threads if threads is None else threads
     else:
         config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded, settings.get("initial_net"))
+    seed, threads = _plain(seed), _plain(threads)
     found = cluster_at(cluster, cluster_workers, threads)  # not sooner: a local one has the threads of the run
     config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
     new = new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named)
@@ -97,6 +99,11 @@ def train(
             devices=devices[:1] if cluster and device == "auto" else devices, deterministic=deterministic,
             resume=resume, cluster=found, stop=stop,
         )  # fmt: skip
+
+
+def _plain(number: Any) -> Any:
+    """The number as Python's own, if it is one of numpy's whole ones, as of `for seed in np.arange(3)`."""
+    return int(number) if isinstance(number, np.integer) else number
 
 
 def _with_given_net(loaded: LoadedGame, net: Any) -> LoadedGame:

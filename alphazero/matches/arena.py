@@ -115,6 +115,11 @@ class MatchResult:
         return len(set(self.actions))
 
     @property
+    def repeats_itself(self) -> bool:
+        """Fewer than half of the games differ, so intervals, which take all for different ones, are too narrow."""
+        return 2 * self.distinct_games < self.num_games
+
+    @property
     def ms_per_move(self) -> tuple[float, float]:
         """Milliseconds that each contestant took for an action, on average over its batches."""
         first, second = (1000 * t / max(1, n) for t, n in zip(self.seconds, self.moves, strict=True))

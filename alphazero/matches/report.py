@@ -52,6 +52,9 @@ def records_of(
     return found
 
 
+REPEATED = ", so the intervals are too narrow: they take all games for different ones"
+
+
 def describe(
     game: Game,
     contestants: tuple[str, str],
@@ -72,7 +75,7 @@ def describe(
         f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
         f"Elo difference  {elo:+z.0f} ({elo_low:+z.0f} to {elo_high:+z.0f})\n"
         f"superiority     {superiority(result.wins, result.losses):.1%} likely that the first is the stronger\n"
-        f"distinct games  {result.distinct_games}\n"
+        f"distinct games  {result.distinct_games}{REPEATED * result.repeats_itself}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
         + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
         + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")

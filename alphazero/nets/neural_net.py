@@ -96,6 +96,10 @@ class NeuralNet(ABC):
         """
         return False
 
+    def shares_weights_with(self, other: NeuralNet) -> bool:
+        """A change of the weights of one changes the other. By default only a net and itself do."""
+        return self is other
+
     def use_device(self, name: str) -> None:  # noqa: B027
         """Moves the network to `cpu`, `cuda` or `cuda:1`. By default it stays on the processor."""
 
@@ -180,11 +184,11 @@ def check_net(net: NeuralNet, game: Game) -> None:
 
 
 def check_apart(learning: NeuralNet, playing: NeuralNet) -> None:
-    """Raises NetError if both are one net: a gate would compare it with itself."""
-    if learning is playing:
+    """Raises NetError if both have the same weights in memory: a gate would compare a net with itself."""
+    if learning.shares_weights_with(playing):
         raise NetError(
-            f"the function that makes nets gave the same {type(learning).__name__} twice: let it make a new one at "
-            "each call, as one learns while the other plays"
+            f"the function that makes nets gave the same {type(getattr(learning, 'module', learning)).__name__} "
+            "twice: let it make a new one at each call, as one learns while the other plays"
         )
 
 

@@ -72,7 +72,10 @@ class TorchNet(NeuralNet):
     """
 
     def __init__(self, game: Game, module: nn.Module, settings: Mapping[str, Any] | None = None):
-        """`settings` are those from which `make_net` makes such a module; the card keeps them under `net`."""
+        """The module is kept, and becomes float32 in place. `settings`: those that `make_net` makes such a module from.
+
+        The card keeps the settings under `net`.
+        """
         self.device = torch.device("cpu")
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         check_module(module, self._example, game.num_actions)
@@ -201,7 +204,7 @@ class TorchNet(NeuralNet):
 
     def use_determinism(self, wanted: bool) -> bool:
         before = torch.are_deterministic_algorithms_enabled()
-        if wanted:
+        if wanted and torch.cuda.is_available():
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or CUDA's matrix products refuse
         # only where it differs, since setting it imports torch's compiler, which takes a second
         if wanted != before:
@@ -212,6 +215,12 @@ class TorchNet(NeuralNet):
         return TorchCudaEvaluator(self) if self.device.type == "cuda" else None
 
     # --- learning, and on disk ---------------------------------------------------------------------------------------
+
+    def shares_weights_with(self, other: NeuralNet) -> bool:
+        if not isinstance(other, TorchNet):
+            return False
+        mine = {id(weights) for weights in self.module.parameters()}
+        return not mine.isdisjoint(id(weights) for weights in other.module.parameters())
 
     def grow_from(self, smaller: NeuralNet) -> bool:
         take_over = getattr(self.module, "grow_from", None)

@@ -266,7 +266,7 @@ class TorchTrainer(Trainer):
 
     @torch.no_grad()
     def _average(self) -> None:
-        # early on the average is that of all steps so far, so that the first weights do not linger
+        # early on the average is that of the last tenth of the steps, about, so that the first weights do not linger
         decay = min(self.ema_decay, self.num_updates / (self.num_updates + 10))
         torch._foreach_lerp_(self._averages, self._averaged, 1.0 - decay)
         _copy(self._counts, self._counted)

@@ -334,10 +334,11 @@ def find_net(text: str, loaded: LoadedGame) -> tuple[Path, dict[str, Any]]:
     return path, card
 
 
-def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
+def load_net(text: str, loaded: LoadedGame, device: str = "auto", inference: str | None = None) -> NeuralNet:
     """The net of a checkpoint, a run folder or a shipped net; its card also has the `search` that it learned with.
 
-    `device` is `auto`, `cpu` or `cuda`. Raises CheckpointError or InvalidSetting.
+    `device` is `auto`, `cpu` or `cuda`; `inference` one of INFERENCES, or None for the one that the environment asks
+    for. Raises CheckpointError or InvalidSetting.
     """
     import torch
 
@@ -348,7 +349,7 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto") -> NeuralNet:
         net = loaded.make_net(loaded.game, card["net"])
     net.load(path)
     net.use_device(choose_device(device))
-    library = net.use_inference(wanted_inference())
+    library = net.use_inference(inference or wanted_inference())
     say_once(f"networks run with {describe_inference(library)}")
     net.card = {**net.card, **({"search": card["search"]} if "search" in card else {})}
     return net

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alphazero.errors import IllegalAction
 from alphazero.game.kernels import Kernels
@@ -197,15 +198,23 @@ class Search:
         `actions int64[n]` are the actions played since each tree's last search, whose subtrees are kept; -1: none.
         `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to `config.num_simulations`. If
         `evaluate` or a rule raises, all searches are over, and the next ones begin with empty trees.
+        Raises ValueError for arrays of other shapes.
         """
         config, tree, count = self.config, self.tree, len(trees)
+        states = _as_rows("states", states, np.uint64, (count, self.kernels.game.state_words))
+        trees, games = _as_rows("trees", trees, np.int64, (count,)), _as_rows("games", games, np.int64, (count,))
+        plies = _as_rows("plies", plies, np.int64, (count,))
+        if count and not 0 <= trees.min() <= trees.max() < len(tree.size):
+            raise ValueError(f"trees are numbered from 0 to {len(tree.size) - 1}")
         to_play = np.zeros(count, np.int8)
         self.kernels.find_movers(states, to_play)
         if actions is None or not config.keeps_subtree:
             actions = np.full(count, -1, np.int64)
+        actions = _as_rows("actions", actions, np.int64, (count,))
         if budgets is None:
             budgets = np.full(count, config.num_simulations, np.int32)
-        elif budgets.max(initial=0) > config.num_simulations:
+        budgets = _as_rows("budgets", budgets, np.int32, (count,))
+        if budgets.max(initial=0) > config.num_simulations:
             raise ValueError(f"a budget of {budgets.max()} simulations exceeds the room for {config.num_simulations}")
         num_kept = tree.proven.shape[1] - config.num_simulations
         cpu_kernels.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
@@ -269,7 +278,10 @@ class Search:
         return result
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
-        """Searches n <= `num_trees` positions from scratch, with all simulations."""
+        """Searches n <= `num_trees` positions from scratch, with all simulations.
+
+        The arrays are those of `start`; raises ValueError for other shapes.
+        """
         if len(states) > len(self._tree.size):
             raise ValueError(f"{len(states)} positions do not fit into {len(self._tree.size)} trees")
         trees = np.arange(len(states))
@@ -278,3 +290,11 @@ class Search:
         while self._steps_to_end:
             self.step()
         return self.read(trees)
+
+
+def _as_rows(name: str, given: ArrayLike, kind: type[np.generic], shape: tuple[int, ...]) -> np.ndarray:
+    """The array as kernels take it, which look at no index; raises ValueError for another shape."""
+    array = np.ascontiguousarray(given, kind)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have the shape {shape}, not {array.shape}")
+    return array

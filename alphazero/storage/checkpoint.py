@@ -14,6 +14,7 @@ weights and its card do not match.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
 from collections.abc import Iterator, Mapping
@@ -49,8 +50,8 @@ _REMEDY = "use another checkpoint or fetch this one again"
 def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Mapping[str, Any]) -> dict[str, Any]:
     """Writes the weights, then the card; returns the card as written.
 
-    `path` ends in `.safetensors`. Raises CheckpointError for NaN, infinity and types that are not allowed, and writes
-    nothing then.
+    `path` ends in `.safetensors`. Raises StorageError for NaN, infinity and types that are not allowed, on the card
+    too, and writes nothing then.
 
     >>> import alphazero as az, numpy as np
     >>> card = az.save_checkpoint("mine.safetensors", {"weights": np.ones(3, np.float32)}, {"game": "tictactoe"})
@@ -64,8 +65,12 @@ def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Ma
             raise CheckpointError(f"tensor {name!r} {problem}, so {weights_path} was not written")
     content = safetensors.numpy.save(whole)
     _check_header(content[:8], len(content), weights_path)
-    weights = {"file": weights_path.name, "bytes": len(content), "sha256": atomic_write(weights_path, content)}
-    return write_sealed_json(card_path, {**card, "format": FORMAT, "weights": weights}, "card_sha256")
+    sha256 = hashlib.sha256(content).hexdigest()
+    weights = {"file": weights_path.name, "bytes": len(content), "sha256": sha256}
+    whole_card = {**card, "format": FORMAT, "weights": weights}
+    to_json(whole_card)  # what cannot be written is refused while an older checkpoint is whole
+    atomic_write(weights_path, content)
+    return write_sealed_json(card_path, whole_card, "card_sha256")
 
 
 def load_checkpoint(

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from alphazero.errors import InvalidSetting, StorageError, quote, shorten_path
 from alphazero.invocation import WINDOWS
@@ -332,14 +333,20 @@ def sha256_of_open(file: io.FileIO) -> str:
 
 
 def to_json(value: Any, indent: int | None = 1) -> bytes:
-    """A value as JSON: sorted keys, ASCII, a newline at the end, no NaN or infinity."""
+    """A value as JSON: sorted keys, ASCII, a newline at the end, numbers of numpy as such, no NaN or infinity."""
     try:
-        text = json.dumps(value, sort_keys=True, indent=indent, allow_nan=False)
+        text = json.dumps(value, sort_keys=True, indent=indent, allow_nan=False, default=_plain_number)
         if "\\ud" in text:
             msgspec.json.decode(text)  # a half of a character, as of a file's name in another encoding
-    except (ValueError, msgspec.DecodeError) as error:
+    except (ValueError, TypeError, msgspec.DecodeError) as error:
         raise StorageError(f"cannot be written as JSON: {error}") from error
     return f"{text}\n".encode("ascii")
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{quote(value)} is no text, number, list or dict")
 
 
 def parse_json(content: bytes, where: str) -> Any:

@@ -419,7 +419,7 @@ def resolve_checkpoint(text: str) -> Path:
     if _is_run_folder(text):
         manifest = latest_manifest(path)
         if manifest is None:
-            raise CheckpointError(f"{text} has not finished a generation yet; wait for it or name another checkpoint")
+            raise CheckpointError(f"{text} has not finished a generation yet: wait for it, or go on with the run")
         return _generation_file(path, manifest.state.get("best"))
     match = _FOLDER_AND_GENERATION.fullmatch(text)
     if match and _is_run_folder(match[1]):

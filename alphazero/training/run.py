@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
 import signal
@@ -23,7 +22,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
 from alphazero.memory import keep_free_memory, limit_arenas
-from alphazero.nets.devices import name_devices, take_gpu
+from alphazero.nets.devices import name_devices, take_gpu, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code, text_of
 from alphazero.progress import count_cores
@@ -67,8 +66,14 @@ class TrainedRun:
     evaluation: Mapping[str, Any] = field(default_factory=dict)
     """The `matches` of the best net at the end and its `benchmark` figures; empty if the training was stopped."""
 
+    _nets: dict[int, NeuralNet] = field(default_factory=dict, init=False, repr=False, compare=False)
+
     def __repr__(self) -> str:
-        return f"<TrainedRun {self.folder}: generation {self.generation}{', stopped' * self.stopped}>"
+        try:
+            state = f"generation {self.generation}"
+        except InputError as error:  # its folder is gone
+            state = str(error)
+        return f"<TrainedRun {self.folder}: {state}{', stopped' * self.stopped}>"
 
     @property
     def config(self) -> RunConfig:
@@ -83,10 +88,19 @@ class TrainedRun:
         """The figures of each generation: the rows of `metrics.jsonl`."""
         return read_metrics(self.folder)
 
-    @functools.cached_property
+    @property
     def net(self) -> NeuralNet:
-        """The best net, on a GPU if there is one."""
-        return load_net(text_of(self.folder), self.loaded)
+        """The best net, on a GPU if there is one: the same object until a better one is promoted.
+
+        The net of a run that computed by torch, as deterministic ones do, does so, too.
+        """
+        best = self.best_generation
+        if best not in self._nets:
+            newest = latest_manifest(self.folder)
+            by_torch = newest is not None and newest.state.get("inference") == "torch" and wanted_inference() == "auto"
+            self._nets.clear()
+            self._nets[best] = load_net(text_of(self.folder), self.loaded, inference="torch" if by_torch else None)
+        return self._nets[best]
 
     @property
     def generation(self) -> int:
@@ -220,7 +234,6 @@ def train(
         check_wandb()
     limit_arenas(threads + 1)
     keep_free_memory()
-    torch.manual_seed(seed)
     take_gpu(devices[0])
     # opponents that nobody can play against are refused before there is a run
     opponents = open_opponents(
@@ -228,10 +241,12 @@ def train(
         seed=seed, threads=threads, device=plan.device_kinds[0],
     )  # fmt: skip
     with (
+        torch.random.fork_rng(devices=[]),  # the caller's own draws do not depend on us
         cluster or contextlib.nullcontext(),  # a cluster that refuses us is said before there is a run
         RunFolder.open(folder) if saved else RunFolder.create(folder, settings) as run,
         _logged(run.log),
     ):
+        torch.manual_seed(seed)
         changed = settings_changed(saved.as_dict(), settings) if saved else []
         _say_left_out([name for name in saved.left_out if name not in config.evaluation.opponents] if saved else [])
         _say_changes(changed)
@@ -277,7 +292,8 @@ def _check_nets(loaded: LoadedGame, config: RunConfig, is_new: bool) -> None:
     check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
     if not is_new:
         return
-    loaded.make_net(loaded.game, config.net_settings)
+    with torch.random.fork_rng(devices=[]):
+        loaded.make_net(loaded.game, config.net_settings)
     if config.initial_net:
         check_growth(config, read_net_settings(config.initial_net, loaded, config))
 

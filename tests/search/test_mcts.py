@@ -512,3 +512,32 @@ def test_the_most_visited_action_is_the_best_and_priors_decide_ties_alone(prior,
 def test_settings_outside_their_range_are_refused(setting):
     with pytest.raises(InvalidSetting, match=next(iter(setting))):
         replace(BASE, **setting)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"states": np.zeros((2, 1), np.uint64)}, r"states must have the shape \(2, 2\), not \(2, 1\)"),
+        ({"games": np.zeros(1, np.int64)}, r"games must have the shape \(2,\), not \(1,\)"),
+        ({"plies": [0, 1, 2]}, r"plies must have the shape \(2,\), not \(3,\)"),
+        ({"trees": [0, 3]}, "trees are numbered from 0 to 2"),
+        ({"trees": [-1, 0]}, "trees are numbered from 0 to 2"),
+        ({"actions": [1]}, r"actions must have the shape \(2,\), not \(1,\)"),
+        ({"budgets": [1]}, r"budgets must have the shape \(2,\), not \(1,\)"),
+    ],
+)
+def test_arrays_of_wrong_shapes_are_refused(wrong, sentence):
+    """Kernels look at no index: they would read and write what lies beside the arrays."""
+    search = make_search(CONNECT4, replace(BASE, reuse_subtree=True), neutral, 3)
+    given = {"trees": [0, 1], "states": np.zeros((2, 2), np.uint64), "games": [0, 1], "plies": range(2)}
+    with pytest.raises(ValueError, match=sentence):
+        search.start(**{**given, **wrong})
+
+
+def test_lists_are_taken_for_arrays():
+    search = make_search(CONNECT4, BASE, neutral, 3)
+    states = search.kernels.start_states(2)
+    result = search.run(states, games=[0, 1], plies=range(2))
+    assert (result.visit_counts == search.run(states, np.arange(2), np.arange(2)).visit_counts).all()
+    with pytest.raises(ValueError, match="4 positions do not fit into 3 trees"):
+        search.run(search.kernels.start_states(4), np.arange(4), np.arange(4))

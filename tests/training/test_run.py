@@ -57,7 +57,9 @@ def test_the_net_of_a_run_in_a_folder_called_best_is_its_own(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     loaded = registry.load("tictactoe")
     opened = []
-    monkeypatch.setattr("alphazero.training.run.load_net", lambda text, loaded: opened.append(text))
+    monkeypatch.setattr("alphazero.training.run.load_net", lambda text, loaded, inference: opened.append(text))
+    monkeypatch.setattr("alphazero.training.run.latest_manifest", lambda folder: None)
+    monkeypatch.setattr(TrainedRun, "best_generation", 0)
     TrainedRun(loaded, Path("best")).net  # noqa: B018
     with pytest.raises(CheckpointError, match="'./best' is no file"):
         az.load_net(Path("best"), "tictactoe")
