@@ -6,6 +6,7 @@ and `dataclasses.asdict` turns both into JSON. Lengths are in cells; x grows to 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -205,12 +206,14 @@ def grid_board(game: Game) -> Board:
         return Board()
     start, size = game.start(), rows * columns
     if game.num_actions in (size, size + 1):
-        names = [start.format(action) for action in range(size)]
-        return Board(grid_cells(rows, columns, names), _coordinates(names, columns))
+        with contextlib.suppress(Exception):  # a notation may know legal actions alone
+            names = [start.format(action) for action in range(size)]
+            return Board(grid_cells(rows, columns, names), _coordinates(names, columns))
     names = [f"row {row + 1}, column {column + 1}" for row in range(rows) for column in range(columns)]
     if game.num_actions == columns:
-        below = [start.format(action) for action in range(columns)]
-        return Board(grid_cells(rows, columns, names), edge_labels([""] * rows, below))
+        with contextlib.suppress(Exception):
+            below = [start.format(action) for action in range(columns)]
+            return Board(grid_cells(rows, columns, names), edge_labels([""] * rows, below))
     return Board(grid_cells(rows, columns, names))
 
 

@@ -68,7 +68,7 @@ def _play(states, to_play, actions):
     """Plays `actions[i]` in place in row i; -1 leaves the row alone. `to_play int8[n]` is kept up to date."""
     for i in range(len(states)):
         if actions[i] >= 0:
-            step(states[i], actions[i])
+            step(states[i], int(actions[i]))  # numpy's whole numbers shift no uint64, where rules are not compiled
             to_play[i] = mover(states[i], 1 - to_play[i])
 
 
@@ -93,7 +93,7 @@ def _advance(states, to_play, parents, actions, children, terminal, values, leaf
         state = states[child]
         for word in range(states.shape[1]):  # copying a slice might need new memory, which some targets do not have
             state[word] = states[parent, word]
-        step(state, actions[i])
+        step(state, int(actions[i]))
         to_play[child] = mover(state, 1 - to_play[parent])
         terminal[i] = is_terminal(state)
         if terminal[i]:
@@ -460,7 +460,9 @@ def reason_of(error: Exception) -> str:
     """One line that says why numba cannot compile a function."""
     # numba puts a line about itself before the reason for each function on the way, some in bold
     lines = TERMINAL_STYLES.sub("", str(error)).split("\n")
-    return " ".join(" ".join(line for line in lines if not line.startswith("Failed in ")).split())[:300]
+    reason = " ".join(" ".join(line for line in lines if not line.startswith("Failed in ")).split())[:300]
+    tables = any(words in reason for words in ("reflected list", "class 'dict'", "class 'type'"))
+    return reason + "; write tables as tuples or arrays of numpy at the top of the file" * tables
 
 
 def _ask_rules(state, alternating):

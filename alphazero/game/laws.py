@@ -155,6 +155,34 @@ class Laws:
             if not callable(rule) and (rule is not None or field.default is MISSING):
                 raise self.fail(f"the rule `{field.name}` must be a function, not {quote(rule, 60)}")
 
+    def permutations(self) -> tuple[np.ndarray, np.ndarray]:
+        """The declared permutations of cells and of actions."""
+        game = self.game
+        _, height, width = game.observation_shape
+        try:
+            found = game.symmetries
+        except Exception as error:
+            raise self.fail(raised("symmetries", error, game)) from error
+        try:
+            cells, actions = (np.asarray(part) for part in found)
+        except (TypeError, ValueError) as error:
+            law = "`symmetries` must be two arrays"
+            law += f": rows of {height * width} cells, and rows of {game.num_actions} actions"
+            raise self.fail(law) from error
+        for part, size, what in ((cells, height * width, "cells"), (actions, game.num_actions, "actions")):
+            if part.ndim != 2 or part.shape[1] != size or not 0 < len(part) == len(cells):
+                raise self.fail(
+                    f"`symmetries` must give a row of {size} {what} for each symmetry", note=str(part.shape)
+                )
+            if part.dtype.kind not in "iu":  # numpy takes no others for indices
+                law = f"`symmetries` must give whole numbers for the {what}, as of dtype int64"
+                raise self.fail(law, note=str(part.dtype))
+            if not np.array_equal(np.sort(part, axis=1), np.tile(np.arange(size), (len(part), 1))):
+                raise self.fail(f"`symmetries` must give permutations of the {what}")
+            if not np.array_equal(part[0], np.arange(size)):
+                raise self.fail("the first of the `symmetries` must be the identity")
+        return cells, actions
+
     def start(self) -> tuple[np.ndarray, int]:
         """The start position, the same whatever was in memory before."""
         states = [np.full(self.game.state_words, filling, np.uint64) for filling in (0, 0x5A5A5A5A)]
@@ -203,7 +231,10 @@ class Laws:
         return float(value)
 
     def is_terminal(self, state: np.ndarray, player: int) -> bool:
-        terminal = [bool(self.ask("is_terminal", state, player)) for _ in range(2)]
+        answers = [self.ask("is_terminal", state, player) for _ in range(2)]
+        if answers[0] is None:
+            raise self.fail("`is_terminal` must give True or False, not None: does it miss a `return`?", state, player)
+        terminal = [bool(answer) for answer in answers]
         if terminal[0] != terminal[1]:
             raise self.fail("`is_terminal` must give the same answer each time for the same position", state, player)
         return terminal[0]

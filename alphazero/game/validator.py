@@ -18,7 +18,7 @@ import numpy as np
 from alphazero.errors import LawBroken
 from alphazero.game.game import Game
 from alphazero.game.kernels import Kernels
-from alphazero.game.laws import Answers, Laws, raised
+from alphazero.game.laws import Answers, Laws
 from alphazero.game.python_game import PythonGame
 from alphazero.settings import check_range
 
@@ -136,6 +136,8 @@ class _Check(Laws):
         for ply in range(game.max_plies + 1):
             answers, mask = self.answers(state, player)
             self.first_answers.append(answers)
+            if mask is None and ply == 0:
+                raise self.fail("the start position must not be over", state, player)
             if mask is None:
                 value, drawn = answers.result or 0.0, self.drawing(state, player)
                 mover_before = visited[-2][1] if ply else player
@@ -166,34 +168,6 @@ class _Check(Laws):
             findings.moved_again += before == player
             visited.append((state, player))
         raise self.fail(f"a game must end within `max_plies` = {game.max_plies}", state, player)
-
-    def permutations(self) -> tuple[np.ndarray, np.ndarray]:
-        """The declared permutations of cells and of actions."""
-        game = self.game
-        _, height, width = game.observation_shape
-        try:
-            found = game.symmetries
-        except Exception as error:
-            raise self.fail(raised("symmetries", error, game)) from error
-        try:
-            cells, actions = (np.asarray(part) for part in found)
-        except (TypeError, ValueError) as error:
-            law = "`symmetries` must be two arrays"
-            law += f": rows of {height * width} cells, and rows of {game.num_actions} actions"
-            raise self.fail(law) from error
-        for part, size, what in ((cells, height * width, "cells"), (actions, game.num_actions, "actions")):
-            if part.ndim != 2 or part.shape[1] != size or not 0 < len(part) == len(cells):
-                raise self.fail(
-                    f"`symmetries` must give a row of {size} {what} for each symmetry", note=str(part.shape)
-                )
-            if part.dtype.kind not in "iu":  # numpy takes no others for indices
-                law = f"`symmetries` must give whole numbers for the {what}, as of dtype int64"
-                raise self.fail(law, note=str(part.dtype))
-            if not np.array_equal(np.sort(part, axis=1), np.tile(np.arange(size), (len(part), 1))):
-                raise self.fail(f"`symmetries` must give permutations of the {what}")
-            if not np.array_equal(part[0], np.arange(size)):
-                raise self.fail("the first of the `symmetries` must be the identity")
-        return cells, actions
 
     def transforms(
         self, visited: list[tuple[np.ndarray, int]], cells: np.ndarray, actions: np.ndarray, rng: np.random.Generator

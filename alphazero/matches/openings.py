@@ -92,6 +92,10 @@ class Openings:
         return openings
 
 
+MOST_USELESS = 10
+"""Lengths in a row that bring no more openings than a shorter one; then no longer ones are tried."""
+
+
 def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | None = None) -> Openings:
     """Openings of the fewest plies, at least 2 or those that the balance needs, that give every pair of games its own.
 
@@ -99,13 +103,21 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
     with the most; raises InvalidSetting if none is balanced.
     """
     best: Openings | None = None
+    useless = 0
     least = 2 if balance is None else balance.least_plies
     for plies in (*range(least, game.max_plies), *range(least - 1, -1, -1)):
+        if plies > least and balance is None and useless > MOST_USELESS:
+            continue
         found = Openings(game, plies, seed, balance)
+        useless += 1
         if len(found.first(num_pairs)) > (best.num_drawn if best else 0):
-            best = found
+            best, useless = found, 0
+        if not found.num_drawn:
+            useless = MOST_USELESS + 1  # all games are over by then
         if found.num_drawn == num_pairs:
             break
+    if best is None and balance is None:
+        raise InvalidSetting(f"every game of {game.name} is over at its start, so there is nothing to play")
     if best is None:
         raise InvalidSetting(f"{game.name} has no balanced opening: choose {option('openings', 'random')}")
     return best

@@ -74,6 +74,8 @@ class HumanPlayer(FollowingPlayer):
                 ) from None
             word, _, rest = text.partition(" ")
             command = getattr(self, f"_{word.lower()}", None) if word.lower() in _WORDS else None
+            if text in (position.format(action) for action in position.legal_actions):  # a move may be called undo
+                command = None
             try:
                 if command is None:
                     return position.parse(text)
@@ -90,6 +92,8 @@ class HumanPlayer(FollowingPlayer):
         if since:
             print(f"\nPlayer {2 - position.to_play} plays {', '.join(words[ply] for ply in since)}")
         before, after = (indent(str(shown), " ") for shown in (history[max(0, position.ply - 1)], position))
+        if type(self._game).render is Game.render:  # a list of numbers, where marks would only be in the way
+            before = after
         print(f"\n{mark_changes(before, after, self._empty_cell(), sys.stdout.isatty())}\n")
         legal = ", ".join(position.format(action) for action in position.legal_actions)
         print(f"Your moves: {legal}, or help")
@@ -102,8 +106,8 @@ class HumanPlayer(FollowingPlayer):
         return history
 
     def _empty_cell(self) -> str:
-        """The character that fills most of the board at the start."""
-        return Counter("".join(str(self._game.start()).split())).most_common(1)[0][0]
+        """The character that fills most of the board at the start; empty if nothing is drawn."""
+        return next((most for most, _ in Counter("".join(str(self._game.start()).split())).most_common(1)), "")
 
     def _undo(self, position: Position, game: int, rest: str) -> None:
         for ply, earlier in reversed(list(enumerate(self._history(position)[:-1]))):
@@ -139,12 +143,9 @@ class HumanPlayer(FollowingPlayer):
         if not may_write(Path(rest)):
             print(f"{rest} exists already, and is left as it is; save takes the name of a new file")
             return
-        first_is_human = self._game.start().to_play == position.to_play
-        names = (self.name, self._opponent)
+        names = (self.name, self._opponent) if position.to_play == 0 else (self._opponent, self.name)
         words = tuple(words_of(self._game.start(), position.actions))
-        record = GameRecord(
-            self.loaded_as, game, names if first_is_human else names[::-1], (), words, "*", (0.0, 0.0), self._seed
-        )
+        record = GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)
         write_records(Path(rest), [record])
         chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]
         print(f"The game so far is in {rest}; {command_line('pit', '--replay', rest, 0, *chosen)} steps through it.")

@@ -18,6 +18,7 @@ from alphazero._version import __version__
 from alphazero.cluster.connection import Cluster
 from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path
 from alphazero.game import registry
+from alphazero.game.laws import Laws
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
@@ -223,6 +224,9 @@ def train(
     `stop`, set from any thread, KeyboardInterrupt and Terminated end the training within about a second: all finished
     generations are saved, and the result says `stopped`. Raises InputError; a mistake leaves no run behind.
     """
+    laws = Laws(loaded.game)
+    laws.declaration()
+    laws.permutations()
     folder, threads = Path(folder), count_cores() if threads is None else threads
     game_name = game_name or loaded.game.name
     devices = name_devices(devices)

@@ -119,7 +119,7 @@ def _describe():
         here.result[0] = terminal_value(here.state)
     else:
         legal(here.state, here.legal_mask)
-    return np.int32(over)
+    return np.int32(1 if over else 0)  # a rule may give any number that is not 0, and cutting its bits off could give 0
 
 
 def _observe():

@@ -294,7 +294,7 @@ class FileEngine {
         core.set(actions);
         const legal = core.legal();
         const words = core.words(legal);
-        const at = this.wordAt(rest.toLowerCase(), words.map((word) => word.toLowerCase()));
+        const at = this.wordAt(rest, words);
         if (at < 0) throw new Refused(`'${rest}' is not a legal action here (legal: ${words.join(", ") || "none, the game is over"})`);
         actions.push(legal[at]);
         rest = rest.slice(words[at].length);
@@ -303,8 +303,17 @@ class FileEngine {
     return actions;
   }
 
-  // The index of the word that a text is or, in a game whose words need no spaces, of the longest that it begins with.
+  // The index of the word that a text is, with its capitals, or else without them if only one word is meant then.
   wordAt(text, words) {
+    const exact = this.longest(text, words);
+    if (exact >= 0) return exact;
+    const lower = words.map((word) => word.toLowerCase());
+    const found = this.longest(text.toLowerCase(), lower);
+    return lower.filter((word) => word === lower[found]).length === 1 ? found : -1;
+  }
+
+  // The index of the word that a text is or, in a game whose words need no spaces, of the longest that it begins with.
+  longest(text, words) {
     let found = words.indexOf(text);
     if (found >= 0 || !this.file.splits_words) return found;
     words.forEach((word, i) => {
