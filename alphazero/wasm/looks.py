@@ -96,7 +96,7 @@ def looks_of(game: Game) -> Looks:
     raise GameError(
         f"a web page cannot show {game.name}: its pieces, names or clicks depend on more than a few bits of the "
         f"position, as after {' '.join(words_of(game.start(), wrong[0].actions)) or 'no move'}: keep one bit "
-        "for each piece and cell, as games/breakthrough does"
+        "for each piece and cell"
     )
 
 

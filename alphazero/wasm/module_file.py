@@ -18,7 +18,7 @@ FIRST_ADDRESS = 1 << 20
 """The constants of a module lie at address 0 and above, its stack grows down from here, and its arrays begin here."""
 STACK_BYTES = 1 << 18
 WRITTEN = {"fmod": "fmod (% of floating-point numbers)"}
-"""What authors of rules write for a function that the compiled code calls."""
+"""For a function that compiled code calls, the sign that authors of rules write."""
 HEADER = b"\0asm\1\0\0\0"
 CUSTOM, TYPE, IMPORT, FUNCTION, TABLE, MEMORY, GLOBAL, EXPORT, START, ELEMENT, CODE, DATA, DATA_COUNT = range(13)
 ORDER = (TYPE, FUNCTION, MEMORY, GLOBAL, EXPORT, DATA_COUNT, CODE, DATA)
