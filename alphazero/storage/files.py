@@ -285,7 +285,7 @@ def open_regular(path: str | Path) -> Iterator[io.FileIO]:
     if not inside:
         raise StorageError(f"{path} is a link that leads out of its folder; put the file itself there")
     if os.path.isdir(path):  # Windows would refuse to open it, as it does a file that somebody else has open
-        raise StorageError(f"{path} is not a regular file; name a file")
+        raise StorageError(f"cannot read {shorten_path(path)}: it is a folder")
     try:
         # A pipe opened in the ordinary way would wait for its writer, perhaps for ever.
         with open(patiently(os.open, path, _READ), "rb", buffering=0) as file:
