@@ -33,16 +33,18 @@ def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -
     numbers takes no others. Every element of a tuple is checked; None is not. A field that is true or false is checked
     without limits.
     """
+
+    def title(name: str) -> str:
+        return f"{what} {name}" if what and not what.endswith(".") else option(what + name)
+
     for field in fields(settings):
         if field.type == "bool" and not isinstance(value := getattr(settings, field.name), bool | np.bool_):
-            title = f"{what} {field.name}" if what and not what.endswith(".") else option(what + field.name)
-            raise InvalidSetting(f"{title} must be True or False, not {quote(value)}")
+            raise InvalidSetting(f"{title(field.name)} must be True or False, not {quote(value)}")
     whole = {field.name for field in fields(settings) if re.search(r"\bint\b", str(field.type))}
     for name, (lowest, highest) in limits.items():
         given = getattr(settings, name)
         for value in given if isinstance(given, tuple) else () if given is None else (given,):
-            title = f"{what} {name}" if what and not what.endswith(".") else option(what + name)
-            check_range(title, value, lowest, highest, whole=name in whole)
+            check_range(title(name), value, lowest, highest, whole=name in whole)
 
 
 def check_range(name: str, value: Any, lowest: float, highest: float = math.inf, *, whole: bool = True) -> None:
@@ -83,7 +85,7 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
         raise InvalidSetting(f"{where} holds settings that this version does not know: {', '.join(sorted(unknown))}")
     chosen: dict[str, Any] = {}
     for name, value in values.items():
-        value = _plain(value)
+        value = plain(value)
         if name in free and like is not None and isinstance(value, dict) and value.keys() - get_type_hints(types[name]):
             value = dict(value)
         elif is_dataclass(types[name]):
@@ -99,12 +101,12 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
     return config_class(**chosen)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value with Python's own numbers in place of numpy's, at any depth."""
     if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value)([_plain(item) for item in value])
+        return type(value)([plain(item) for item in value])
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -55,7 +55,7 @@ class PitConfig:
     simulations: Annotated[int | None, argument("INT", "200 for nets, 16 with --ladder; mcts needs a number")] = None
     """Simulations per ply, for contestants that search and do not set their own. With 0, nets play without a search."""
     seed: int = 0
-    """Random seed. The same seed and --inference, other than auto, give the same match."""
+    """Random seed. The same seed gives the same match, if --inference names a library."""
     threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
     device: str = "auto"

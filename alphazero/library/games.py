@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alphazero.game import Game, registry
 from alphazero.game.validator import Findings, validate
-from alphazero.settings import check_range
+from alphazero.settings import check_range, plain
 
 
 def load_game(name: str | Path) -> Game:
@@ -39,4 +39,4 @@ def check_game(game: Game | type[Game] | str | Path, games: int = 100, seed: int
     (20, [])
     """
     check_range("seed", seed, 0, (1 << 63) - 1)
-    return validate(registry.of(game).game, int(games), int(seed))
+    return validate(registry.of(game).game, plain(games), plain(seed))

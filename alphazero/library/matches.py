@@ -23,7 +23,7 @@ from alphazero.players.contestants import Contestant, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.players.player import Player
 from alphazero.progress import count_cores, showing
-from alphazero.settings import check_range
+from alphazero.settings import check_range, plain
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def match(
     check_range("simulations", simulations, 0, 1_000_000)
     check_range("seed", seed, 0, (1 << 63) - 1)
     check_device(device)
-    threads, simulations, seed = int(threads), int(simulations), int(seed)
+    threads, simulations, seed = plain(threads), plain(simulations), plain(seed)
 
     def open_player(contestant: Contestant) -> Player:
         return make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)

@@ -10,7 +10,6 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import nn
 
 from alphazero.cluster.connection import cluster_at
@@ -20,7 +19,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.library.nets import MakeNet, with_net
 from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
-from alphazero.settings import config_from_dict
+from alphazero.settings import config_from_dict, plain
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.run_folder import check_run_folder, choose_folder, new_folder, resolve_checkpoint
 from alphazero.training import run
@@ -89,7 +88,7 @@ def train(
         threads = saved.threads if threads is None else threads
     else:
         config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded, settings.get("initial_net"))
-    seed, threads = _plain(seed), _plain(threads)
+    seed, threads = plain(seed), plain(threads)  # as of `for seed in np.arange(3)`
     found = cluster_at(cluster, cluster_workers, threads)  # not sooner: a local one has the threads of the run
     config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
     new = new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named)
@@ -99,11 +98,6 @@ def train(
             devices=devices[:1] if cluster and device == "auto" else devices, deterministic=deterministic,
             resume=resume, cluster=found, stop=stop,
         )  # fmt: skip
-
-
-def _plain(number: Any) -> Any:
-    """The number as Python's own, if it is one of numpy's whole ones, as of `for seed in np.arange(3)`."""
-    return int(number) if isinstance(number, np.integer) else number
 
 
 def _with_given_net(loaded: LoadedGame, net: Any) -> LoadedGame:

@@ -97,7 +97,7 @@ class NeuralNet(ABC):
         return False
 
     def shares_weights_with(self, other: NeuralNet) -> bool:
-        """A change of the weights of one changes the other. By default only a net and itself do."""
+        """A change of one net's weights changes the other. By default a net shares its weights with itself alone."""
         return self is other
 
     def use_device(self, name: str) -> None:  # noqa: B027

@@ -293,7 +293,7 @@ class Search:
 
 
 def _as_rows(name: str, given: ArrayLike, kind: type[np.generic], shape: tuple[int, ...]) -> np.ndarray:
-    """The array as kernels take it, which look at no index; raises ValueError for another shape."""
+    """The array as kernels take it, since they check no index. Raises ValueError for another shape."""
     array = np.ascontiguousarray(given, kind)
     if array.shape != shape:
         raise ValueError(f"{name} must have the shape {shape}, not {array.shape}")

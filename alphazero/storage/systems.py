@@ -1,8 +1,11 @@
-"""Where systems differ in their files and processes: Windows keeps open files from being replaced, macOS its drives'
-caches from being emptied."""
+"""Where systems differ in their files and processes.
+
+On Windows an open file cannot be replaced or removed. On macOS `fsync` leaves the content in the drive's cache.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable
@@ -94,8 +97,6 @@ def process_is_alive(pid: int) -> bool:
 
 def _windows_knows(pid: int) -> bool:
     """As `process_is_alive`, where signal 0 is Ctrl-C (docs of Windows: OpenProcess, WaitForSingleObject)."""
-    import ctypes
-
     kernel = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
     kernel.OpenProcess.restype = ctypes.c_void_p
     handle = kernel.OpenProcess(_SYNCHRONIZE, False, pid)

@@ -93,7 +93,7 @@ class TrainedRun:
     def net(self) -> NeuralNet:
         """The best net, on a GPU if there is one: the same object until a better one is promoted.
 
-        The net of a run that computed by torch, as deterministic ones do, does so, too.
+        If torch ran the networks of the run, as in deterministic ones, torch runs this net, too.
         """
         best = self.best_generation
         if best not in self._nets:

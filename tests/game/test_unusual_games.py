@@ -16,49 +16,10 @@ from alphazero.matches.openings import MOST_USELESS, choose_openings
 from alphazero.players.contestants import open_contestant
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.training.run import example_config, train
+from tests.game.four_cells import ONE, RULES, FourCells, init
 
-ONE, FOUR = np.uint64(1), np.uint64(4)
+FOUR = np.uint64(4)
 TABLE = [-1.0, -1.0]
-
-
-def init(state):
-    state[:] = np.uint64(0)
-
-
-def legal(state, legal_mask):
-    for action in range(4):
-        legal_mask[action] = (state[0] | state[1]) >> np.uint64(action) & ONE == 0
-
-
-def step(state, action):
-    own = state[0] | ONE << np.uint64(action)
-    state[0], state[1] = state[1], own
-
-
-def is_terminal(state):
-    return state[0] | state[1] == np.uint64(15)
-
-
-def terminal_value(state):
-    return -1.0
-
-
-def observe(state, planes):
-    for word in range(2):
-        for cell in range(4):
-            planes[word, cell // 2, cell % 2] = float(state[word] >> np.uint64(cell) & ONE)
-
-
-RULES = Rules(init, legal, step, is_terminal, terminal_value, observe)
-
-
-class FourCells(Game):
-    """Each player takes cells; who takes the last one wins."""
-
-    name = "four_cells"
-    num_actions, state_words, max_plies = 4, 2, 4
-    observation_shape = (2, 2, 2)
-    rules: Any = RULES
 
 
 def human(game: Game) -> HumanPlayer:

@@ -43,6 +43,11 @@ def test_a_seed_is_a_whole_number(wrong):
         az.match("random", "random", "tictactoe", games=2, seed=wrong)
 
 
+def test_half_a_game_is_no_game():
+    with pytest.raises(InvalidSetting, match="the number of games must be a whole number, not 2.5"):
+        az.check_game("tictactoe", games=2.5)
+
+
 def test_a_training_leaves_the_random_numbers_of_the_caller_alone():
     expected = torch.Generator().manual_seed(7)
     torch.manual_seed(7)

@@ -1,26 +1,20 @@
 """A page of a game whose rules are allowed, and unlike those of the shipped games."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import alphazero as az
-from alphazero.game import Game, Rules, registry
+from alphazero.game import registry
 from alphazero.game.validator import validate
 from alphazero.nets.resnet import NetConfig, ResNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.web.one_file import make_file
+from tests.game.four_cells import ONE, RULES, FourCells
 from tests.wasm.engines import needs_node, with_random_weights
 from tests.wasm.published import ask, small_page
 
-ONE, OVER = np.uint64(1), np.uint64(1 << 40)
-
-
-def init(state):
-    state[:] = np.uint64(0)
-
-
-def legal(state, legal_mask):
-    for action in range(4):
-        legal_mask[action] = (state[0] | state[1]) >> np.uint64(action) & ONE == np.uint64(0)
+OVER = np.uint64(1 << 40)
 
 
 def step(state, action):
@@ -34,21 +28,10 @@ def is_terminal(state):
     return state[2] & OVER  # a number: its lower half is 0
 
 
-def terminal_value(state):
-    return -1.0
-
-
-def observe(state, planes):
-    for word in range(2):
-        for cell in range(4):
-            planes[word, cell // 2, cell % 2] = float(state[word] >> np.uint64(cell) & ONE)
-
-
-class Odd(Game):
+class Odd(FourCells):
     name = "odd"
-    num_actions, state_words, max_plies = 4, 3, 4
-    observation_shape = (2, 2, 2)
-    rules = Rules(init, legal, step, is_terminal, terminal_value, observe)
+    state_words = 3
+    rules = replace(RULES, step=step, is_terminal=is_terminal)
 
     def format_action(self, action, state):
         return "aAbB"[action]
