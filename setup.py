@@ -71,7 +71,7 @@ setup(
         "onnx": ["onnx>=1.17", "onnxruntime>=1.20", "onnxscript>=0.3"],
         "web": ["fastapi>=0.115", "uvicorn>=0.34", "websockets>=14"],
         "openspiel": ["open_spiel>=1.6"],
-        "cuda": ["numba-cuda[cu13]>=0.30"],
+        "cuda": ["numba-cuda[cu13]>=0.30", "numpy<2.5"],  # numba-cuda 0.30.4 fails with numpy 2.5
         "tensorboard": ["tensorboard>=2.18"],
         "wandb": ["wandb>=0.19"],
         "ray": ["ray>=2.52"],

@@ -39,7 +39,7 @@ from alphazero.search.placement import make_evaluators, make_search, runs_on_cud
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 from alphazero.training.calibration import rate_on_device
-from alphazero.training.cuda_replay import place
+from alphazero.training.cuda_replay import batches_on
 from alphazero.training.replay_buffer import TrainingSet
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
 from benchmarks.search import random_states
@@ -222,20 +222,20 @@ def self_play(options: GpuBenchmark) -> dict[str, Any]:
 
 
 def learner(options: GpuBenchmark) -> dict[str, Any]:
-    """Samples a second that the network learns from, with the window on the GPU and on the processor."""
+    """Samples a second that the network learns from, with batches made on the GPU and on the processor."""
     kernels, net = open_net(options, "5x64")
     rng, figures, trainer = np.random.default_rng(0), {}, net.trainer()
     states = np.tile(random_states(kernels, 256), (64, 1))
     policies = np.full((len(states), kernels.game.num_actions), 1 / kernels.game.num_actions, np.float32)
     window = TrainingSet(kernels, states, policies, rng.uniform(-1, 1, len(states)).astype(np.float32))
-    for where, source in (("gpu", place(window, "cuda")), ("processor", window)):
+    for where, device in (("gpu", "cuda"), ("processor", "cpu")):
         for size in UPDATE_SIZES:
 
-            def update(source: Any = source, size: int = size) -> None:
-                for batch in source.batches(size, UPDATES, rng):
+            def update(device: str = device, size: int = size) -> None:
+                for batch in batches_on(device, window, window.draws(size, UPDATES, rng), count_cores()):
                     trainer.train_step(batch, 1e-3)
 
-            figures[f"learner_samples_per_s_{size}_window_on_{where}"] = UPDATES * size / seconds(update)
+            figures[f"learner_samples_per_s_{size}_batches_on_{where}"] = UPDATES * size / seconds(update)
     return figures
 
 

@@ -68,6 +68,7 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     if argv is None:  # the process is ours
         take_any_text()
     coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
+    logging.getLogger("numba").setLevel(logging.WARNING)  # it tells of every kernel that leaves a GPU
     for handler in logging.getLogger().handlers:
         handler.addFilter(_make_printable)
     with interruption.handled(), taking_flags():

@@ -36,7 +36,7 @@ class Muon:
         """The mean gradient of each matrix, in the memory that `step` updates."""
 
     def step(
-        self, gradients: Sequence[Tensor], learning_rate: float, each: Callable[..., Iterable[None]] = map
+        self, gradients: Sequence[Tensor], learning_rate: float | Tensor, each: Callable[..., Iterable[None]] = map
     ) -> None:
         """Decays every matrix, and moves it against its mean gradient.
 
@@ -52,7 +52,7 @@ class Muon:
             update = orthogonal(gradient.lerp(momentum, MOMENTUM), self._dtype)  # Nesterov's
             length = 0.2 * math.sqrt(max(update.shape[1:]))
             torch._foreach_mul_(matrices, 1.0 - learning_rate * self._weight_decay)
-            torch._foreach_add_(matrices, list(update), alpha=-learning_rate * length)
+            torch._foreach_sub_(matrices, list(update * (learning_rate * length)))
 
         list(each(move, self._groups, self._stacks))
 

@@ -173,6 +173,9 @@ def _holds(large: Tensor, small: Tensor) -> bool:
 class ResNet(nn.Module):
     """Network: `[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1), for the player to move."""
 
+    same_steps = True
+    """Every pass takes the same steps, so that a GPU can replay them."""
+
     def __init__(self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig):
         super().__init__()
         planes, height, width = observation_shape

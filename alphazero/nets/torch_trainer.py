@@ -21,6 +21,7 @@ from torch.optim.adamw import adamw
 from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory, listed, quote
 from alphazero.invocation import WINDOWS, option
 from alphazero.nets.any_module import forward
+from alphazero.nets.cuda_updates import CudaUpdates
 from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
@@ -72,9 +73,11 @@ class TorchTrainer(Trainer):
         """Buffers that no checkpoint has, until it is known that learning leaves them as they are."""
         self._tried = False
         """A batch has gone through the module in this precision."""
+        self._same_steps = getattr(self.module, "same_steps", False)
         self.num_updates = 0
         self.rank, self.processes = 0, 1
         self._on_gpu = net.device.type == "cuda"
+        self._cuda_updates = CudaUpdates(self._update, net.device) if self._on_gpu else None
         # a thread works on its own part of each batch, so that threads meet once an update and not in every layer,
         # where each meeting waits for the processor's other work
         threads = min(threads, MOST_THREADS)
@@ -103,6 +106,20 @@ class TorchTrainer(Trainer):
     # --- a step ------------------------------------------------------------------------------------------------------
 
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
+        # early on the average is that of the last tenth of the steps, about, so that the first weights do not linger
+        share = 1.0 - min(self.ema_decay, (self.num_updates + 1) / (self.num_updates + 11))
+        if self._cuda_updates is None:
+            policy_loss, value_loss, finite = self._update(batch, learning_rate, share)
+        else:
+            replays = self._same_steps and self.processes == 1 and len(self.replicas) == 1
+            policy_loss, value_loss, finite = self._cuda_updates(batch, learning_rate, share, replays)
+        self.num_updates += self._on_gpu or bool(finite)
+        if self._unsaved:
+            self._check_unsaved()
+        return {"policy_loss": policy_loss, "value_loss": value_loss}
+
+    def _update(self, batch: Batch, learning_rate: float | Tensor, share: float | Tensor) -> tuple[Tensor, ...]:
+        """Both losses, and whether the batch was finite; `share`: that of the newest weights in their average."""
         found = self._gradients_of_all(batch)
         losses = [torch.stack(parts).sum() for parts in zip(*(losses for losses, _ in found), strict=True)]
         # in memory of their own, since autograd may give two parameters one tensor
@@ -121,12 +138,9 @@ class TorchTrainer(Trainer):
             self._step(learning_rate, finite)
             mine = list(self.module.buffers())
             _copy(mine, [torch.where(finite, *pair) for pair in zip(buffers, mine, strict=True)])
-            self._average()
-        if self._unsaved:
-            self._check_unsaved()
+            self._average(share)
         self._hand_out_buffers()
-        policy_loss, value_loss = (torch.where(finite, loss, math.nan) for loss in losses)
-        return {"policy_loss": policy_loss, "value_loss": value_loss}
+        return *(torch.where(finite, loss, math.nan) for loss in losses), finite
 
     def _check_unsaved(self) -> None:
         """Raises NetError, after the first step, if it has changed buffers that neither play nor are resumed."""
@@ -157,7 +171,7 @@ class TorchTrainer(Trainer):
             except NetError:
                 raise
             except Exception as error:
-                if not is_out_of_memory(error):
+                if not is_out_of_memory(error) or self._is_captured():
                     if self._tried or self.dtype == torch.float32:
                         raise
                     logger.warning("this network learns in float32, since it fails in bf16: %s", quote(str(error), 200))
@@ -175,6 +189,10 @@ class TorchTrainer(Trainer):
             logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
             self.replicas += [_share(self.module) for _ in range(2 * parts - len(self.replicas))]
             self._hand_out_buffers()
+
+    def _is_captured(self) -> bool:
+        """The GPU does nothing now: its work becomes a graph."""
+        return self._on_gpu and torch.cuda.is_current_stream_capturing()
 
     def _at_once(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
         """Calls the function by a thread for each part; a failure is raised once all threads are done."""
@@ -225,7 +243,7 @@ class TorchTrainer(Trainer):
             return FastWeightGradients()
         return WinogradConvolutions() if are_fast() else contextlib.nullcontext()
 
-    def _step(self, learning_rate: float, finite: Tensor) -> None:
+    def _step(self, learning_rate: float | Tensor, finite: Tensor) -> None:
         """Moves the weights by their gradients; where those are not `finite bool[]`, by decay and momentum alone."""
         for parameter in self.parameters:
             assert parameter.grad is not None
@@ -240,7 +258,6 @@ class TorchTrainer(Trainer):
                 self.moments[1], [], self.adam_steps, fused=True, amsgrad=False, beta1=ADAM_BETAS[0],
                 beta2=ADAM_BETAS[1], lr=learning_rate, weight_decay=0.0, eps=ADAM_EPSILON, maximize=False,
             )  # fmt: skip
-        self.num_updates += 1
 
     @torch.no_grad()
     def _new_buffers(self, parts: int) -> list[Tensor]:
@@ -265,10 +282,10 @@ class TorchTrainer(Trainer):
             _copy(list(replica.buffers()), mine)
 
     @torch.no_grad()
-    def _average(self) -> None:
-        # early on the average is that of the last tenth of the steps, about, so that the first weights do not linger
-        decay = min(self.ema_decay, self.num_updates / (self.num_updates + 10))
-        torch._foreach_lerp_(self._averages, self._averaged, 1.0 - decay)
+    def _average(self, share: float | Tensor) -> None:
+        steps = torch._foreach_sub(self._averaged, self._averages)
+        torch._foreach_mul_(steps, share)
+        torch._foreach_add_(self._averages, steps)
         _copy(self._counts, self._counted)
 
     # --- several processes -------------------------------------------------------------------------------------------

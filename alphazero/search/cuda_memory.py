@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numba import config, cuda
 
+from alphazero.nets.cuda_updates import CAPTURING
 from alphazero.search.tree import Memory
 
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a match of few games is a small launch, and fast enough
-CAPTURING = threading.Lock()
-"""Only one graph can be captured at a time."""
 SIMULATED = bool(config.ENABLE_CUDASIM)
 """Kernels run in numba's simulator (NUMBA_ENABLE_CUDASIM=1), as plain Python on the processor's memory."""
 

@@ -13,7 +13,7 @@ from alphazero.errors import TrainingError
 from alphazero.invocation import option
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.settings import check_ranges
-from alphazero.training.cuda_replay import place
+from alphazero.training.cuda_replay import batches_on
 from alphazero.training.replay_buffer import TrainingSet
 
 logger = logging.getLogger(__name__)
@@ -92,9 +92,9 @@ class Learner:
     ) -> dict[str, float]:
         """Updates the network; returns the mean losses. Raises TrainingError when they stop being finite."""
         rng = np.random.Generator(np.random.Philox(key=(self.seed << 32) + generation))
-        source = place(training_set, self.trainer.device)
+        draws = training_set.draws(self.config.batch_size, num_updates, rng)
         tally, unread = Tally(generation), []
-        for update, batch in enumerate(source.batches(self.config.batch_size, num_updates, rng)):
+        for update, batch in enumerate(batches_on(self.trainer.device, training_set, draws, self._threads)):
             warming_up = update if generation == 1 else self.config.warmup_updates
             unread.append(self.trainer.train_step(batch, self.learning_rate(progress, warming_up)))
             if self.trainer.device == "cpu" or len(unread) == READ_EVERY or update == num_updates - 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -193,19 +193,19 @@ class TrainingSet:
         return len(self.values)
 
     @property
-    def num_bytes(self) -> int:
-        """Size of all positions as the network sees them, a byte for each cell of a plane, with their targets."""
+    def bytes_of_one(self) -> int:
+        """Size of a position as the network sees it, a byte for each cell of a plane, with its targets."""
         planes, actions = int(np.prod(self.kernels.game.observation_shape)), self.policies.shape[1]
-        return len(self) * (planes + (self.policies.itemsize + 1) * actions + 4)
+        return planes + (1 + 4) * actions + 4
 
-    def batches(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """`count` batches; no position comes again before all others have come.
+    def batches(self, draws: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[Batch]:
+        """The batches that `draws` gives.
 
         The next one is made on a thread of its own while the network learns from the last.
         """
         last: Future[Batch] | None = None
         with ThreadPoolExecutor(1) as pool:
-            for rows, symmetries in self.draws(batch_size, count, rng):
+            for rows, symmetries in draws:
                 following = pool.submit(self.batch, rows, symmetries)
                 if last is not None:
                     yield last.result()
@@ -214,7 +214,10 @@ class TrainingSet:
                 yield last.result()
 
     def draws(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The rows and symmetries of `count` batches, as `batch` takes them."""
+        """The rows and symmetries of `count` batches, as `batch` takes them.
+
+        No position comes again before all others have come.
+        """
         batch_size = min(batch_size, len(self))
         order = np.empty(0, np.int64)
         for _ in range(count):

@@ -93,7 +93,7 @@ def stand_in_for_a_gpu() -> None:
     torch.cuda.empty_cache = lambda: None
     TorchNet.use_device = lambda self, name: None  # type: ignore[method-assign]
     TorchNet.cuda_evaluator = lambda self: TorchCudaEvaluator(self)  # type: ignore[method-assign]
-    gpu.place = lambda source, device: source
+    gpu.batches_on = lambda device, source, draws, threads: source.batches(draws)
     # one launch at a time in the simulator
     gpu.make_evaluators = lambda kernels, net, count, size: [TorchCudaEvaluator(net)]
     gpu.ceilings = lambda options: {}  # nothing but a GPU's own figures
@@ -127,7 +127,7 @@ def check(figures: dict[str, Any], flops: float) -> None:
     cases = itertools.product(("gpu", "processor"), gpu.UPDATE_SIZES)
     for (where, size), (seconds, counts) in zip(cases, of_updates, strict=True):
         assert counts["samples"] == gpu.UPDATES * size
-        expected[f"learner_samples_per_s_{size}_window_on_{where}"] = counts["samples"] / seconds
+        expected[f"learner_samples_per_s_{size}_batches_on_{where}"] = counts["samples"] / seconds
     assert figures == pytest.approx(expected)
 
 

@@ -1,5 +1,6 @@
 """The command `alphazero`: its list, its answers to wrong names, and the cost of asking."""
 
+import logging
 import os
 import re
 import shlex
@@ -151,3 +152,13 @@ def test_the_home_folder_may_stand_behind_an_equals_sign(monkeypatch, tmp_path):
     seen: list[str] = []
     assert run_command(seen.extend, ["--run=~/x", "~/x", "--opponents=a=~", "--run", "a~b"]) == 0
     assert seen == [f"--run={tmp_path / 'x'}", "~/x", "--opponents=a=~", "--run", "a~b"]
+
+
+def test_what_numba_tells_of_each_kernel_of_a_gpu_is_not_shown(capsys):
+    def main(argv):
+        for level in ("info", "warning"):
+            getattr(logging.getLogger("numba.cuda.cudadrv.driver"), level)("%s of a kernel", level)
+            getattr(logging.getLogger("alphazero.training"), level)("%s of ours", level)
+
+    assert run_command(main, []) == 0
+    assert capsys.readouterr().err.splitlines() == ["info of ours", "warning of a kernel", "warning of ours"]

@@ -1,4 +1,4 @@
-"""The replay window on a device: torch's processor stands for the GPU."""
+"""Batches on a device: torch's processor stands for the GPU."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 
 from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels
-from alphazero.training import cuda_replay as device_training
-from alphazero.training.cuda_replay import DeviceTrainingSet, place
+from alphazero.training import cuda_replay
+from alphazero.training.cuda_replay import DeviceBatches, batches_on
 from alphazero.training.learner import Learner, LearnerConfig
 from alphazero.training.replay_buffer import TrainingSet
 from tests.training.test_replay_buffer import NoTransform
@@ -28,21 +28,29 @@ def random_set(game: str | Game, count: int) -> TrainingSet:
     return TrainingSet(kernels, states, policies, rng.uniform(-1, 1, count).astype(np.float32))
 
 
+def draws_of(source: TrainingSet, size: int, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    return list(source.draws(size, count, np.random.default_rng(1)))
+
+
+@pytest.mark.parametrize("count", [2, 9])  # of 200 positions, some are never drawn, or some twice
 @pytest.mark.parametrize("name", ["connect4", "othello6", "dots_and_boxes", NoTransform()])
-def test_batches_on_a_device_equal_those_of_the_processor(name, monkeypatch):
-    monkeypatch.setattr(device_training, "PIECE", 64)
+def test_batches_on_a_device_equal_those_of_the_processor(name, count, monkeypatch):
+    monkeypatch.setattr(cuda_replay, "PIECE", 16)
     source = random_set(name, 200)
-    on_device = DeviceTrainingSet(source, "cpu")
-    pairs = list(zip(*(kind.batches(48, 9, np.random.default_rng(1)) for kind in (source, on_device)), strict=True))
-    assert len(pairs) == 9 and len(on_device) == 200
-    for expected, found in pairs:
-        for part, tensor in zip(*(dataclasses.astuple(batch) for batch in (expected, found)), strict=True):
-            assert tensor.numpy().dtype == part.dtype
-            assert np.array_equal(tensor.numpy(), part)
+    draws = draws_of(source, 48, count)
+    for threads in (1, 3):
+        on_device = DeviceBatches(source, "cpu", draws, threads)
+        assert len(on_device._planes) == min(200, 48 * count), "only what is drawn is described, and that once"
+        pairs = list(zip(source.batches(draws), on_device, strict=True))
+        assert len(pairs) == count
+        for expected, found in pairs:
+            for part, tensor in zip(*(dataclasses.astuple(batch) for batch in (expected, found)), strict=True):
+                assert tensor.numpy().dtype == part.dtype
+                assert np.array_equal(tensor.numpy(), part)
 
 
 def test_planes_that_are_no_small_whole_numbers_keep_their_values(monkeypatch):
-    monkeypatch.setattr(device_training, "PIECE", 64)
+    monkeypatch.setattr(cuda_replay, "PIECE", 64)
     source = random_set("connect4", 100)
     observations = source.kernels.observations
 
@@ -50,43 +58,76 @@ def test_planes_that_are_no_small_whole_numbers_keep_their_values(monkeypatch):
         return observations(states) * (1.0 if len(states) == 64 else 0.3)
 
     monkeypatch.setattr(source.kernels, "observations", scaled)
-    on_device = DeviceTrainingSet(source, "cpu")
+    on_device = DeviceBatches(source, "cpu", draws_of(source, 100, 1), 1)
     assert on_device._planes.dtype == torch.float32
     expected = np.unique(np.concatenate([scaled(source.states[:64]), scaled(source.states[64:])]))
     assert {0.0, 1.0, np.float32(0.3)} < set(expected.tolist())
     assert on_device._planes.unique().tolist() == expected.tolist()
 
 
-def test_a_window_that_does_not_fit_stays_where_it_is(monkeypatch, caplog):
+@pytest.mark.parametrize("full", ["at first", "on the way"])
+def test_what_does_not_fit_is_copied_batch_by_batch(full, monkeypatch, caplog):
     source = random_set("connect4", 100)
+    draws, free = draws_of(source, 20, 4), 2 * 80 * source.bytes_of_one
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * source.num_bytes - 1, 0))
-    assert place(source, "cpu") is source and not caplog.text
-    assert place(source, "cuda") is source
-    assert "does not fit" in caplog.text
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free - (full == "at first"), 0))
+
+    def refuse(*arguments):
+        assert full == "on the way"
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(cuda_replay, "DeviceBatches", refuse)
+    list(batches_on("cpu", source, draws, 1))
+    assert not caplog.text
+    found = list(batches_on("cuda", source, draws, 1))
+    assert "do not fit" in caplog.text
+    for batch, expected in zip(found, source.batches(draws), strict=True):
+        assert np.array_equal(batch.observations, expected.observations)
+
+
+def test_another_error_is_not_taken_for_a_full_memory(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1 << 40, 0))
+
+    def fail(*arguments):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(cuda_replay, "DeviceBatches", fail)
+    source = random_set("connect4", 10)
+    with pytest.raises(RuntimeError, match="broken"):
+        batches_on("cuda", source, draws_of(source, 5, 1), 1)
 
 
 def test_the_size_is_counted_by_hand():
     """Connect Four: 24 planes of 42 cells, 7 actions with a mask and a target of 4 bytes, a value of 4 bytes."""
-    assert random_set("connect4", 10).num_bytes == 10 * (24 * 42 + 7 * 5 + 4)
+    assert random_set("connect4", 10).bytes_of_one == 24 * 42 + 7 * 5 + 4
 
 
-@pytest.mark.cuda
-def test_learning_on_a_gpu_is_close_to_learning_on_the_processor():
-    if not torch.cuda.is_available():
-        pytest.skip("there is no GPU")
-    source, nets = random_set("connect4", 256), []
-    for device in ("cpu", "cuda"):
-        torch.manual_seed(0)
-        loaded = registry.load("connect4")
-        net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 16})
-        net.use_device(device)
-        Learner(net, LearnerConfig(batch_size=64, warmup_updates=0), 0).learn(source, 40, 1, 0.0)
-        nets.append(net)
+def learnable_set() -> TrainingSet:
+    """Positions with targets that can be seen: the lowest legal column, and who has more stones on the left."""
+    source = random_set("connect4", 256)
     masks, _, _ = source.kernels.describe_all(source.states)
-    answers = [net.evaluate(source.kernels.observations(source.states), masks) for net in nets]
-    for here, there in zip(*answers, strict=True):  # bf16 on both, in another order
-        assert np.abs(here - there).mean() < 0.03
+    left = source.kernels.observations(source.states)[:, :2, :, :3].sum(axis=(2, 3))
+    policies = np.eye(masks.shape[1], dtype=np.float32)[masks.argmax(axis=1)]
+    values = np.sign(left[:, 0] - left[:, 1]).astype(np.float32)
+    return TrainingSet(source.kernels, source.states, policies, values)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_each_device_learns_what_the_targets_say(device):
+    """After 150 updates the mean error of values is 0.012 on the processor, and 0.005 after 300; before them 0.69."""
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    torch.manual_seed(0)
+    source, loaded = learnable_set(), registry.load("connect4")
+    net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 16})
+    net.use_device(device)
+    learner = Learner(net, LearnerConfig(batch_size=64, warmup_updates=0), 0)
+    means = learner.learn(source, 150, 1, 0.0)
+    masks, _, _ = source.kernels.describe_all(source.states)
+    policies, values = net.evaluate(source.kernels.observations(source.states), masks)
+    assert means["policy_loss"] < 0.2 and means["value_loss"] < 0.08  # 0.155 and 0.056 on the processor
+    assert np.abs(policies - source.policies).mean() < 0.001 and np.abs(values - source.values).mean() < 0.03
 
 
 @pytest.mark.cuda
@@ -95,8 +136,10 @@ def test_batches_on_a_gpu_equal_those_of_the_processor(name):
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU")
     source = random_set(name, 300)
-    on_device = place(source, "cuda")
-    assert isinstance(on_device, DeviceTrainingSet)
-    for expected, found in zip(*(s.batches(64, 5, np.random.default_rng(1)) for s in (source, on_device)), strict=True):
+    draws = draws_of(source, 64, 5)
+    on_device = batches_on("cuda", source, draws, 3)
+    assert isinstance(on_device, DeviceBatches)
+    for expected, found in zip(source.batches(draws), on_device, strict=True):
         for part, tensor in zip(*(dataclasses.astuple(batch) for batch in (expected, found)), strict=True):
+            assert tensor.device.type == "cuda"
             assert np.array_equal(tensor.cpu().numpy(), part)

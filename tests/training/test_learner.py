@@ -97,7 +97,7 @@ def test_losses_on_a_gpu_are_read_now_and_then_and_all_counted(monkeypatch):
 
     net, seen = RecordingTrainer(Waiting), []
     net.device = "cuda"
-    monkeypatch.setattr("alphazero.training.learner.place", lambda source, device: source)
+    monkeypatch.setattr("alphazero.training.learner.batches_on", lambda device, source, draws, _: source.batches(draws))
     means = Learner(net, LearnerConfig(batch_size=4), 0).learn(
         training_set(8), 70, 1, 0.0, lambda losses: seen.append(losses.get("policy_loss"))
     )

@@ -147,7 +147,7 @@ def test_batches_go_round_all_positions_and_turn_them_consistently(kernels):
     buffer.add(1, samples(texts, actions, [0.0] * 6, [0.1 * i for i in range(6)]))
     training_set = buffer.training_set()
     seen = []
-    for batch in training_set.batches(3, 4, np.random.default_rng(2)):
+    for batch in training_set.batches(training_set.draws(3, 4, np.random.default_rng(2))):
         assert batch.observations.shape == (3, 2, 3, 3) and batch.observations.dtype == np.float32
         assert (batch.policy_targets[~batch.legal_masks] == 0).all()
         # free squares are exactly the legal ones, whatever the symmetry
@@ -164,7 +164,8 @@ def test_the_network_learns_from_the_positions_that_it_will_be_asked_about(merge
         buffer = ReplayBuffer(kernels, ReplayConfig(merge=merge))
         buffer.add(1, found)
         images: dict[float, set[bytes]] = {0.5: set(), -0.5: set()}
-        for batch in buffer.training_set().batches(2, 60, np.random.default_rng(0)):
+        training_set = buffer.training_set()
+        for batch in training_set.batches(training_set.draws(2, 60, np.random.default_rng(0))):
             for planes, value in zip(batch.observations, batch.value_targets, strict=True):
                 images[float(value)].add(planes.tobytes())
         assert [len(seen) for seen in images.values()] == [count, count]
@@ -177,7 +178,8 @@ def test_the_network_learns_from_the_positions_that_it_will_be_asked_about(merge
     expected = [planes.tobytes() for planes in KERNELS.observations(np.array(smallest, np.uint64))]
     buffer = ReplayBuffer(KERNELS, ReplayConfig(merge=merge))
     buffer.add(1, found)
-    (batch,) = buffer.training_set().batches(2, 1, np.random.default_rng(0))
+    training_set = buffer.training_set()
+    (batch,) = training_set.batches(training_set.draws(2, 1, np.random.default_rng(0)))
     order = np.argsort(-batch.value_targets)
     assert [planes.tobytes() for planes in batch.observations[order]] == expected
 

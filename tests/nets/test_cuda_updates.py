@@ -1,0 +1,165 @@
+"""Updates that a GPU replays. Without one, a stand-in replays them on the processor's memory by Python."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from alphazero.nets import cuda_updates
+from alphazero.nets.cuda_updates import BEFORE, CudaUpdates
+from alphazero.nets.neural_net import Batch
+from alphazero.nets.resnet import NetConfig, ResNet
+from alphazero.nets.torch_net import TorchNet
+from alphazero.nets.torch_trainer import TorchTrainer
+from games.connect4.game import Connect4
+from tests.nets.batches import random_batch
+
+CPU = torch.device("cpu")
+NET = NetConfig(blocks=2, channels=16, lines=8)
+
+
+def stand_in(launches: list[int]) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Captures nothing, and launches again at each replay; `launches` counts the replays of each graph."""
+
+    def captured(launch: Callable[[], None]) -> Callable[[], None]:
+        launches.append(0)
+
+        def replay() -> None:
+            launches[-1] += 1
+            launch()
+
+        return replay
+
+    return captured
+
+
+def batch_of(size: int, fill: float) -> Batch:
+    return Batch(np.full((size, 1), fill, np.float32), np.ones((size, 2), bool), np.ones((size, 2), np.float32),
+                 np.full(size, fill, np.float32))  # fmt: skip
+
+
+def noting(calls: list[tuple[float, float, float]]) -> cuda_updates.Update:
+    def update(batch: Batch, rate: Tensor, share: Tensor) -> list[Tensor]:
+        calls.append((float(batch.observations.sum()), float(rate), float(share)))
+        return [batch.observations.sum()]
+
+    return update
+
+
+def test_each_update_gets_its_batch_rate_and_share_and_keeps_its_results(monkeypatch: pytest.MonkeyPatch):
+    launches, calls = list[int](), list[tuple[float, float, float]]()
+    monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+    updates = CudaUpdates(noting(calls), CPU)
+    results = [updates(batch_of(4, i), 0.5 * i, 0.25 * i, replays=True)[0] for i in range(1, 8)]
+    assert calls == [(4.0 * i, 0.5 * i, 0.25 * i) for i in range(1, 8)]
+    assert [float(result) for result in results] == [4.0 * i for i in range(1, 8)]
+    assert launches == [7 - BEFORE], "the first ones are not replayed"
+
+
+def test_another_size_gets_a_graph_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    launches, calls = list[int](), list[tuple[float, float, float]]()
+    monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+    updates = CudaUpdates(noting(calls), CPU)
+    for size in (4,) * 5 + (3,) + (4,) * 3 + (6,) * 6:
+        updates(batch_of(size, 1.0), 1.0, 1.0, replays=True)
+    assert launches == [5 - BEFORE, 6 - BEFORE]
+    assert [seen for seen, _, _ in calls] == [4.0] * 5 + [3.0] + [4.0] * 3 + [6.0] * 6
+
+
+def test_without_replays_nothing_is_captured(monkeypatch: pytest.MonkeyPatch):
+    launches, calls = list[int](), list[tuple[float, float, float]]()
+    monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+    updates = CudaUpdates(noting(calls), CPU)
+    for _ in range(6):
+        updates(batch_of(4, 1.0), 1.0, 1.0, replays=False)
+    assert launches == [] and len(calls) == 6
+    for replays in (True, False, True):  # as when a batch must be learned in parts
+        updates(batch_of(4, 1.0), 1.0, 1.0, replays=replays)
+    assert launches == [2] and len(calls) == 9
+
+
+def test_what_cannot_be_captured_is_said_once_and_done_as_before(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def refuse(launch: Callable[[], None]) -> Callable[[], None]:
+        raise RuntimeError("operation not permitted")
+
+    monkeypatch.setattr(cuda_updates, "captured", refuse)
+    calls = list[tuple[float, float, float]]()
+    updates = CudaUpdates(noting(calls), CPU)
+    for _ in range(8):
+        updates(batch_of(4, 1.0), 1.0, 1.0, replays=True)
+    assert len(calls) == 8
+    assert len(caplog.records) == 1 and "operation not permitted" in caplog.text
+
+
+def learned(device: str, replays: bool, updates: int = 12) -> tuple[list[Tensor], list[float]]:
+    """Weights, averages and losses after some updates, of which one has a batch that is not finite."""
+    torch.manual_seed(0)
+    game = Connect4()
+    net = TorchNet(game, ResNet(game.observation_shape, game.num_actions, NET))
+    net.use_device(device)
+    trainer = net.trainer()
+    trainer._same_steps = replays
+    if trainer._cuda_updates is None:  # on the processor
+        trainer._cuda_updates, trainer._on_gpu = CudaUpdates(trainer._update, CPU), True
+    found = []
+    for i in range(updates):
+        batch = random_batch(game, 32, i)
+        if i == updates - 3:
+            batch.value_targets[0] = np.nan
+        found += trainer.train_step(batch, 1e-3 * (i + 1)).values()
+    trainer.finish()
+    tensors = [*trainer.module.state_dict().values(), *net.module.state_dict().values(), *trainer.muon.momenta]
+    return [tensor.detach().cpu().clone() for tensor in tensors], [float(loss) for loss in found]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_replayed_updates_learn_exactly_what_others_learn(device: str, monkeypatch: pytest.MonkeyPatch):
+    """On a GPU the graph itself is tested, in a fixed order of sums."""
+    launches = list[int]()
+    if device == "cpu":
+        monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+        monkeypatch.setattr(TorchTrainer, "_is_captured", lambda self: False)
+        monkeypatch.setattr(TorchTrainer, "_convolutions", lambda self: contextlib.nullcontext())
+    elif not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    else:
+        real = cuda_updates.captured
+        monkeypatch.setattr(cuda_updates, "captured", lambda launch: launches.append(0) or real(launch))
+        monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        (expected, losses), (found, others) = learned(device, False), learned(device, True)
+    finally:
+        torch.use_deterministic_algorithms(before)
+    assert len(launches) == 1, "one graph was captured"
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert np.array_equal(losses, others, equal_nan=True)
+    assert np.isnan(losses).sum() == 2 and np.isfinite(losses[-4:]).all()
+
+
+class Wavering(nn.Module):
+    """Does something else in each pass, as dropout written in Python does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(24 * 42, 8)
+        self.passes = 0
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        self.passes += 1
+        y = self.layer(x.flatten(1)) * (self.passes % 2)
+        return y[:, :7], torch.tanh(y[:, 7])
+
+
+def test_other_modules_are_replayed_only_if_they_say_that_they_may_be():
+    game = Connect4()
+    assert not TorchNet(game, Wavering()).trainer()._same_steps
+    assert TorchNet(game, ResNet(game.observation_shape, 7, NET)).trainer()._same_steps
