@@ -6,19 +6,18 @@ An update is some thousand short kernels, and Python takes longer to send them t
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from alphazero.errors import is_out_of_memory, quote
+from alphazero.nets.cuda_graphs import CAPTURING, capture
 from alphazero.nets.neural_net import Batch
 
 logger = logging.getLogger(__name__)
 
-CAPTURING = threading.Lock()
-"""Only one graph can be captured at a time."""
 BEFORE = 3
 """Updates of batches of one size before their graph is captured: by then the libraries have chosen their kernels."""
 
@@ -32,8 +31,7 @@ class CudaUpdates:
     Arrays that the update changes must stay in their memory, and it must do the same for every batch of one size.
     """
 
-    def __init__(self, update: Update, device: torch.device):
-        self._update = update
+    def __init__(self, device: torch.device):
         self._device = device
         self._rate, self._share = (torch.zeros((), device=device) for _ in range(2))
         self._size = self._seen = 0
@@ -42,44 +40,43 @@ class CudaUpdates:
         self._replay: Callable[[], None] | None = None
         self._fails = False
 
-    def __call__(self, batch: Batch, learning_rate: float, share: float, replays: bool) -> Sequence[Tensor]:
-        """The update's results; with `replays`, by a graph once there is one."""
+    def __call__(
+        self, update: Update, batch: Batch, learning_rate: float, share: float, replays: bool
+    ) -> Sequence[Tensor]:
+        """The update's results; with `replays`, by a graph once there is one. The update is always the same."""
         self._rate.fill_(learning_rate)
         self._share.fill_(share)
-        arrays = batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets
-        tensors = [torch.as_tensor(array, device=self._device) for array in arrays]
         if len(batch.value_targets) != self._size:
             self._size, self._seen, self._replay = len(batch.value_targets), 0, None
         self._seen += 1
         if replays and self._replay is None and self._seen > BEFORE and not self._fails:
-            self._capture(tensors)
+            self._capture(update, batch)
         if not replays or self._replay is None:
-            return self._update(Batch(*tensors), self._rate, self._share)
-        for mine, new in zip(self._inputs, tensors, strict=True):
-            mine.copy_(new)
+            return update(batch, self._rate, self._share)
+        for mine, new in zip(self._inputs, _arrays(batch), strict=True):
+            mine.copy_(torch.as_tensor(new))
         self._replay()
         return [result.clone() for result in self._results]  # the next replay writes into the same memory
 
-    def _capture(self, tensors: Sequence[Tensor]) -> None:
-        self._inputs = [tensor.clone() for tensor in tensors]
-
-        def launch() -> None:
-            self._results = self._update(Batch(*self._inputs), self._rate, self._share)
-
+    def _capture(self, update: Update, batch: Batch) -> None:
         try:
-            self._replay = captured(launch)
+            self._inputs = [torch.as_tensor(array, device=self._device).clone() for array in _arrays(batch)]
+
+            def launch() -> None:
+                self._results = update(Batch(*self._inputs), self._rate, self._share)
+
+            self._replay = captured(launch, self._device)
         except Exception as error:  # torch and CUDA raise many kinds
             self._fails, self._inputs, self._results = True, [], ()
-            reason = "its memory is full" if is_out_of_memory(error) else quote(str(error), 200)
-            logger.warning(
-                "this network's updates cannot be replayed as a graph of the GPU, and take longer: %s", reason
-            )
+            reason = "the GPU's memory is full" if is_out_of_memory(error) else quote(str(error), 200)
+            logger.warning("this network's updates cannot be replayed as a graph, and take longer: %s", reason)
 
 
-def captured(launch: Callable[[], None]) -> Callable[[], None]:
-    """Everything that `launch` sends to the GPU, to be sent again by one call; nothing is done yet."""
+def _arrays(batch: Batch) -> tuple[Any, ...]:
+    return batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets
+
+
+def captured(launch: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """Everything that `launch` sends to the device, as one graph."""
     with CAPTURING:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            launch()
-    return graph.replay
+        return capture(launch, torch.cuda.Stream(device))

@@ -174,7 +174,7 @@ class ResNet(nn.Module):
     """Network: `[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1), for the player to move."""
 
     same_steps = True
-    """Every pass takes the same steps, so that a GPU can replay them."""
+    """Every pass takes the same steps, so that a GPU can replay them. A class made from this one must say so itself."""
 
     def __init__(self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig):
         super().__init__()

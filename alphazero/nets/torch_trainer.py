@@ -73,11 +73,12 @@ class TorchTrainer(Trainer):
         """Buffers that no checkpoint has, until it is known that learning leaves them as they are."""
         self._tried = False
         """A batch has gone through the module in this precision."""
-        self._same_steps = getattr(self.module, "same_steps", False)
+        # a class speaks for itself: one made from it may do something else
+        self._same_steps = bool(vars(type(self.module)).get("same_steps", False))
         self.num_updates = 0
         self.rank, self.processes = 0, 1
         self._on_gpu = net.device.type == "cuda"
-        self._cuda_updates = CudaUpdates(self._update, net.device) if self._on_gpu else None
+        self._cuda_updates = CudaUpdates(net.device) if self._on_gpu else None
         # a thread works on its own part of each batch, so that threads meet once an update and not in every layer,
         # where each meeting waits for the processor's other work
         threads = min(threads, MOST_THREADS)
@@ -112,7 +113,11 @@ class TorchTrainer(Trainer):
             policy_loss, value_loss, finite = self._update(batch, learning_rate, share)
         else:
             replays = self._same_steps and self.processes == 1 and len(self.replicas) == 1
-            policy_loss, value_loss, finite = self._cuda_updates(batch, learning_rate, share, replays)
+            places = self._places_of_buffers()
+            found = self._cuda_updates(self._update, batch, learning_rate, share, replays)
+            policy_loss, value_loss, finite = found
+            if places != self._places_of_buffers():  # a graph would go on with the memory of before
+                self._same_steps = False
         self.num_updates += self._on_gpu or bool(finite)
         if self._unsaved:
             self._check_unsaved()
@@ -141,6 +146,9 @@ class TorchTrainer(Trainer):
             self._average(share)
         self._hand_out_buffers()
         return *(torch.where(finite, loss, math.nan) for loss in losses), finite
+
+    def _places_of_buffers(self) -> list[int]:
+        return [buffer.data_ptr() for replica in self.replicas for buffer in replica.buffers()]
 
     def _check_unsaved(self) -> None:
         """Raises NetError, after the first step, if it has changed buffers that neither play nor are resumed."""

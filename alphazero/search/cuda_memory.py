@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import config, cuda
 
-from alphazero.nets.cuda_updates import CAPTURING
+from alphazero.nets.cuda_graphs import CAPTURING, capture
 from alphazero.search.tree import Memory
 
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a match of few games is a small launch, and fast enough
@@ -81,10 +81,7 @@ class CudaMemory(Memory):
                 for _ in range(3):
                     launch()
                 stream.synchronize()
-            graph = self._torch.cuda.CUDAGraph()
-            with self._torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
-                launch()
-        return graph.replay
+            return capture(launch, self._stream)
 
 
 def open_cuda() -> CudaMemory | SimulatedMemory:

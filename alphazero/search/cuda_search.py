@@ -38,7 +38,6 @@ class CudaSearch:
             with self._memory.stream() as stream:
                 self._memory.write(self.buffers.permutations, kernels.symmetries[1], stream)
             self._simulate = self._memory.captured(self._launch_simulation)
-            self._ask_of_roots = self._memory.captured(self._ask)
             self._memory.get_ready(self._warm_up)
         except Exception as error:
             if not is_out_of_memory(error):
@@ -49,7 +48,7 @@ class CudaSearch:
             ) from error
 
     def _warm_up(self) -> None:
-        """Compiles the remaining kernels."""
+        """Compiles the remaining kernels, and takes the memory that evaluating roots needs."""
         everyone = np.arange(self.num_trees)
         self.start(everyone, self.kernels.start_states(self.num_trees), everyone, everyone * 0)
         self.read(everyone)
@@ -76,7 +75,7 @@ class CudaSearch:
             ):  # fmt: skip
                 self._memory.write(array, rows, stream)
             self._cuda.move_roots(self.num_trees, stream, self.tree, buffers, count, self._num_kept)
-            self._ask_of_roots()
+            self._ask()
             self._cuda.take_roots(count, stream, self.tree, buffers, count, self.evaluate.sees_wins)
             self._cuda.prepare_roots(
                 count, stream, self.tree, buffers, count, config.num_simulations, self.seed, self._settings

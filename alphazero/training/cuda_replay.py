@@ -53,21 +53,44 @@ class DeviceBatches:
         for rows, _ in draws:
             drawn[rows] = True
         places, needed = np.cumsum(drawn) - 1, np.flatnonzero(drawn)
-
-        def described(start: int) -> tuple[Tensor, ...]:
-            part = needed[start : start + PIECE]
-            return _compact(source.batch(part, np.zeros(len(part), np.int64)), device)
-
-        with ThreadPoolExecutor(threads) as pool:
-            pieces = list(pool.map(described, range(0, len(needed), PIECE)))
-        kind = torch.uint8 if all(planes.dtype == torch.uint8 for planes, *_ in pieces) else torch.float32
-        self._planes = torch.cat([planes.to(kind) for planes, *_ in pieces])
-        self._masks, self._policies, self._values = (torch.cat(parts) for parts in list(zip(*pieces, strict=True))[1:])
+        # planes of small whole numbers, which most games have, take a byte each
+        if not self._describe(source, device, needed, threads, torch.uint8):
+            self._describe(source, device, needed, threads, torch.float32)
         self._cells, self._actions = (torch.as_tensor(array, device=device) for array in source.kernels.symmetries)
         self._rows, self._symmetries = (
             torch.as_tensor(np.stack(part), device=device)
             for part in ([places[rows] for rows, _ in draws], [symmetries for _, symmetries in draws])
         )
+
+    def _describe(self, source: TrainingSet, device: str, needed: np.ndarray, threads: int, kind: torch.dtype) -> bool:
+        """Fills the arrays with the positions; returns whether planes of this `kind` hold all of them."""
+        count, actions = len(needed), source.policies.shape[1]
+        self._planes = torch.empty((count, *source.kernels.game.observation_shape), dtype=kind, device=device)
+        self._masks = torch.empty((count, actions), dtype=torch.bool, device=device)
+        self._policies = torch.empty((count, actions), device=device)
+        self._values = torch.empty(count, device=device)
+
+        def fill(start: int) -> bool:
+            part = slice(start, start + PIECE)
+            batch = source.batch(needed[part], np.zeros(len(needed[part]), np.int64))
+            planes = batch.observations
+            if kind == torch.uint8:
+                with np.errstate(invalid="ignore"):
+                    planes = planes.astype(np.uint8)
+                if not (planes == batch.observations).all():
+                    return False
+            for target, array in (
+                (self._planes, planes), (self._masks, batch.legal_masks), (self._policies, batch.policy_targets),
+                (self._values, batch.value_targets),
+            ):  # fmt: skip
+                target[part].copy_(torch.from_numpy(array))
+            return True
+
+        first, *others = range(0, count, PIECE)
+        if not fill(first):
+            return False
+        with ThreadPoolExecutor(threads) as pool:
+            return all(pool.map(fill, others))
 
     def __iter__(self) -> Iterator[Batch]:
         for rows, symmetries in zip(self._rows, self._symmetries, strict=True):
@@ -82,14 +105,3 @@ class DeviceBatches:
             self._policies[rows].gather(1, actions),
             self._values[rows],
         )
-
-
-def _compact(batch: Batch, device: str) -> tuple[Tensor, ...]:
-    """The batch's arrays on the device; planes of small whole numbers, which most games have, in a byte each."""
-    planes = batch.observations
-    with np.errstate(invalid="ignore"):
-        small = planes.astype(np.uint8)
-    if (small == planes).all():
-        planes = small
-    arrays = planes, batch.legal_masks, batch.policy_targets, batch.value_targets
-    return tuple(torch.as_tensor(array, device=device) for array in arrays)

@@ -21,6 +21,7 @@ from alphazero.nets.torch_net import TorchNet
 class Connect4Net(ResNet):
     """`[n, 24, 6, 7]` to policy logits `[n, 7]` and values `[n]`."""
 
+    same_steps = True
     scales: Tensor
 
     def __init__(self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from alphazero.game import registry
 from alphazero.nets import cuda_updates
 from alphazero.nets.cuda_updates import BEFORE, CudaUpdates
 from alphazero.nets.neural_net import Batch
@@ -23,10 +26,10 @@ CPU = torch.device("cpu")
 NET = NetConfig(blocks=2, channels=16, lines=8)
 
 
-def stand_in(launches: list[int]) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def stand_in(launches: list[int]) -> Callable[[Callable[[], None], torch.device], Callable[[], None]]:
     """Captures nothing, and launches again at each replay; `launches` counts the replays of each graph."""
 
-    def captured(launch: Callable[[], None]) -> Callable[[], None]:
+    def captured(launch: Callable[[], None], device: torch.device) -> Callable[[], None]:
         launches.append(0)
 
         def replay() -> None:
@@ -54,8 +57,8 @@ def noting(calls: list[tuple[float, float, float]]) -> cuda_updates.Update:
 def test_each_update_gets_its_batch_rate_and_share_and_keeps_its_results(monkeypatch: pytest.MonkeyPatch):
     launches, calls = list[int](), list[tuple[float, float, float]]()
     monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
-    updates = CudaUpdates(noting(calls), CPU)
-    results = [updates(batch_of(4, i), 0.5 * i, 0.25 * i, replays=True)[0] for i in range(1, 8)]
+    updates, update = CudaUpdates(CPU), noting(calls)
+    results = [updates(update, batch_of(4, i), 0.5 * i, 0.25 * i, replays=True)[0] for i in range(1, 8)]
     assert calls == [(4.0 * i, 0.5 * i, 0.25 * i) for i in range(1, 8)]
     assert [float(result) for result in results] == [4.0 * i for i in range(1, 8)]
     assert launches == [7 - BEFORE], "the first ones are not replayed"
@@ -64,9 +67,9 @@ def test_each_update_gets_its_batch_rate_and_share_and_keeps_its_results(monkeyp
 def test_another_size_gets_a_graph_of_its_own(monkeypatch: pytest.MonkeyPatch):
     launches, calls = list[int](), list[tuple[float, float, float]]()
     monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
-    updates = CudaUpdates(noting(calls), CPU)
+    updates, update = CudaUpdates(CPU), noting(calls)
     for size in (4,) * 5 + (3,) + (4,) * 3 + (6,) * 6:
-        updates(batch_of(size, 1.0), 1.0, 1.0, replays=True)
+        updates(update, batch_of(size, 1.0), 1.0, 1.0, replays=True)
     assert launches == [5 - BEFORE, 6 - BEFORE]
     assert [seen for seen, _, _ in calls] == [4.0] * 5 + [3.0] + [4.0] * 3 + [6.0] * 6
 
@@ -74,26 +77,26 @@ def test_another_size_gets_a_graph_of_its_own(monkeypatch: pytest.MonkeyPatch):
 def test_without_replays_nothing_is_captured(monkeypatch: pytest.MonkeyPatch):
     launches, calls = list[int](), list[tuple[float, float, float]]()
     monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
-    updates = CudaUpdates(noting(calls), CPU)
+    updates, update = CudaUpdates(CPU), noting(calls)
     for _ in range(6):
-        updates(batch_of(4, 1.0), 1.0, 1.0, replays=False)
+        updates(update, batch_of(4, 1.0), 1.0, 1.0, replays=False)
     assert launches == [] and len(calls) == 6
     for replays in (True, False, True):  # as when a batch must be learned in parts
-        updates(batch_of(4, 1.0), 1.0, 1.0, replays=replays)
+        updates(update, batch_of(4, 1.0), 1.0, 1.0, replays=replays)
     assert launches == [2] and len(calls) == 9
 
 
 def test_what_cannot_be_captured_is_said_once_and_done_as_before(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    def refuse(launch: Callable[[], None]) -> Callable[[], None]:
+    def refuse(launch: Callable[[], None], device: torch.device) -> Callable[[], None]:
         raise RuntimeError("operation not permitted")
 
     monkeypatch.setattr(cuda_updates, "captured", refuse)
     calls = list[tuple[float, float, float]]()
-    updates = CudaUpdates(noting(calls), CPU)
+    updates, update = CudaUpdates(CPU), noting(calls)
     for _ in range(8):
-        updates(batch_of(4, 1.0), 1.0, 1.0, replays=True)
+        updates(update, batch_of(4, 1.0), 1.0, 1.0, replays=True)
     assert len(calls) == 8
     assert len(caplog.records) == 1 and "operation not permitted" in caplog.text
 
@@ -107,7 +110,7 @@ def learned(device: str, replays: bool, updates: int = 12) -> tuple[list[Tensor]
     trainer = net.trainer()
     trainer._same_steps = replays
     if trainer._cuda_updates is None:  # on the processor
-        trainer._cuda_updates, trainer._on_gpu = CudaUpdates(trainer._update, CPU), True
+        trainer._cuda_updates, trainer._on_gpu = CudaUpdates(CPU), True
     found = []
     for i in range(updates):
         batch = random_batch(game, 32, i)
@@ -131,7 +134,7 @@ def test_replayed_updates_learn_exactly_what_others_learn(device: str, monkeypat
         pytest.skip("there is no GPU")
     else:
         real = cuda_updates.captured
-        monkeypatch.setattr(cuda_updates, "captured", lambda launch: launches.append(0) or real(launch))
+        monkeypatch.setattr(cuda_updates, "captured", lambda *given: launches.append(0) or real(*given))
         monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
@@ -145,21 +148,103 @@ def test_replayed_updates_learn_exactly_what_others_learn(device: str, monkeypat
     assert np.isnan(losses).sum() == 2 and np.isfinite(losses[-4:]).all()
 
 
-class Wavering(nn.Module):
-    """Does something else in each pass, as dropout written in Python does."""
+class Linear(nn.Module):
+    """One layer, which a GPU may replay."""
+
+    same_steps = True
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(24 * 42, 8)
-        self.passes = 0
+        self.register_buffer("mean", torch.zeros(24 * 42))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        self.passes += 1
-        y = self.layer(x.flatten(1)) * (self.passes % 2)
+        y = self.layer(x.flatten(1) - self.mean)
         return y[:, :7], torch.tanh(y[:, 7])
 
 
-def test_other_modules_are_replayed_only_if_they_say_that_they_may_be():
+class Wavering(Linear):
+    """Does something else in each pass, and does not say that it may be replayed."""
+
+    passes = 0
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        self.passes += 1
+        policy, values = super().forward(x)
+        return policy * (self.passes % 2), values
+
+
+class Moving(Linear):
+    """Puts its buffer elsewhere in each pass, where a graph would not find it."""
+
+    same_steps = True
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.flatten(1).mean(dim=0).detach()
+        return super().forward(x)
+
+
+class Reading(Linear):
+    """Reads a number back in each pass, which no graph can do."""
+
+    same_steps = True
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        assert x.sum().item() >= 0
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(("module", "expected"), [(Linear, [3]), (Wavering, []), (Moving, [])])
+def test_a_module_is_replayed_only_if_its_class_says_so_and_its_buffers_stay(
+    module: type[Linear], expected: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    launches, game = list[int](), Connect4()
+    monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+    monkeypatch.setattr(TorchTrainer, "_is_captured", lambda self: False)
+    trainer = TorchNet(game, module()).trainer()
+    trainer._cuda_updates, trainer._on_gpu = CudaUpdates(CPU), True
+    for i in range(BEFORE + 3):
+        trainer.train_step(random_batch(game, 16, i), 1e-3)
+    assert launches == expected
+
+
+def test_the_nets_of_the_games_are_replayed():
+    for name in registry.NAMES:
+        loaded = registry.load(name)
+        assert loaded.make_net(loaded.game, {}).trainer()._same_steps, name
+
+
+def test_a_trainer_that_nobody_holds_is_freed_at_once(monkeypatch: pytest.MonkeyPatch):
+    # as a graph, it holds what was captured and not the function
+    monkeypatch.setattr(cuda_updates, "captured", lambda launch, device: launch() or (lambda: None))
+    monkeypatch.setattr(TorchTrainer, "_is_captured", lambda self: False)
     game = Connect4()
-    assert not TorchNet(game, Wavering()).trainer()._same_steps
-    assert TorchNet(game, ResNet(game.observation_shape, 7, NET)).trainer()._same_steps
+    trainer = TorchNet(game, Linear()).trainer()
+    trainer._cuda_updates, trainer._on_gpu = CudaUpdates(CPU), True
+    for i in range(BEFORE + 1):
+        trainer.train_step(random_batch(game, 16, i), 1e-3)
+    freed = weakref.ref(trainer.module)
+    gc.collect()
+    gc.disable()
+    try:
+        del trainer
+        assert freed() is None, "its memory on the GPU would stay until Python tidies up"
+    finally:
+        gc.enable()
+
+
+@pytest.mark.cuda
+def test_an_update_that_no_graph_can_hold_is_learned_as_before(caplog: pytest.LogCaptureFixture):
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    game = Connect4()
+    net = TorchNet(game, Reading())
+    net.use_device("cuda")
+    trainer, stream = net.trainer(), torch.cuda.current_stream()
+    found = [trainer.train_step(random_batch(game, 16, 0), 1e-2) for _ in range(2 * BEFORE)]
+    assert len(caplog.records) == 1 and "cannot be replayed" in caplog.text
+    assert float(found[-1]["policy_loss"]) < float(found[0]["policy_loss"])
+    assert torch.cuda.current_stream() == stream
+    torch.cuda.empty_cache()  # fails where a capture is left open
+    learned("cuda", True)
