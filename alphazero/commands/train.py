@@ -42,7 +42,7 @@ class Options:
     game: str = "connect4"
     """The game: a name, a Python file or a module."""
     preset: str = "quick"
-    """Settings to start from: quick (minutes on a laptop), standard (a night) or strong (for a GPU, not measured)."""
+    """Settings to start from: quick (minutes on a laptop), standard (a night) or strong (for a GPU)."""
     run: str = ""
     """The run folder. Empty: a new one under runs/, or with --resume the newest one there."""
     resume: bool = False

@@ -13,9 +13,9 @@ CAPTURING = threading.Lock()
 
 
 def capture(launch: Callable[[], None], stream: torch.cuda.Stream) -> Callable[[], None]:
-    """Everything that `launch` sends to the GPU of `stream`; nothing is done yet. Hold CAPTURING.
+    """A function that sends to the GPU of `stream` all that `launch` sends there. Until it is called, nothing is done.
 
-    Raises what torch raises if it cannot be captured, as where the processor waits for a result; the GPU is as before.
+    Hold CAPTURING. Raises torch's error where `launch` cannot be captured, as where it waits for a result of the GPU.
     """
     with torch.cuda.device(stream.device):
         before, pool = torch.cuda.current_stream(), torch.cuda.graph_pool_handle()

@@ -1,6 +1,6 @@
 """Updates of a network on a GPU, replayed as one CUDA graph.
 
-An update is some thousand short kernels, and Python takes longer to send them than a GPU to run them.
+An update is many short kernels, and Python takes longer to send them than a GPU to run them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class CudaUpdates:
     def __call__(
         self, update: Update, batch: Batch, learning_rate: float, share: float, replays: bool
     ) -> Sequence[Tensor]:
-        """The update's results; with `replays`, by a graph once there is one. The update is always the same."""
+        """The update's results; with `replays`, by a graph once there is one.
+
+        Give the same update each time. It is not kept: a method would keep its trainer, and the memory of that, alive.
+        """
         self._rate.fill_(learning_rate)
         self._share.fill_(share)
         if len(batch.value_targets) != self._size:

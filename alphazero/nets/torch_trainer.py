@@ -114,8 +114,7 @@ class TorchTrainer(Trainer):
         else:
             replays = self._same_steps and self.processes == 1 and len(self.replicas) == 1
             places = self._places_of_buffers()
-            found = self._cuda_updates(self._update, batch, learning_rate, share, replays)
-            policy_loss, value_loss, finite = found
+            policy_loss, value_loss, finite = self._cuda_updates(self._update, batch, learning_rate, share, replays)
             if places != self._places_of_buffers():  # a graph would go on with the memory of before
                 self._same_steps = False
         self.num_updates += self._on_gpu or bool(finite)
@@ -199,7 +198,7 @@ class TorchTrainer(Trainer):
             self._hand_out_buffers()
 
     def _is_captured(self) -> bool:
-        """The GPU does nothing now: its work becomes a graph."""
+        """A graph is being captured: the GPU keeps what it is sent, and does nothing yet."""
         return self._on_gpu and torch.cuda.is_current_stream_capturing()
 
     def _at_once(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
