@@ -80,7 +80,7 @@ def install() -> None:
     """Handles both signals until the process ends: at once, but for the time of `handled` blocks."""
     _state.at_once = True
     _begin()
-    atexit.register(_ignore)
+    atexit.register(_end_process)
 
 
 @contextlib.contextmanager
@@ -174,10 +174,19 @@ def variables_set(variables: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _ignore() -> None:
-    """After the last line of Python, the system's own handlers would take over, which have other exit codes."""
+def _end_process() -> None:
+    """The last function of Python that a process calls.
+
+    After it the system's own handlers would take over, which have other exit codes; and a library that still computes
+    on a thread, as when the page loads its first net, would abort an interrupted process while it is unloaded.
+    """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    if asked():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none
+                stream.flush()
+        os._exit(exit_code())
 
 
 def _begin() -> Callable[[], None]:

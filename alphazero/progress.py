@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -79,8 +78,10 @@ class Progress:
         layout = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
         self._bar = _Bar(
             total=1.0, desc=self._title, bar_format=layout, smoothing=0, miniters=0, leave=False,
-            disable=not self._on_terminal, file=_Stderr(),
+            disable=not self._on_terminal, file=_Stderr(), dynamic_ncols=True,
         )  # fmt: skip
+        if self._on_terminal:  # tqdm's own clock is that of the wall, which is set, and goes on while a laptop sleeps
+            self._bar._time, self._bar.start_t, self._bar.last_print_t = time.monotonic, self._begin, self._begin
 
     def __enter__(self) -> Progress:
         return self
@@ -104,8 +105,3 @@ class Progress:
                 seconds = (time.monotonic() - self._begin) * (1 - fraction) / fraction
                 left = f", about {tqdm.format_interval(seconds)} left"
             print(f"{self._title}: {note}{left}", file=_Stderr(), flush=True)
-
-
-def count_cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -28,10 +28,10 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
+from alphazero.machine import count_cores
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.nets.resnet import NetConfig
 from alphazero.nets.torch_net import TorchNet
-from alphazero.progress import count_cores
 from alphazero.search.cuda_search import CudaSearch
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig

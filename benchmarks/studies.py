@@ -20,8 +20,8 @@ from typing import Any
 from alphazero.commands import pit
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, UnknownName
+from alphazero.machine import count_cores
 from alphazero.matches.intervals import elo_difference, elo_interval
-from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write
 from alphazero.tournaments.file import read_tournament

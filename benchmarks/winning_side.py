@@ -20,10 +20,11 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
+from alphazero.machine import count_cores
 from alphazero.matches.arena import MatchResult, play_match
 from alphazero.players.contestants import game_of, open_contestant
 from alphazero.players.player import Player
-from alphazero.progress import Progress, count_cores
+from alphazero.progress import Progress
 from alphazero.settings import check_ranges
 
 SIDES = ("first", "second")

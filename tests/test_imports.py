@@ -26,7 +26,7 @@ from tests.program import (
 # --- the table ---
 
 FLOORS = (
-    {"_version", "errors", "invocation", "memory"},
+    {"_version", "errors", "invocation", "machine"},
     {"interruption"},
     {"progress"},
     {"storage"},

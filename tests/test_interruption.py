@@ -47,6 +47,37 @@ def test_a_second_signal_ends_a_command_at_once_whatever_it_does():
     assert process.returncode == 130 and said == "\ninterrupted\n"
 
 
+LEAVING = """
+import os, signal, sys
+from alphazero import interruption
+from alphazero.commands.shared import run_command
+
+class Library:
+    def __del__(self, write=os.write):
+        write(1, b"unloaded\\n")
+
+kept = Library()
+interruption.install()
+
+def main(argv):
+    print("begun")
+    if {interrupted}:
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.exit(run_command(main, []))
+"""
+
+
+def test_an_interrupted_process_leaves_libraries_as_they_are():
+    """One that computed on a thread, as when `serve` loads its first net, aborted the process as it was unloaded."""
+    for interrupted, ended in ((False, (0, "begun\nunloaded\n")), (True, (130, "begun\n"))):
+        done = subprocess.run(
+            [sys.executable, "-c", LEAVING.format(interrupted=interrupted)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == ended, done.stderr
+
+
 def test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them():
     code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
     arrived = list[int]()

@@ -30,7 +30,7 @@ from typing import Any
 from alphazero.errors import InputError, InvalidSetting, Terminated, quote, shorten
 from alphazero.interruption import held_back, speaking_on, variables_set
 from alphazero.invocation import WINDOWS, option
-from alphazero.progress import count_cores
+from alphazero.machine import count_cores
 from alphazero.settings import check_range
 from alphazero.storage.systems import process_is_alive
 

@@ -11,10 +11,11 @@ import tyro
 
 from alphazero.commands.shared import Overwrite, Threads, keep_apart, spare_files
 from alphazero.game.spec import LoadedGame
+from alphazero.machine import count_cores
 from alphazero.matches.judge import Judge, Judgement, open_players
 from alphazero.pages import check_picture_file
 from alphazero.players.player import Player
-from alphazero.progress import Progress, count_cores
+from alphazero.progress import Progress
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file
 

@@ -19,6 +19,7 @@ from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records, write_records
 from alphazero.invocation import command_line
+from alphazero.machine import count_cores
 from alphazero.matches.arena import play_and_show
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import balance_of, plies_of
@@ -29,7 +30,6 @@ from alphazero.matches.with_human import LEFT, play_with_human
 from alphazero.nets.devices import check_device, want_inference, wanted_inference
 from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.human import HumanLeft, HumanPlayer
-from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 

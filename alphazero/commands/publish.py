@@ -32,12 +32,13 @@ from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, co
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
+from alphazero.machine import count_cores
 from alphazero.matches.arena import MatchResult, play_match
 from alphazero.matches.intervals import elo_difference, elo_interval, finite
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import find_checkpoint, load_game, load_net, open_contestant, open_opponents
 from alphazero.players.player import Player
-from alphazero.progress import Progress, count_cores
+from alphazero.progress import Progress
 from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import atomic_write, check_output_file

@@ -35,7 +35,8 @@ Overwrite = Annotated[
 ]
 """Whether a command that writes files may replace them."""
 
-_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO
+"""The output has no room, or its terminal was closed."""
 
 # a message of tyro (a regular expression for its one line), and our words for it
 _SAYINGS = (
@@ -67,12 +68,15 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     _open_closed_streams()
     if argv is None:  # the process is ours
         take_any_text()
-    coloredlogs.install(level="INFO", fmt="%(message)s")  # no colours where there is no terminal
+    # no colours where there is no terminal, or one that knows none
+    plain = os.environ.get("TERM") == "dumb"
+    coloredlogs.install(level="INFO", fmt="%(message)s", isatty=False if plain else None)
     logging.getLogger("numba").setLevel(logging.WARNING)  # it tells of every kernel that leaves a GPU
     for handler in logging.getLogger().handlers:
         handler.addFilter(_make_printable)
     with interruption.handled(), taking_flags():
         try:
+            _check_folder()
             main([_with_home(word) for word in (sys.argv[1:] if argv is None else argv)])
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated):
@@ -95,6 +99,14 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
         with contextlib.suppress(OSError):
             sys.stdout.flush()
         return interruption.exit_code()
+
+
+def _check_folder() -> None:
+    """Raises InputError if the current folder was deleted: libraries then fail, some by ending the process."""
+    try:
+        os.getcwd()
+    except OSError:
+        raise InputError("the current folder was deleted: change to another one, or to the one made anew") from None
 
 
 def _with_home(word: str) -> str:

@@ -13,7 +13,7 @@ import torch
 
 from alphazero._version import __version__
 from alphazero.doctor.findings import Section, show_bytes
-from alphazero.progress import count_cores
+from alphazero.machine import CGROUP, count_cores, cpu_quota
 from alphazero.search import cpu_kernels
 from alphazero.storage.kernel_cache import examine_cache
 
@@ -39,8 +39,6 @@ FEATURES = {
 LITTLE_MEMORY, LITTLE_DISK = 2 << 30, 2 << 30
 """Free bytes below which a training may end early."""
 NO_DISK = 100 << 20
-CGROUP = Path("/sys/fs/cgroup")
-"""Files that tell the limits of this process's control group, as a container has them, on Linux."""
 
 
 def examine_installation() -> list[Section]:
@@ -83,10 +81,9 @@ def _processor() -> Section:
         section.add("bf16", "not multiplied in hardware, so networks compute in float32")
     cores, usable = os.cpu_count() or 1, count_cores()
     section.add("cores", f"{cores}, of which this process may use {usable}; --threads is {usable} unless it is given")
-    quota = _quota()
-    if quota is not None and quota < usable:
+    quota = cpu_quota()
+    if quota is not None:
         section.add("limit", f"this container gets the time of {quota:g} cores")
-        section.advice.append(f"give --threads {max(1, int(quota))}: the container gets the time of {quota:g} cores")
     load = _load()
     if load is not None:
         section.add("load", f"{load:.1f} programs wanted a core in the last minute")
@@ -96,14 +93,6 @@ def _processor() -> Section:
                 "and the speeds below are too low"
             )
     return section
-
-
-def _quota() -> float | None:
-    """Cores whose time the control group allows, on Linux; None without a limit."""
-    with contextlib.suppress(OSError, ValueError):
-        quota, period = (CGROUP / "cpu.max").read_text(encoding="ascii").split()
-        return None if quota == "max" else int(quota) / int(period)
-    return None
 
 
 def _load() -> float | None:

@@ -53,10 +53,15 @@ HINT = "give the path of a Python file with a Game class"
 
 
 def _make_importable() -> None:
-    """Lets `games.NAME` be imported from FOLDER, also where another package or module called `games` comes first."""
-    try:
+    """Lets `games.NAME` be imported from FOLDER, also where another package or module called `games` comes first.
+
+    A plain module of that name is not imported: it may be the user's program, which has begun and would run twice.
+    """
+    package = sys.modules.get(FOLDER.name)
+    found = None if package else importlib.util.find_spec(FOLDER.name)
+    if found is not None and found.submodule_search_locations is not None:
         package = importlib.import_module(FOLDER.name)
-    except ModuleNotFoundError:
+    if package is None:
         package = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(FOLDER.name, None, is_package=True))
         sys.modules[FOLDER.name] = package
     path = list(getattr(package, "__path__", []))

@@ -12,6 +12,7 @@ from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option
+from alphazero.machine import count_cores
 from alphazero.matches.arena import MatchResult, play_and_show
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.openings import balance_of, plies_of
@@ -22,7 +23,7 @@ from alphazero.nets.devices import check_device
 from alphazero.players.contestants import Contestant, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.players.player import Player
-from alphazero.progress import count_cores, showing
+from alphazero.progress import showing
 from alphazero.settings import check_range, plain
 
 

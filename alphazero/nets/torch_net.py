@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from alphazero.errors import CheckpointError, quote
+from alphazero.errors import CheckpointError, quote, shorten
 from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import check_module, choose_form, count_flops, forward, frozen_copy, lay_out, works
@@ -184,7 +184,14 @@ class TorchNet(NeuralNet):
                 for other in (None, *others):
                     ask: Any = self._ask_torch if other is None else other
                     begin = time.perf_counter()
-                    ask(planes)
+                    try:
+                        ask(planes)
+                    except Exception as error:
+                        if other is None:
+                            raise
+                        say_once(f"{other.name} does not run here ({shorten(error)}); another library answers")
+                        others = [library for library in others if library is not other]
+                        continue
                     seconds = time.perf_counter() - begin
                     times[other] = min(times.get(other, math.inf), seconds)
                     first.setdefault(other, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from collections import Counter
@@ -35,6 +36,11 @@ def _let_lines_be_edited() -> None:
     if sys.stdin is not None and sys.stdin.isatty():
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401
+
+
+def _shows_inverse() -> bool:
+    """The output is a terminal that knows escape codes."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class HumanLeft(Exception):
@@ -94,7 +100,7 @@ class HumanPlayer(FollowingPlayer):
         before, after = (indent(str(shown), " ") for shown in (history[max(0, position.ply - 1)], position))
         if type(self._game).render is Game.render:  # a list of numbers, where marks would only be in the way
             before = after
-        print(f"\n{mark_changes(before, after, self._empty_cell(), sys.stdout.isatty())}\n")
+        print(f"\n{mark_changes(before, after, self._empty_cell(), _shows_inverse())}\n")
         legal = ", ".join(position.format(action) for action in position.legal_actions)
         print(f"Your moves: {legal}, or help")
 

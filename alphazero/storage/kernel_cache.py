@@ -99,8 +99,11 @@ class _Own:
 
     def ensure_cache_path(self) -> None:
         """Makes the folder; raises OSError if it is not ours or cannot be written to."""
-        super().ensure_cache_path()  # type: ignore[misc]
         folder = Path(self.get_cache_path())  # type: ignore[attr-defined]
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o755)  # numba's own would be everybody's with a umask of 0
+        super().ensure_cache_path()  # type: ignore[misc]
         if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
             raise PermissionError(f"{folder} is not yours")
         if hasattr(os, "getuid") and folder.lstat().st_mode & stat.S_IWOTH:  # many a user's own group may write
@@ -292,8 +295,8 @@ def _check(path: str) -> None:
 def _use_temporary_folder() -> None:
     """Lets numba write to a folder in the system's temporary one, if it is this user's and nobody else's."""
     user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"alphazero-kernels-{user}"
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # also where nothing at all can be written to
+        folder = Path(tempfile.gettempdir()) / f"alphazero-kernels-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
         private = stat.S_ISDIR(found.st_mode) and (WINDOWS or not stat.S_IMODE(found.st_mode) & 0o022)

@@ -14,8 +14,8 @@ from typing import Any
 
 from alphazero.errors import InvalidSetting, Stopped, TrainingError, count_of
 from alphazero.invocation import option
+from alphazero.machine import return_free_memory
 from alphazero.matches.arena import MatchResult, gate_decided, play_match, side_by_side
-from alphazero.memory import return_free_memory
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player

@@ -22,11 +22,10 @@ from alphazero.game.laws import Laws
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
-from alphazero.memory import keep_free_memory, limit_arenas
+from alphazero.machine import count_cores, keep_free_memory, limit_arenas
 from alphazero.nets.devices import name_devices, take_gpu, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code, text_of
-from alphazero.progress import count_cores
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import atomic_write

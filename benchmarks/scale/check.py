@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from alphazero.progress import count_cores
+from alphazero.machine import count_cores
 from alphazero.training.config import EvaluationConfig, RunConfig
 from benchmarks.scale.costs import play_together, save_net, settings_of, time_gate, time_update
 from benchmarks.scale.efficiency import on_cores, positions_per_s

@@ -21,7 +21,7 @@ from typing import Any
 from alphazero.cluster.connection import Cluster
 from alphazero.errors import InputError
 from alphazero.game import registry
-from alphazero.progress import count_cores
+from alphazero.machine import count_cores
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train
 from benchmarks.scale.costs import play_together

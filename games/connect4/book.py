@@ -29,7 +29,8 @@ from numba import njit
 
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, UnknownName, quote
-from alphazero.progress import Progress, count_cores
+from alphazero.machine import count_cores
+from alphazero.progress import Progress
 from alphazero.settings import check_ranges
 from alphazero.storage.arrays import Array, read_npz, write_npz
 from games.connect4.game import has_four

@@ -25,8 +25,8 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, StorageError
 from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
+from alphazero.machine import count_cores
 from alphazero.matches.judge import canonical_keys
-from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.arrays import Array, read_npz, write_npz
 from alphazero.storage.files import check_output_file, parse_json

@@ -12,7 +12,8 @@ import tyro
 from alphazero.commands.shared import parse
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position
-from alphazero.progress import Progress, count_cores
+from alphazero.machine import count_cores
+from alphazero.progress import Progress
 from alphazero.settings import check_ranges
 from games.connect4.notation import parse_moves, parse_scored_line, read_lines
 from games.connect4.solver import Solver, describe

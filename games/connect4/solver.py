@@ -23,7 +23,7 @@ import numpy as np
 from alphazero.errors import StorageError
 from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
-from alphazero.progress import count_cores
+from alphazero.machine import count_cores
 from alphazero.storage.arrays import Array, read_npz
 from games.connect4.notation import GAME
 from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, SQUARES, moves_to_end, solve_many

@@ -24,9 +24,9 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, StorageError, quote
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
+from alphazero.machine import count_cores
 from alphazero.matches.judge import canonical_keys
 from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
-from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.arrays import Array, read_npz, write_npz
 from alphazero.storage.files import check_output_file, parse_json, read_bytes

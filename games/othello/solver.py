@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from alphazero.game.kernels import kernel, kernels_of
-from alphazero.progress import count_cores
+from alphazero.machine import count_cores
 from games.othello.game import ZERO, Othello, board_of, count_bits, moves_of, squares_where, turned_by
 
 NO_SCORE = -100

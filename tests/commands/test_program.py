@@ -1,5 +1,6 @@
 """The command `alphazero`: its list, its answers to wrong names, and the cost of asking."""
 
+import errno
 import logging
 import os
 import re
@@ -14,6 +15,7 @@ from alphazero import invocation
 from alphazero._version import __version__
 from alphazero.commands import program
 from alphazero.commands.shared import run_command
+from alphazero.players import human
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,6 +77,43 @@ def test_a_reader_that_leaves_or_a_full_disk_shows_no_traceback(word: str):
             done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 2
         assert done.stderr == "error: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", ["pit.py random greedy --game tictactoe", "main.py --game tictactoe"])
+def test_a_folder_that_was_deleted_is_told_in_a_sentence(words: str, tmp_path: Path):
+    """Libraries fail there with long tracebacks, or end the process."""
+    script, *options = words.split()
+    command = shlex.join([sys.executable, str(ROOT / script), *options])
+    done = subprocess.run(
+        ["sh", "-c", f"rmdir {shlex.quote(str(tmp_path))}; {command}"], cwd=tmp_path, capture_output=True, text=True,
+        timeout=100, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == "error: the current folder was deleted: change to another one, or to the one made anew\n"
+
+
+@pytest.mark.parametrize(("error", "code", "sentence"), [
+    (errno.EIO, 2, "error: the output cannot be written: Input/output error\n"),
+    (errno.ENOSPC, 2, "error: the output cannot be written: No space left on device\n"),
+])  # fmt: skip
+def test_an_output_that_is_gone_is_told_in_a_sentence(error, code, sentence, capsys):
+    """A terminal that was closed, or a full disk."""
+
+    def main(argv: list[str]) -> None:
+        raise OSError(error, os.strerror(error))
+
+    assert run_command(main, []) == code and capsys.readouterr().err == sentence
+
+
+@pytest.mark.parametrize(("terminal", "coloured"), [("dumb", False), ("xterm", None)])
+def test_a_terminal_without_colours_gets_none(terminal, coloured, monkeypatch):
+    """As in Emacs; otherwise coloredlogs finds out."""
+    monkeypatch.setenv("TERM", terminal)
+    given = list[object]()
+    monkeypatch.setattr("coloredlogs.install", lambda **settings: given.append(settings["isatty"]))
+    assert run_command(lambda argv: None, []) == 0 and given == [coloured]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert human._shows_inverse() == (terminal != "dumb")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

@@ -84,9 +84,11 @@ def test_files_that_nobody_reads_count_as_free_memory_of_a_container(monkeypatch
 
 def test_a_busy_processor_and_a_container_are_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 0.0, 0.0))
-    monkeypatch.setattr(installation, "_quota", lambda: 0.5)
-    wrong, advice = sentences([installation._processor()])
-    assert not wrong and "other programs keep the processor busy (99.0" in advice and "--threads 1:" in advice
+    monkeypatch.setattr(installation, "cpu_quota", lambda: 0.5)
+    section = installation._processor()
+    wrong, advice = sentences([section])
+    assert not wrong and "other programs keep the processor busy (99.0" in advice
+    assert ("limit", "this container gets the time of 0.5 cores") in section.rows
 
 
 def test_a_gpu_that_torch_cannot_use_is_wrong(monkeypatch: pytest.MonkeyPatch):

@@ -231,6 +231,20 @@ def test_the_frameworks_own_games_are_no_helper(tmp_path: Path, monkeypatch: pyt
     assert_plays(registry.load(f"{file}:TwoPlies").game)
 
 
+def test_a_program_called_games_is_not_run_twice(tmp_path: Path):
+    """Python finds it as `games`, where it expects the framework's own."""
+    program = write(
+        tmp_path / "games.py",
+        "print('begun')\nimport alphazero as az\nprint(az.load_game('tictactoe').name)\n"
+        "from games.tictactoe.game import TicTacToe\nprint(TicTacToe.__name__)\n",
+    )
+    shown = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=100, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(registry.FOLDER.parent)},
+    )  # fmt: skip
+    assert shown.stdout == "begun\ntictactoe\nTicTacToe\n", shown.stderr
+
+
 def test_a_module_of_the_current_folder_is_told_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The name alone runs no file of that folder."""
     write(tmp_path / "a_folder" / "my_game.py", "raise SystemExit\n")

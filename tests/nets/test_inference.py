@@ -472,6 +472,23 @@ def test_the_choice_is_measured(monkeypatch, clock):
     assert net._fastest([slow, fast]) is net._fastest([fast, slow]) is fast
 
 
+def test_a_library_that_fails_at_its_first_batch_is_left_out(monkeypatch, clock, caplog):
+    """Compiling needs memory, of which there may be none; torch does not compile."""
+    caplog.set_level("INFO")
+
+    def fail(observations):
+        raise RuntimeError("can't alloc")
+
+    net, broken, slow = az.load_net("club", "connect4"), Timed("broken", 0, 0, clock), Timed("slow", 0, 0.1, clock)
+    monkeypatch.setattr(Timed, "__call__", lambda self, x: fail(x) if self is broken else clock.sleep(0.1))
+    monkeypatch.setattr(net, "_ask_torch", lambda observations: clock.sleep(0.02))
+    assert net._fastest([broken, slow]) is None
+    assert caplog.messages == ["broken does not run here (can't alloc); another library answers"]
+    monkeypatch.setattr(net, "_ask_torch", fail)
+    with pytest.raises(RuntimeError, match="can't alloc"):
+        net._fastest([])
+
+
 def test_the_choice_counts_the_time_for_new_weights(shared, monkeypatch, clock):
     """A library that answers at once, but takes seconds for new weights, pays only if there is enough to answer."""
     monkeypatch.setattr(shared, "_ask_torch", lambda observations: clock.sleep(0.001))

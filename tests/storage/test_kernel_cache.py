@@ -153,6 +153,23 @@ def test_who_may_write_nowhere_else_has_a_folder_of_its_own(folder, tmp_path_fac
     assert run(folder, TMPDIR=str(temporary)).stdout == "found\n"
 
 
+def test_where_nothing_can_be_written_to_everything_is_compiled(folder):
+    """As in a container whose file system is read-only: Python then finds no folder for temporary files."""
+    no_folder = "import tempfile\ndef gettempdir(): raise FileNotFoundError('no usable temporary directory')\n"
+    (folder / "program.py").write_text(NOWHERE + f"{no_folder}tempfile.gettempdir = gettempdir\n" + SOURCE)
+    shown = run(folder)
+    assert shown.stdout == "compiled\n" and shown.stderr.count("compiled code cannot be kept") == 1
+
+
+def test_folders_are_not_made_for_everybody(tmp_path, tmp_path_factory):
+    """With a umask of 0 those that we made were everybody's, and so were never used."""
+    (tmp_path / "program.py").write_text("import os\nos.umask(0)\n" + SOURCE)
+    kept = tmp_path_factory.mktemp("kept") / "new"
+    for known in ("compiled\n", "found\n"):
+        shown = run(tmp_path, NUMBA_CACHE_DIR=str(kept))
+        assert (shown.stdout, shown.stderr) == (known, "")
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a folder away")
 def test_the_folder_among_temporary_files_must_be_ones_own(folder, tmp_path_factory):
     temporary = tmp_path_factory.mktemp("temporary")

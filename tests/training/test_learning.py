@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from alphazero.game import Position, registry
+from alphazero.machine import count_cores
 from alphazero.players.contestants import make_player, open_contestant
 from alphazero.players.player import Player
-from alphazero.progress import count_cores
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig

@@ -19,9 +19,9 @@ from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.cluster.pool import Pool, Seat
 from alphazero.errors import StorageError
 from alphazero.game.kernels import Kernels
+from alphazero.machine import count_cores
 from alphazero.nets.neural_net import Trainer
 from alphazero.nets.torch_trainer import MOST_THREADS
-from alphazero.progress import count_cores
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import RunConfig
 from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack

@@ -1,11 +1,17 @@
-"""The memory of a long run on Linux: how many pools of free memory the C library keeps, and what it gives back."""
+"""The machine as this process has it: cores, limits of its container, and the C library's pools of free memory."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import math
 import os
+from pathlib import Path
 from typing import Any
+
+CGROUP = Path("/sys/fs/cgroup")
+"""Files that tell the limits of this process's control group, as a container has them, on Linux."""
 
 ARENA_MAX = -8
 """M_ARENA_MAX of mallopt(3)."""
@@ -15,6 +21,24 @@ MOST_FREE = 1 << 30
 """Free bytes at the end of a pool that the process keeps."""
 LARGEST_BLOCK = 32 << 20
 """Bytes of the largest block that a pool gives. glibc itself raises its threshold so far."""
+
+
+def count_cores() -> int:
+    """Processor cores that this process may use; a container may have the time of fewer than its machine has."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota()
+    return usable if quota is None else max(1, min(usable, math.ceil(quota)))
+
+
+def cpu_quota() -> float | None:
+    """Cores whose time the control group allows, on Linux; None without a limit."""
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+        quota, period = (CGROUP / "cpu.max").read_text(encoding="ascii").split()
+        return None if quota == "max" else int(quota) / int(period)
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # version 1 of control groups
+        quota, period = ((CGROUP / "cpu" / f"cpu.cfs_{x}_us").read_text(encoding="ascii") for x in ("quota", "period"))
+        return None if int(quota) < 0 else int(quota) / int(period)
+    return None
 
 
 def limit_arenas(count: int) -> None:

@@ -1,4 +1,4 @@
-"""The C library keeps as many pools of free memory as it is told to, and gives back what is free."""
+"""Cores are counted as a container has them; the C library keeps as many pools of free memory as it is told to."""
 
 import os
 import subprocess
@@ -6,9 +6,12 @@ import sys
 
 import pytest
 
+from alphazero import machine
+from alphazero.machine import count_cores
+
 PROGRAM = """
 import ctypes, sys, threading
-from alphazero.memory import limit_arenas
+from alphazero.machine import limit_arenas
 
 if sys.argv[1] != "-":
     limit_arenas(int(sys.argv[1]))
@@ -50,7 +53,7 @@ def test_threads_share_the_pools_that_are_allowed(tmp_path):
 
 RETURNING = """
 import ctypes, os
-from alphazero.memory import return_free_memory
+from alphazero.machine import return_free_memory
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -77,7 +80,7 @@ def test_free_memory_between_used_memory_is_given_back():
 KEEPING = """
 import resource, sys
 import numpy as np
-from alphazero.memory import keep_free_memory
+from alphazero.machine import keep_free_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -104,3 +107,27 @@ def faults_of_a_loop(kept, **environment):
 def test_memory_that_is_taken_and_freed_again_and_again_stays():
     assert faults_of_a_loop("kept") < 1000, "new pages, of 195,000 that are written to"
     assert faults_of_a_loop("kept", MALLOC_TRIM_THRESHOLD_="131072") > 50_000, "what the user has set holds"
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 8),
+        ({"cpu.max": "max 100000"}, 8),
+        ({"cpu.max": "200000 100000"}, 2),
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "20000 100000"}, 1),
+        ({"cpu.max": "6400000 100000"}, 8),
+        ({"cpu.max": "nonsense"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+    ],
+)
+def test_a_container_has_as_many_cores_as_it_gets_the_time_of(files, cores, tmp_path, monkeypatch):
+    """A run in a container with two cores' time once began a thread for each of its machine's 64 cores."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    assert count_cores() == cores
