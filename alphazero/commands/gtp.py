@@ -18,9 +18,9 @@ from typing import Annotated, TextIO
 import tyro
 
 from alphazero.commands.shared import Threads, argument, parse
+from alphazero.machine import count_cores
 from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.gtp_server import Server
-from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 
 
@@ -33,7 +33,7 @@ class GtpConfig:
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/othello-1, mcts:400, minimax:4; no human and no engine."""
-    game: Annotated[str | None, argument("NAME", "that of the checkpoint")] = None
+    game: Annotated[str | None, argument("NAME", "that of a run or checkpoint; all others need one")] = None
     """The game: a name, a Python file or a module."""
     simulations: Annotated[int | None, argument("INT", "200 for nets; mcts needs a number")] = None
     """Simulations per ply, for a contestant that searches and does not say how many."""

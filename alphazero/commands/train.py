@@ -20,9 +20,9 @@ from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line, quoted
+from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.players.contestants import text_of
-from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.run_folder import choose_folder, new_folder
 from alphazero.training import run as training
@@ -195,9 +195,11 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
         minutes = max(minutes, round(run.metrics[-1]["seconds"] / 60, 1)) if minutes else 0.0
     more = ["--generations", str(2 * generations)]
     more += ["--minutes", f"{2 * minutes:g}"] * (minutes > 0)
+    page = f"{run.loaded.game.name}.html"
     for what, words in (
         ("Play against it", command_line("pit", text_of(run.folder), "human", *chosen)),
         ("Pit it against another player", command_line("pit", text_of(run.folder), rival, *chosen)),
+        ("Write a page that plays it in any browser", command_line("publish", text_of(run.folder), page, *chosen)),
         ("Train on", f"{command} {quoted(*more)}"),
         ("See how it went, in a browser", command_line("report", run.folder)),
     ):

@@ -56,7 +56,7 @@ def examine_speed() -> Section:
     finally:
         torch.set_num_threads(before)
     reference = 2 * PRODUCT**3 / seconds[product]
-    section.add(product, f"{reference / 1e9:,.0f} GFLOP/s, about what this core can do")
+    section.add(product, f"{reference / 1e9:,.0f} GFLOP/s, for comparison")
     for name, net in nets.items():
         rate = BATCH / seconds[name]
         share = rate * net.card["flops_per_position"] / reference

@@ -26,7 +26,8 @@ class GateConfig:
     In the last generation any score above 0.5 promotes it."""
     games: int = 100
     """Maximum number of games; the match ends as soon as its verdict is certain.
-    In the last generation it is 400 or more, so that the run ends with the stronger net."""
+    In the last generation it is 400 or more, so that the run ends with the stronger net.
+    It is fewer there if --minutes leaves less time."""
     simulations: int = 32
     """Simulations per ply."""
 

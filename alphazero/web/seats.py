@@ -233,7 +233,8 @@ def _size_of(card: Mapping[str, Any]) -> str:
     parameters, hours = card.get("parameters"), card.get("hours")
     said = [f"{parameters:,} parameters"] if isinstance(parameters, int) and is_figure(parameters) else []
     if is_figure(hours):
-        said.append(f"trained in {60 * hours:,.0f} minutes")
+        more = " more" if card.get("started_from") else ""
+        said.append(f"trained for {60 * hours:,.0f}{more} minutes")
     return ", ".join(said)
 
 

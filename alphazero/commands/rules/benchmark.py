@@ -14,10 +14,10 @@ import tyro
 from alphazero.commands.shared import Overwrite, Threads, argument, parse, spare_files
 from alphazero.errors import InputError
 from alphazero.game import registry
+from alphazero.machine import count_cores
 from alphazero.matches.judge import open_players, title_of
 from alphazero.nets.devices import check_device
 from alphazero.players.contestants import load_game
-from alphazero.progress import count_cores
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 
@@ -31,7 +31,7 @@ class BenchmarkConfig:
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/connect4-1, mcts:400, minimax:4 and so on."""
-    game: Annotated[str | None, argument("NAME", "that of the checkpoint")] = None
+    game: Annotated[str | None, argument("NAME", "that of a run or checkpoint; all others need one")] = None
     """The game: a name, a Python file or a module."""
     simulations: tuple[int, ...] = (0,)
     """Simulations per position, one or several numbers. 0: the policy of a net without a search."""
