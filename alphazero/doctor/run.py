@@ -33,7 +33,7 @@ from alphazero.storage.run_folder import (
 from alphazero.training.remote.chunk import unpack
 from alphazero.training.remote.inbox import arrivals_in, bytes_of_arrival, most_games
 from alphazero.training.run import example_config, read_saved
-from alphazero.training.run_state import read_state
+from alphazero.training.run_state import OLDER_INFERENCE, read_state
 
 KINDS = {
     "nets": r"generation_\d+\.(safetensors|json)",
@@ -107,7 +107,8 @@ def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> S
     seconds = newest.state.get("seconds")
     if isinstance(seconds, int | float):
         section.add("trained for", f"{seconds / 60:.1f} minutes")
-    kept = [f"{name} {shorten(newest.state.get(name))}" for name in ("threads", "seed", "inference")]
+    state = {"inference": OLDER_INFERENCE} | newest.state
+    kept = [f"{name} {shorten(state.get(name))}" for name in ("threads", "seed", "inference")]
     section.add("goes on with", ", ".join(kept))
     flags = ["--deterministic"] * bool(newest.state.get("deterministic")) + _device_flags(newest, folder)
     _add_command(section, folder, holder, *flags)

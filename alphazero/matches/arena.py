@@ -96,18 +96,22 @@ class MatchResult:
         """Pairs of games from one opening that brought the first contestant 0, 1/2, 1, 3/2 and 2 points.
 
         In the order of their numbers, up to the first that is not finished: short games must not count more than long
-        ones while a match goes on. The same two games, played again, tell nothing new and count once.
+        ones while a match goes on. Players without chance play the same two games from the same opening again; these
+        tell nothing new and count once. Players that use chance once from any opening have all pairs counted: to leave
+        out the games that repeat would leave out the likely ones.
         """
-        finished, counts = dict(zip(self.games, zip(self.outcomes, self.actions, strict=True), strict=True)), [0] * 5
-        seen = set[tuple[tuple[int, ...], tuple[int, ...]]]()
+        finished = dict(zip(self.games, zip(self.outcomes, self.actions, strict=True), strict=True))
+        played, uses_chance = dict[tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...]]](), False
+        every, once = [0] * 5, [0] * 5
         for game in range(0, len(self.games) - 1, 2):
             if game not in finished or game + 1 not in finished:
                 break
             (first, its_actions), (second, other_actions) = finished[game], finished[game + 1]
-            if (its_actions, other_actions) not in seen:
-                seen.add((its_actions, other_actions))
-                counts[2 + first + second] += 1
-        return tuple(counts)  # type: ignore[return-value]
+            opening, actions = its_actions[: self.opening_plies], (its_actions, other_actions)
+            every[2 + first + second] += 1
+            once[2 + first + second] += opening not in played
+            uses_chance |= played.setdefault(opening, actions) != actions
+        return tuple(every if uses_chance else once)  # type: ignore[return-value]
 
     @property
     def distinct_games(self) -> int:

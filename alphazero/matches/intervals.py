@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
+from scipy.special import stdtrit
 
 Z_95 = 1.959963984540054
 """Normal quantile of a two-sided 95% interval."""
@@ -84,6 +85,12 @@ def superiority(wins: int, losses: int) -> float:
     return 0.5 * (1 + math.erf((wins - losses) / math.sqrt(2 * max(1, wins + losses))))
 
 
+def show_share(share: float) -> str:
+    """A share of 1 in percent, where only what is certain is 0% or 100%."""
+    text = f"{share:.1%}"
+    return ">99.9%" if text == "100.0%" and share < 1 else "<0.1%" if text == "0.0%" and share > 0 else text
+
+
 def share_with_interval(right: np.ndarray | None) -> tuple[float | None, list[float] | None]:
     """The share of True in `bool[n]` with its 95% interval `[low, high]`; None for both if there are none."""
     if right is None or not len(right):
@@ -93,7 +100,7 @@ def share_with_interval(right: np.ndarray | None) -> tuple[float | None, list[fl
 
 
 def mean_with_interval(numbers: np.ndarray | None) -> tuple[float | None, list[float] | None]:
-    """The mean of n numbers with its normal 95% interval `[low, high]`.
+    """The mean of n numbers with its 95% interval `[low, high]`, by Student's t.
 
     One number has no interval, and no number has no mean either: None.
     """
@@ -102,5 +109,5 @@ def mean_with_interval(numbers: np.ndarray | None) -> tuple[float | None, list[f
     mean = float(numbers.mean())
     if len(numbers) == 1:
         return mean, None
-    margin = Z_95 * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
+    margin = float(stdtrit(len(numbers) - 1, 0.975) * numbers.std(ddof=1)) / math.sqrt(len(numbers))
     return mean, [mean - margin, mean + margin]

@@ -9,7 +9,7 @@ from alphazero.game import Game
 from alphazero.game.record import RESULTS, GameRecord, words_of
 from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult
-from alphazero.matches.intervals import elo_difference, elo_interval, finite, superiority
+from alphazero.matches.intervals import elo_difference, elo_interval, finite, show_share, superiority
 from alphazero.matches.openings import describe_openings
 from alphazero.matches.sprt import Sprt
 
@@ -74,7 +74,7 @@ def describe(
         f"losses          {result.losses}\n"
         f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
         f"Elo difference  {elo:+z.0f} ({elo_low:+z.0f} to {elo_high:+z.0f})\n"
-        f"superiority     {superiority(result.wins, result.losses):.1%} likely that the first is the stronger\n"
+        f"superiority     {show_share(superiority(result.wins, result.losses))} likely that the first is the stronger\n"
         f"distinct games  {result.distinct_games}{REPEATED * result.repeats_itself}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
         + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
@@ -88,8 +88,8 @@ def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
     """The verdict on the first contestant in words."""
     ratio, (low, high) = test.log_likelihood_ratio(result.pairs), test.bounds
     verdict = {
-        "H1": f"H1 accepted: {name} is stronger by {test.elo1:g} points or more",
-        "H0": f"H0 accepted: {name} is stronger by {test.elo0:g} points at most",
+        "H1": f"H1 accepted: {name} is stronger by more than {test.elo0:g} points",
+        "H0": f"H0 accepted: {name} is not stronger by {test.elo1:g} points or more",
         None: f"not decided: give it more {option('games')}",
     }[test.verdict(result.pairs)]
     return (

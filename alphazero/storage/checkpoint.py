@@ -140,7 +140,8 @@ def check_tensors(tensors: Mapping[str, np.ndarray], expected: Mapping[str, np.n
     if problems:
         more = f" and {len(problems) - 2} more" if len(problems) > 2 else ""
         raise CheckpointError(
-            f"{path} is of another net: {', '.join(problems[:2])}{more}; choose the game and net size of its card"
+            f"{path} is of another net: {', '.join(problems[:2])}{more}; choose the game and net size of its card, "
+            "or train anew if an older version made it, whose observations were others"
         )
 
 

@@ -26,7 +26,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -65,12 +65,15 @@ from alphazero.storage.formats import (
     SavedRun,
     SecondsSoFar,
 )
+from alphazero.storage.kept_generations import kept_generations
 from alphazero.storage.metrics_file import METRICS, append_metrics, read_metrics, repair_metrics, write_metrics
 from alphazero.storage.run_log import RunLog
 from alphazero.storage.schema import check
 from alphazero.storage.systems import remove_unless_read
 
 FORMAT = 1
+BEFORE: dict[str, Any] = {"keep": 0}
+"""Settings that older runs do not have, as those runs went on: every net stayed."""
 CONFIG, NEVER_COMMITTED = "config.json", "never_committed"
 CONFIG_SEAL, MANIFEST_SEAL = "config_sha256", "manifest_sha256"
 
@@ -331,23 +334,11 @@ def _settings_named(folder: Path) -> list[str]:
     return []
 
 
-def kept_generations(generations: Iterable[int], newest: int, keep: int) -> set[int]:
-    """The generations whose nets stay: the `keep` newest, and at most `keep` others, evenly spaced, as milestones.
-
-    Milestones are the multiples of the smallest power of two that gives no more of them; so each that is one today has
-    been one ever since, and 0, the net that the run began with, is always one.
-    """
-    step = 1
-    while newest // step >= keep:
-        step *= 2
-    return {number for number in generations if number > newest - keep or number % step == 0}
-
-
 def read_settings(path: str | Path) -> dict[str, Any]:
     """As `read_config`, of a run that training has written: its `game`, `seed`, `threads` and `settings`."""
     config = read_config(path)
     check(SavedRun, config, str(Path(path) / CONFIG), RunFolderError, f"; {path} is no run of this version")
-    return config
+    return config | {"settings": BEFORE | config["settings"]}
 
 
 def latest_manifest(path: str | Path) -> Manifest | None:
@@ -533,8 +524,11 @@ def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
 def _read_manifest(folder: Path, generation: int) -> dict[str, Any]:
     path = folder / f"manifest_{generation:04d}.json"
     manifest = read_sealed_json(path, MANIFEST_SEAL)
-    if manifest.get("format") != FORMAT:
-        raise StorageError(f"{path} has format {quote(manifest.get('format'))}, this version reads {FORMAT}")
+    found = manifest.get("format")
+    if isinstance(found, int) and found > FORMAT:  # no damage: going back would overwrite what a newer version made
+        raise RunFolderError(f"{path} has format {found}, and this version reads {FORMAT}: update alphazero")
+    if found != FORMAT:
+        raise StorageError(f"{path} has format {quote(found)}, this version reads {FORMAT}")
     if check(ManifestFile, manifest, str(path)).generation != generation:
         raise StorageError(f"{path} is not a manifest of generation {generation}")
     return manifest

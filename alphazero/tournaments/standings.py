@@ -15,7 +15,7 @@ import numpy as np
 from alphazero.errors import InvalidSetting, count_of, quote, shorten
 from alphazero.game import Game
 from alphazero.game.record import GameRecord
-from alphazero.matches.intervals import mean_with_interval, score_interval
+from alphazero.matches.intervals import mean_with_interval, score_interval, show_share
 from alphazero.matches.openings import describe_openings
 from alphazero.tournaments.bradley_terry import DRAW, LOSS, WIN, Ratings, rate, warnings
 from alphazero.tournaments.folder import GAMES, Pairing, Tournament, key_of
@@ -191,7 +191,7 @@ def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
         (
             str(number), row.name, f"{row.rating:+z.0f} ± {row.rating_error:.0f}", f"{row.games:,}", f"{row.score:.1%}",
             "" if row.score_when_first is None else f"{row.score_when_first:.1%}", f"{row.ms_per_move:.2f}",
-            "" if row.better_than_next is None else f"{row.better_than_next:.1%}",
+            "" if row.better_than_next is None else show_share(row.better_than_next),
         )
         for number, row in enumerate(rows, 1)
     ]  # fmt: skip
@@ -213,7 +213,8 @@ def remarks(standings: Standings) -> list[str]:
     """Sentences below the table."""
     ratings, zero = standings.ratings, f"{standings.anchor} is 0" if standings.anchor else "the mean is 0"
     return [
-        f"Ratings are Elo points, {zero}; ± is a 95% interval of the distance from the mean of all contestants.",
+        f"Ratings are Elo points, {zero}; ± is a 95% interval of the distance from the level of the field, a mean in "
+        "which each rating counts by how well it is known.",
         f"Moving first is worth {ratings.advantage:+z.0f} ± {ratings.advantage_error:.0f} points; "
         f"equal players draw {ratings.draw_rate:.1%} of their games.",
         *(

@@ -189,7 +189,7 @@ class Coach:
         state.commit(figures)
         self.folder.check()
         self.metrics.add(figures, self.config.generations, self.seconds_left())
-        score = "no gate" if gate_figures["gate_score"] is None else f"gate {gate_figures['gate_score']:.2f}"
+        score = "no gate" if gate_figures["gate_score"] is None else f"gate {gate_figures['gate_score']:.3f}"
         verdict = "promoted" if gate_figures["promoted"] else "not promoted"
         self.folder.log.add(f"generation {generation}: saved, {score}, {verdict}")
 
@@ -307,7 +307,7 @@ class Coach:
                 self._leave_if_asked()
                 progress.show(
                     result.num_games / num_games,
-                    f"score {result.score:.2f} after {result.num_games} games (promoted from {threshold:.2f})",
+                    f"score {result.score:.3f} after {result.num_games} games (promoted from {threshold:.3f})",
                 )
 
             result = play_match(

@@ -68,7 +68,7 @@ class Metrics:
     def add(self, figures: Figures, num_generations: int, seconds_left: float) -> None:
         """Says the figures of a finished generation, warns about them, and passes them to the trackers."""
         self.lines.append(figures)
-        gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.2f}"
+        gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.3f}"
         benchmark = {name: figures[name] for name in figures.get("benchmark_figures", ())}
         logger.info(
             "generation %d/%d after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",

@@ -54,7 +54,7 @@ ORIGINS = ("started_from", "learned_from_games_of")
 """Where a card of generation 0 names the net that the run began with: its weights are that net's, or are not."""
 
 
-class SavedState(Struct):
+class SavedState(Struct, forbid_unknown_fields=True):
     """The state of a run in a manifest."""
 
     best: Count
@@ -85,7 +85,7 @@ def read_state(manifest: Manifest, folder: Path) -> SavedState:
     Generations of which the replay file is lost are no longer in the window.
     """
     where = f"the manifest of generation {manifest.generation} in {folder}"
-    state = check(SavedState, manifest.state, where, CheckpointError)
+    state = check(SavedState, manifest.state, where, CheckpointError, "; if a newer version wrote it, update alphazero")
     if state.samples is not None and len(state.samples) != len(state.replay):
         raise CheckpointError(
             f"{where} counts the samples of {len(state.samples)} generations, not {len(state.replay)}"

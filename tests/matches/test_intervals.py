@@ -12,6 +12,7 @@ from alphazero.matches.intervals import (
     finite,
     mean_with_interval,
     score_interval,
+    show_share,
     superiority,
 )
 
@@ -20,6 +21,13 @@ from alphazero.matches.intervals import (
 def test_without_draws_it_is_wilsons_interval(wins, losses):
     wilson = binomtest(wins, wins + losses).proportion_ci(method="wilson")
     assert score_interval(wins, 0, losses) == pytest.approx((wilson.low, wilson.high), abs=1e-9)
+
+
+def test_only_what_is_certain_is_shown_as_certain():
+    shares = (0, 1e-9, 0.0004, 0.001, 0.5, 0.9994, 0.99951, 1)
+    assert [show_share(share) for share in shares] == [
+        "0.0%", "<0.1%", "<0.1%", "0.1%", "50.0%", "99.9%", ">99.9%", "100.0%"
+    ]  # fmt: skip
 
 
 def test_with_draws_it_is_tangos_interval():
@@ -106,7 +114,9 @@ def test_the_interval_in_elo_covers_strong_contestants(strength, num_games):
 
 
 def test_the_interval_of_a_mean_by_hand():
-    mean, interval = mean_with_interval(np.array([1.0, 3.0]))  # variance 2, standard error 1
-    assert mean == 2.0 and interval == pytest.approx([2 - 1.96, 2 + 1.96], abs=1e-3)
+    mean, interval = mean_with_interval(np.array([1.0, 3.0]))  # variance 2, standard error 1, one degree of freedom
+    assert mean == 2.0 and interval == pytest.approx([2 - 12.706, 2 + 12.706], abs=1e-3)
+    _, interval = mean_with_interval(np.array([1.0, 2.0, 3.0] * 7))  # variance 0.7, 20 degrees
+    assert interval == pytest.approx([2 - 2.086 * (0.7 / 21) ** 0.5, 2 + 2.086 * (0.7 / 21) ** 0.5], abs=1e-3)
     assert mean_with_interval(np.array([0.5])) == (0.5, None)
     assert mean_with_interval(np.empty(0)) == mean_with_interval(None) == (None, None)

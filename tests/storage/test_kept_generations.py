@@ -6,7 +6,8 @@ import os
 import pytest
 
 from alphazero.storage.files import atomic_write
-from alphazero.storage.run_folder import RunFolder, kept_generations, latest_manifest
+from alphazero.storage.kept_generations import kept_generations
+from alphazero.storage.run_folder import RunFolder, latest_manifest
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3, 10, 100])

@@ -138,7 +138,7 @@ def test_scores_and_lengths_have_intervals(standings):
     plies = written["contestants"][0]["plies"]
     assert plies["mean"] == 5.25 and plies["median"] == 5.0 and plies["quantile_90"] == pytest.approx(5.7)
     # the deviation of 5, 5, 6, 5 is sqrt(0.75 / 3), that of their mean half of it
-    assert plies["interval"] == pytest.approx([5.25 - 1.96 / 4, 5.25 + 1.96 / 4], abs=1e-4)
+    assert plies["interval"] == pytest.approx([5.25 - 3.18245 / 4, 5.25 + 3.18245 / 4], abs=1e-4)  # Student's t
     match = written["matches"][0]
     assert match["score"] == 0.75 and match["score_interval"] == list(score_interval(1, 1, 0))
 
