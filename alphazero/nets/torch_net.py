@@ -19,6 +19,7 @@ from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import check_module, choose_form, count_flops, forward, frozen_copy, lay_out, works
 from alphazero.nets.devices import bf16_pays, say_once
+from alphazero.nets.inference.int8 import Int8Inference
 from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, checked_masks, to_priors
 from alphazero.nets.inference.openvino import OpenVinoInference
 from alphazero.nets.inference.winograd import WinogradInference
@@ -38,7 +39,7 @@ PATIENCE = 0.4
 """Seconds."""
 CALLS = 3000
 """Batches that a network answers before its weights change, about: those of a generation of Connect Four's `quick`."""
-LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference)
+LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference, Int8Inference)
 """The libraries that answer for networks on the processor, beside torch."""
 MASKED = -1e9
 """The logit of an illegal action."""
@@ -77,6 +78,7 @@ class TorchNet(NeuralNet):
         The card keeps the settings under `net`.
         """
         self.device = torch.device("cpu")
+        self._game = game
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         check_module(module, self._example, game.num_actions)
         self.layout, self._folds = choose_form(module.float(), game.observation_shape)
@@ -151,7 +153,7 @@ class TorchNet(NeuralNet):
         for library in LIBRARIES:
             if library.name == name or (name == "auto" and library.is_worth_a_try(bf16)):
                 try:
-                    made.append(library(self.frozen_float(), self._example, bf16))
+                    made.append(library(self.frozen_float(), self._positions(library.num_examples), bf16))
                 except CannotConvert as error:
                     if name != "auto":
                         raise
@@ -165,6 +167,16 @@ class TorchNet(NeuralNet):
         else:
             self._inference = made[0]
         return "torch" if self._inference is None else self._inference.name
+
+    def _positions(self, count: int) -> Tensor:
+        """`float32[count, P, H, W]`: as many positions of random games, always the same ones."""
+        rng, position, observations = np.random.default_rng(0), self._game.start(), list[np.ndarray]()
+        while len(observations) < count:
+            observations.append(position.observation)
+            position = position.play(int(rng.choice(position.legal_actions)))
+            if position.terminal:
+                position = self._game.start()
+        return torch.from_numpy(np.stack(observations))
 
     def frozen_float(self) -> nn.Module:
         """The module as it plays, in float32: a copy with its batch norms folded into the convolutions."""

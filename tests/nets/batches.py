@@ -23,9 +23,9 @@ def random_batch(game, count: int, seed: int = 0) -> Batch:
     return Batch(observations, masks, policies, rng.uniform(-1, 1, count).astype(np.float32))
 
 
-def played_positions(count: int) -> Batch:
-    """Different positions of random games, as a network is asked about them."""
-    kernels, rng, found = az.Kernels(Connect4()), np.random.default_rng(5), dict[bytes, az.Position]()
+def played_positions(count: int, game: az.Game | None = None) -> Batch:
+    """Different positions of random games, as a network is asked about them; None: of Connect Four."""
+    kernels, rng, found = az.Kernels(game or Connect4()), np.random.default_rng(5), dict[bytes, az.Position]()
     while len(found) < count:
         position = kernels.game.start()
         while not position.terminal and len(found) < count:

@@ -156,7 +156,7 @@ def test_priors_are_a_softmax_over_the_legal_actions():
         assert np.isnan(broken).any() and (np.isnan(value[0]) if np.isnan(wrong) else value[0] == 1)
 
 
-@pytest.mark.parametrize("library", ["torch", "openvino", "winograd"])
+@pytest.mark.parametrize("library", ["torch", "openvino", "winograd", "int8"])
 def test_legal_masks_fit_the_observations(library):
     """Compiled code read beyond the end of masks with fewer rows, and knew one type alone."""
     net, batch = az.load_net("club", "connect4"), random_batch(Connect4(), 4)
@@ -502,7 +502,7 @@ def test_new_weights_take_the_first_batch_of_each_size_longer(shared):
     assert shared._inference.seconds_for_new_weights(0.6, 0.1) == pytest.approx(2.5)
 
 
-@pytest.mark.parametrize("library", ["torch", "openvino", "winograd"])
+@pytest.mark.parametrize("library", ["torch", "openvino", "winograd", "int8"])
 def test_players_say_once_which_library_runs_their_networks(monkeypatch, caplog, library):
     caplog.set_level("INFO")
     say_once.cache_clear()
@@ -515,7 +515,7 @@ def test_players_say_once_which_library_runs_their_networks(monkeypatch, caplog,
 def test_the_environment_and_the_option_choose(monkeypatch):
     monkeypatch.setenv(INFERENCE_VARIABLE, "onnx")
     with pytest.raises(
-        InvalidSetting, match="ALPHAZERO_INFERENCE must be one of auto, torch, openvino, winograd, not 'onnx'"
+        InvalidSetting, match="ALPHAZERO_INFERENCE must be one of auto, torch, openvino, winograd, int8, not 'onnx'"
     ):
         wanted_inference()
     want_inference("openvino")
@@ -524,7 +524,7 @@ def test_the_environment_and_the_option_choose(monkeypatch):
         want_inference("openvinno")
 
 
-@pytest.mark.parametrize("library", ["openvino", "winograd"])
+@pytest.mark.parametrize("library", ["openvino", "winograd", "int8"])
 def test_a_resumed_run_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, library):
     monkeypatch.setenv(INFERENCE_VARIABLE, library)
     whole = az.train("tictactoe", generations=2, folder=tmp_path / "whole", **TINY)

@@ -32,9 +32,11 @@ class Inference(Protocol):
     """
 
     name: ClassVar[str]
+    num_examples: ClassVar[int] = 2
+    """The positions that it needs."""
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
-        """`example float32[n, P, H, W]`; with `bf16` it may multiply bf16 numbers. Raises CannotConvert."""
+        """`example float32[num_examples, P, H, W]`; with `bf16` it may multiply bf16 numbers. Raises CannotConvert."""
 
     @staticmethod
     def is_worth_a_try(bf16: bool) -> bool:

@@ -76,6 +76,8 @@ class _Compiled(NamedTuple):
     """`float32[size, A]`."""
     values: np.ndarray
     """`float32[size]`."""
+    others: list[np.ndarray]
+    """Further outputs."""
 
 
 class OpenVinoInference:
@@ -87,6 +89,7 @@ class OpenVinoInference:
     """
 
     name: ClassVar[str] = "openvino"
+    num_examples: ClassVar[int] = 2
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
         """`example float32[n, P, H, W]`; with `bf16` it multiplies bf16 numbers. Raises CannotConvert."""
@@ -98,6 +101,8 @@ class OpenVinoInference:
         self._idle: dict[int, list[_Compiled]] = {size: [] for size in SIZES}
         """The compiled networks of each size that no thread uses now."""
         self._next: nn.Module | None = module
+        self._playing: Any = None
+        """The network with the weights of now, which is compiled."""
         self._take_over(module)
 
     @staticmethod
@@ -197,11 +202,15 @@ class OpenVinoInference:
         """A network of that size that no other thread uses."""
         with self._lock:
             if self._next is not None:
-                self._model, self._next = self._take_weights(self._next), None
+                self._playing, self._next = self._prepare(self._take_weights(self._next)), None
             if self._idle[size]:
                 return self._idle[size].pop()
-            model = self._model.clone()
+            model = self._playing.clone()
         return self._compile(model, size, self._precision)
+
+    def _prepare(self, model: Any) -> Any:
+        """The network that is compiled, made of the one with the weights of now."""
+        return model
 
     def _compile(self, model: Any, size: int, precision: str) -> _Compiled:
         shape = [size, *self._example.shape[1:]]
@@ -224,7 +233,7 @@ class OpenVinoInference:
             raise CannotConvert(f"OpenVINO must give a row for each of {size} positions; it gives {shapes}")
         for i, output in enumerate(outputs):
             request.set_output_tensor(i, self._library.Tensor(output, shared_memory=True))
-        return _Compiled(request, rows, outputs[0], outputs[1].reshape(size))
+        return _Compiled(request, rows, outputs[0], outputs[1].reshape(size), outputs[2:])
 
 
 @contextlib.contextmanager
