@@ -233,8 +233,9 @@ def _size_of(card: Mapping[str, Any]) -> str:
     parameters, hours = card.get("parameters"), card.get("hours")
     said = [f"{parameters:,} parameters"] if isinstance(parameters, int) and is_figure(parameters) else []
     if is_figure(hours):
-        more = " more" if card.get("started_from") else ""
-        said.append(f"trained for {60 * hours:,.0f}{more} minutes")
+        said.append(f"trained for {60 * hours:,.0f} minutes")
+        if card.get("started_from"):
+            said.append("from an earlier net")
     return ", ".join(said)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from alphazero.errors import InputError, StorageError
 from alphazero.game import Game
 from alphazero.game.record import GameRecord
-from alphazero.matches.intervals import score_interval
+from alphazero.matches.intervals import score_interval, show_share
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.run_folder import CONFIG
@@ -197,7 +197,8 @@ def describe_tournament(found: FoundTournament, game: Game) -> dict[str, Any]:
                 "name": row.name, "rating": round(row.rating), "error": round(row.rating_error), "games": row.games,
                 "wins": row.wins, "draws": row.draws, "losses": row.losses, "score": row.score,
                 "interval": list(score_interval(row.wins, row.draws, row.losses)),
-                "ms": row.ms_per_move, "better": row.better_than_next,
+                "ms": row.ms_per_move,
+                "better": None if row.better_than_next is None else show_share(row.better_than_next),
             }
             for row in standings.rows
         ]  # fmt: skip

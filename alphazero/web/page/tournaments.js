@@ -82,7 +82,7 @@ export class TournamentsView extends PolledView {
               el("td", { title: `${percent(row.interval[0], 1)} to ${percent(row.interval[1], 1)}` }, percent(row.score, 1)),
               el("td", {}, `${row.wins}, ${row.draws}, ${row.losses}`),
               el("td", {}, row.ms.toFixed(1)),
-              el("td", {}, row.better === null ? "" : percent(row.better, 1)));
+              el("td", {}, row.better ?? ""));
           })))),
         found.remarks.map((text) => el("p", { class: text.startsWith("Warning") ? "note warning" : "note" }, text))),
       found.cross && el("section", { class: "card", "aria-label": "Cross table" }, el("h2", {}, "Cross table"),
