@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands import pit
+from alphazero.commands import pit, publish, serve
 from alphazero.commands import train as main_module
 from alphazero.commands.rules import check, new
 from alphazero.commands.shared import run_command
@@ -105,13 +105,22 @@ def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch,
         elif command == "pit.py":
             argv = ["runs/domineering-1@simulations=4" if word == "runs/domineering-1" else word for word in argv]
             argv += ["--games", "2"] * ("human" not in argv)
-        run = {"check": check.main, "main.py": main_module.main, "pit.py": pit.main}[command]
+        elif command == "serve":
+            pytest.importorskip("fastapi")
+            monkeypatch.setattr(
+                "alphazero.web.server.PageServer.run", lambda server: (ran.append(server.address), server.close())
+            )
+            argv = [*argv, "--port", "0", "--no-browser"]
+        mains = {"check": check.main, "main.py": main_module.main, "pit.py": pit.main}
+        run = (mains | {"serve": serve.main, "publish": publish.main})[command]
         assert run_command(run, argv) == 0, capsys.readouterr()
         ran.append(command)
         said = capsys.readouterr()
         if command == "check":
             assert "keeps all laws" in said.out and "warning" not in said.out
-    assert ran == ["check", "main.py", "pit.py", "pit.py"]
+    address, html = ran.pop(4), Path("domineering.html").read_text(encoding="utf-8")
+    assert ran == ["check", "main.py", "pit.py", "pit.py", "serve", "publish"]
+    assert address.startswith("http://127.0.0.1:") and "domineering" in html
 
 
 def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

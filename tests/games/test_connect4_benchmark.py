@@ -84,7 +84,7 @@ def test_cross_entropy_is_of_the_mass_on_columns_that_keep_the_outcome():
     figures, mean = judgement.figures(), sum(expected) / 5
     assert figures["cross_entropy"] == pytest.approx(mean, abs=1e-5)
     deviation = math.sqrt(sum((loss - mean) ** 2 for loss in expected) / 4)  # of a sample of five
-    margin = 1.96 * deviation / math.sqrt(5)
+    margin = 2.776445 * deviation / math.sqrt(5)  # Student's t with 4 degrees of freedom
     assert figures["cross_entropy_interval"] == pytest.approx([mean - margin, mean + margin], abs=1e-3)
 
 

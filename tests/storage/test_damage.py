@@ -199,7 +199,7 @@ HOSTILE_MANIFESTS = {
     "file without size": forged(files={"generation_0003.json": None}),
     "state a list": forged(state=[]),
     "another generation": forged(generation=3),
-    "newer format": forged(format=2),
+    "older format": forged(format=0),
 }
 
 
