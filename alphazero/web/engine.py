@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from alphazero._version import __version__
-from alphazero.errors import InputError, quote
+from alphazero.errors import InputError, Terminated, quote
 from alphazero.game import registry
 from alphazero.game.record import parse_record
 from alphazero.game.spec import LoadedGame
@@ -84,7 +84,8 @@ class Engine:
     def warm(self) -> None:
         """Loads and compiles all that the first move and the first analysis of the page's game need."""
         table = self.table_named(self.stage.name)
-        with contextlib.suppress(Exception):  # whoever asks is told
+        # whoever asks is told; Ctrl-C, which compiling passes on, would show its traceback
+        with contextlib.suppress(Exception, KeyboardInterrupt, Terminated):
             seat, start = table.seats()[0], table.game.start()
             choose(seat, seat.slider.start if seat.slider else 0, None, start, 0, Stop())
             if seat.searches:

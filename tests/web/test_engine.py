@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import alphazero as az
-from alphazero.errors import InputError, Stopped
+from alphazero.errors import InputError, Stopped, Terminated
 from alphazero.game import registry
 from alphazero.players.contestants import make_player
 from alphazero.search.analysis import Analysis
@@ -61,6 +61,17 @@ def test_the_page_begins_with_the_games(engine):
     welcome = ask(engine, "welcome")
     assert welcome["game"] == "connect4" and welcome["games"][0] == {"name": "connect4", "title": "Connect 4"}
     assert sorted(game["name"] for game in welcome["games"]) == sorted(registry.NAMES)
+
+
+@pytest.mark.parametrize("raised", [ValueError, KeyboardInterrupt, Terminated])
+def test_nothing_is_shown_if_the_first_net_cannot_be_loaded_or_ctrl_c_comes_first(engine, monkeypatch, raised):
+    """A thread that compiled showed its traceback when `serve` was stopped in its first half minute."""
+
+    def fail(*arguments):
+        raise raised
+
+    monkeypatch.setattr("alphazero.web.engine.choose", fail)
+    engine.warm()
 
 
 @pytest.mark.parametrize("name", sorted(registry.NAMES))
