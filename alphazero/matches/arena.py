@@ -97,8 +97,8 @@ class MatchResult:
 
         In the order of their numbers, up to the first that is not finished: short games must not count more than long
         ones while a match goes on. Players without chance play the same two games from the same opening again; these
-        tell nothing new and count once. Players that use chance once from any opening have all pairs counted: to leave
-        out the games that repeat would leave out the likely ones.
+        tell nothing new and count once. If an opening has led to other games, chance decides, and all pairs count:
+        those that repeat are the likely ones.
         """
         finished = dict(zip(self.games, zip(self.outcomes, self.actions, strict=True), strict=True))
         played, uses_chance = dict[tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...]]](), False

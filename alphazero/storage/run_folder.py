@@ -72,8 +72,8 @@ from alphazero.storage.schema import check
 from alphazero.storage.systems import remove_unless_read
 
 FORMAT = 1
-BEFORE: dict[str, Any] = {"keep": 0}
-"""Settings that older runs do not have, as those runs went on: every net stayed."""
+OLDER_SETTINGS: dict[str, Any] = {"keep": 0}
+"""The values of settings that older runs do not have, by which they went on: every net stayed."""
 CONFIG, NEVER_COMMITTED = "config.json", "never_committed"
 CONFIG_SEAL, MANIFEST_SEAL = "config_sha256", "manifest_sha256"
 
@@ -338,7 +338,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     """As `read_config`, of a run that training has written: its `game`, `seed`, `threads` and `settings`."""
     config = read_config(path)
     check(SavedRun, config, str(Path(path) / CONFIG), RunFolderError, f"; {path} is no run of this version")
-    return config | {"settings": BEFORE | config["settings"]}
+    return config | {"settings": OLDER_SETTINGS | config["settings"]}
 
 
 def latest_manifest(path: str | Path) -> Manifest | None:

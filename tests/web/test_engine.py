@@ -67,11 +67,18 @@ def test_the_page_begins_with_the_games(engine):
 def test_nothing_is_shown_if_the_first_net_cannot_be_loaded_or_ctrl_c_comes_first(engine, monkeypatch, raised):
     """A thread that compiled showed its traceback when `serve` was stopped in its first half minute."""
 
-    def fail(*arguments):
+    asked, shown = list[object](), list[object]()
+
+    def fail(seat, *arguments):
+        asked.append(seat)
         raise raised
 
     monkeypatch.setattr("alphazero.web.engine.choose", fail)
-    engine.warm()
+    monkeypatch.setattr(threading, "excepthook", shown.append)
+    thread = threading.Thread(target=engine.warm)
+    thread.start()
+    thread.join()
+    assert asked and not shown
 
 
 @pytest.mark.parametrize("name", sorted(registry.NAMES))
