@@ -118,6 +118,7 @@ class PageServer:
         """The same for other machines that cannot find this one by its name; empty if it is not known."""
         config = uvicorn.Config(
             Guard(make_app(engine), host, self.port, self._token),
+            log_config=None,  # its own one would close the handlers of all others in this process
             log_level="warning", access_log=False, ws_max_size=MOST_BYTES, ws_ping_interval=PING_SECONDS,
             ws_ping_timeout=PING_SECONDS, timeout_graceful_shutdown=1, server_header=False, lifespan="on",
         )  # fmt: skip

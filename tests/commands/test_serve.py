@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import os
 import re
 import signal
@@ -133,3 +135,30 @@ def test_the_library_opens_a_page_and_closes_it():
                 az.play_web(last, "tictactoe", port=port, wait=False)
     with pytest.raises(OSError):
         urllib.request.urlopen(page.address, timeout=10)
+
+
+class ClosingItsStream(logging.StreamHandler):
+    """A handler as some libraries add one when they are imported."""
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
+
+
+def test_the_page_leaves_the_logging_of_the_program_as_it_is(tmp_path):
+    """Once it closed the files of all handlers of a program, and the stderr that a library had kept."""
+    kept = io.StringIO()
+    handlers = [logging.FileHandler(tmp_path / "of_the_program.log", mode="w"), ClosingItsStream(kept)]
+    logger = logging.getLogger("a_program")
+    for handler in handlers:
+        logger.addHandler(handler)
+    try:
+        with az.play_web("random", "tictactoe", port=0, wait=False):
+            logger.warning("while the page is open")
+        logger.warning("afterwards")
+        expected = "while the page is open\nafterwards\n"
+        assert kept.getvalue() == expected == (tmp_path / "of_the_program.log").read_text()
+    finally:
+        for handler in handlers:
+            logger.removeHandler(handler)
+            handler.close()
