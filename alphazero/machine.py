@@ -1,4 +1,4 @@
-"""The machine as this process has it: cores, limits of its container, and the C library's pools of free memory."""
+"""The machine as this process has it: cores and memory, also of a container, and the C library's free memory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from typing import Any
 
 CGROUP = Path("/sys/fs/cgroup")
 """Files that tell the limits of this process's control group, as a container has them, on Linux."""
+
+_MEMORY_FILES = (
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    (
+        "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes",  # version 1 of control groups
+        "memory/memory.stat", "total_inactive_file",
+    ),
+)  # fmt: skip
+"""The limit, the use, the statistics, and the entry of files that leave the memory when it is needed."""
 
 ARENA_MAX = -8
 """M_ARENA_MAX of mallopt(3)."""
@@ -38,6 +47,24 @@ def cpu_quota() -> float | None:
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # version 1 of control groups
         quota, period = ((CGROUP / "cpu" / f"cpu.cfs_{x}_us").read_text(encoding="ascii") for x in ("quota", "period"))
         return None if int(quota) < 0 else int(quota) / int(period)
+    return None
+
+
+def free_memory() -> int | None:
+    """Bytes that this process can still get, on Linux; the limit of its control group counts. None elsewhere."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        return min(free + [left for files in _MEMORY_FILES if (left := _memory_left(*files)) is not None], default=None)
+    return None
+
+
+def _memory_left(limit: str, usage: str, statistics: str, key: str) -> int | None:
+    """Bytes below the control group's limit, by its files; None without a limit."""
+    with contextlib.suppress(OSError, ValueError):
+        most, used = (int((CGROUP / name).read_text(encoding="ascii")) for name in (limit, usage))
+        kinds = dict(line.split() for line in (CGROUP / statistics).read_text(encoding="ascii").splitlines())
+        return most - used + int(kinds.get(key, 0))  # files that nobody has read for a while leave when it is needed
     return None
 
 

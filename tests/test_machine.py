@@ -131,3 +131,23 @@ def test_a_container_has_as_many_cores_as_it_gets_the_time_of(files, cores, tmp_
     monkeypatch.setattr(machine, "CGROUP", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
     assert count_cores() == cores
+
+
+OF_VERSION_2 = ("memory.max", "memory.current", "memory.stat")
+OF_VERSION_1 = tuple(f"memory/memory.{name}" for name in ("limit_in_bytes", "usage_in_bytes", "stat"))
+
+
+@pytest.mark.parametrize(
+    ("names", "inactive", "unlimited"),
+    [(OF_VERSION_2, "inactive_file", "max"), (OF_VERSION_1, "total_inactive_file", "9223372036854771712")],
+)
+def test_files_that_nobody_reads_count_as_free_memory_of_a_container(names, inactive, unlimited, tmp_path, monkeypatch):
+    statistics = f"anon 80000000\nfile 310000000\n{inactive} 300000000"
+    for name, text in zip(names, ("400000000", "390000000", statistics), strict=True):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    assert machine.free_memory() == (310_000_000 if sys.platform == "linux" else None)
+    (tmp_path / names[0]).write_text(f"{unlimited}\n")
+    free = machine.free_memory()
+    assert free is None if sys.platform != "linux" else free > 400_000_000

@@ -13,7 +13,7 @@ import torch
 
 from alphazero._version import __version__
 from alphazero.doctor.findings import Section, show_bytes
-from alphazero.machine import CGROUP, count_cores, cpu_quota
+from alphazero.machine import count_cores, cpu_quota, free_memory
 from alphazero.search import cpu_kernels
 from alphazero.storage.kernel_cache import examine_cache
 
@@ -148,11 +148,11 @@ def _compiled_code() -> Section:
 
 def _memory_and_disk() -> Section:
     section = Section("memory and disk")
-    free_memory = _free_memory()
-    if free_memory is not None:
-        section.add("free memory", show_bytes(free_memory))
-        if free_memory < LITTLE_MEMORY:
-            section.advice.append(f"{show_bytes(free_memory)} of memory are free, and a training takes 1 to 3 GB: "
+    memory = free_memory()
+    if memory is not None:
+        section.add("free memory", show_bytes(memory))
+        if memory < LITTLE_MEMORY:
+            section.advice.append(f"{show_bytes(memory)} of memory are free, and a training takes 1 to 3 GB: "
                                   "end other programs")  # fmt: skip
     free = shutil.disk_usage(Path.cwd()).free
     section.add("free disk", f"{show_bytes(free)}, in {Path.cwd()}")
@@ -161,18 +161,3 @@ def _memory_and_disk() -> Section:
     elif free < LITTLE_DISK:
         section.advice.append(f"{show_bytes(free)} are free on the disk, and a long run takes gigabytes: make room")
     return section
-
-
-def _free_memory() -> int | None:
-    """Bytes that programs can still get, on Linux; the control group's limit counts."""
-    free: int | None = None
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
-        limit = (CGROUP / "memory.max").read_text(encoding="ascii").strip()
-        if limit != "max":
-            used = int((CGROUP / "memory.current").read_text(encoding="ascii"))
-            kinds = dict(line.split() for line in (CGROUP / "memory.stat").read_text(encoding="ascii").splitlines())
-            # files that nobody has read for a while leave the memory when it is needed
-            free = min(free, int(limit) - used + int(kinds.get("inactive_file", 0)))
-    return free

@@ -64,22 +64,12 @@ def test_a_faster_network_has_a_larger_share(monkeypatch: pytest.MonkeyPatch):
 
 def test_little_room_is_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=50 << 20))
-    monkeypatch.setattr(installation, "_free_memory", lambda: 100 << 20)
+    monkeypatch.setattr(installation, "free_memory", lambda: 100 << 20)
     wrong, advice = sentences([installation._memory_and_disk()])
     assert "52.4 MB are free on the disk" in wrong and "105 MB of memory are free" in advice
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1 << 30))
     wrong, advice = sentences([installation._memory_and_disk()])
     assert not wrong and "make room" in advice
-
-
-def test_files_that_nobody_reads_count_as_free_memory_of_a_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    (tmp_path / "memory.max").write_text("400000000\n")
-    (tmp_path / "memory.current").write_text("390000000\n")
-    (tmp_path / "memory.stat").write_text("anon 80000000\nfile 310000000\ninactive_file 300000000\n")
-    monkeypatch.setattr(installation, "CGROUP", tmp_path)
-    assert installation._free_memory() == 310_000_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert installation._free_memory() != 310_000_000
 
 
 def test_a_busy_processor_and_a_container_are_said(monkeypatch: pytest.MonkeyPatch):
