@@ -114,9 +114,10 @@ def make_player(
         return make_net_player("net", kernels_of(loaded.game), contestant, config, seed=seed, threads=threads)
     if callable(contestant) and not hasattr(contestant, "forward"):
         return FunctionPlayer(loaded.game, contestant)
+    advice = "; give its `net`" if hasattr(type(contestant), "net") else ""  # as a run's
     raise InvalidSetting(
         "a contestant is a text, a Path, a Player, a NeuralNet, or a function from a position to an action, not a "
-        f"{type(contestant).__name__}"
+        f"{type(contestant).__name__}{advice}"
     )
 
 

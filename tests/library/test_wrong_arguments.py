@@ -12,6 +12,7 @@ import torch
 
 import alphazero as az
 from alphazero.errors import InputError
+from alphazero.game import registry
 from alphazero.search.analysis import search_position
 from alphazero.storage.checkpoint import read_card
 
@@ -88,6 +89,10 @@ MATCHES = {
     ),
 }  # fmt: skip
 OTHERS = {
+    "a run": (
+        lambda: az.match(az.TrainedRun(registry.load("tictactoe"), Path("runs/a")), "random", TICTACTOE),
+        "^a contestant is .* not a TrainedRun; give its `net`$",
+    ),
     "check": (lambda: az.check_game(TICTACTOE, 1, seed=-1), "^seed must lie between 0 and .* not -1$"),
     "evaluate": (lambda: az.evaluate("4453", az.load_net("best", "connect4")), "takes a Position, not a str: "),
 }
