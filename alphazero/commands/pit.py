@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -14,13 +15,13 @@ from alphazero.commands.serve import ServeConfig, serve
 from alphazero.commands.shared import Overwrite, Threads, argument, keep_apart, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
 from alphazero.commands.watch import list_games, step_through
-from alphazero.errors import InvalidSetting, UnknownName, count_of
+from alphazero.errors import InputError, InvalidSetting, Terminated, UnknownName, count_of
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records, write_records
 from alphazero.invocation import command_line
 from alphazero.machine import count_cores
-from alphazero.matches.arena import play_and_show
+from alphazero.matches.arena import MatchResult, play_and_show
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import as_json, describe, records_of
@@ -219,24 +220,34 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
     if config.openings != "random" and not alone:
         raise InvalidSetting("games with a human begin at the start: leave --openings out")
     test, balance = config.test(), balance_of(config.openings, loaded)
+
+    def report(result: MatchResult) -> None:
+        openings = config.openings if alone else "none"
+        say(describe(loaded.game, contestants, result, test, openings))
+        if config.save_games is not None:
+            write_records(config.save_games, records_of(result, loaded.game, game_name, contestants, config.seed))
+        if config.json is not None:
+            write_json(config.json, as_json(loaded.game.name, config.seed, contestants, result, test, openings))
+
     if alone:
         decided = (lambda result: test.verdict(result.pairs) is not None) if test else None
-        result = play_and_show(
-            kernels_of(loaded.game), first, second, config.num_games(), config.seed, plies_of(config.openings), decided,
-            balance,
-        )  # fmt: skip
+        so_far = deque[MatchResult](maxlen=1)
+        try:
+            result = play_and_show(
+                kernels_of(loaded.game), first, second, config.num_games(), config.seed, plies_of(config.openings),
+                decided, balance, on_progress=so_far.append,
+            )  # fmt: skip
+        except (InputError, KeyboardInterrupt, Terminated):
+            if so_far and (whole := so_far[0].whole_pairs()).num_games:
+                print(f"The match was not finished; these are its first {whole.num_games} games.")
+                report(whole)
+            raise
+        report(result.whole_pairs() if result.num_games < config.num_games() else result)
     else:
         try:
-            result = play_with_human(loaded.game, first, second, config.games or GAMES_WITH_HUMAN, config.seed)
+            report(play_with_human(loaded.game, first, second, config.games or GAMES_WITH_HUMAN, config.seed))
         except HumanLeft:
             print(LEFT)
-            return
-    openings = config.openings if alone else "none"
-    say(describe(loaded.game, contestants, result, test, openings))
-    if config.save_games is not None:
-        write_records(config.save_games, records_of(result, loaded.game, game_name, contestants, config.seed))
-    if config.json is not None:
-        write_json(config.json, as_json(loaded.game.name, config.seed, contestants, result, test, openings))
 
 
 def replay(config: PitConfig, path: Path) -> None:

@@ -11,7 +11,7 @@ import math
 import time
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,25 +91,34 @@ class MatchResult:
         """95% interval on the score."""
         return score_interval(self.wins, self.draws, self.losses)
 
+    def whole_pairs(self) -> MatchResult:
+        """The result of the pairs of games up to the first that is not finished; moves and their times are of all.
+
+        While a match goes on, short games end before long ones, so the finished games favour whoever wins quickly.
+        """
+        in_a_row = next((place for place, game in enumerate(self.games) if game != place), len(self.games))
+        kept = slice(in_a_row - in_a_row % 2)
+        return replace(
+            self, games=self.games[kept], actions=self.actions[kept], outcomes=self.outcomes[kept],
+            game_seconds=self.game_seconds[kept], forfeits=self.forfeits[kept],
+        )  # fmt: skip
+
     @property
     def pairs(self) -> tuple[int, int, int, int, int]:
         """Pairs of games from one opening that brought the first contestant 0, 1/2, 1, 3/2 and 2 points.
 
-        In the order of their numbers, up to the first that is not finished: short games must not count more than long
-        ones while a match goes on. Players without chance play the same two games from the same opening again; these
+        Those of `whole_pairs`. Players without chance play the same two games from the same opening again; these
         tell nothing new and count once. If an opening has led to other games, chance decides, and all pairs count:
         those that repeat are the likely ones.
         """
-        finished = dict(zip(self.games, zip(self.outcomes, self.actions, strict=True), strict=True))
-        played, uses_chance = dict[tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...]]](), False
+        whole = self.whole_pairs()
+        played, uses_chance = dict[tuple[int, ...], tuple[tuple[int, ...], ...]](), False
         every, once = [0] * 5, [0] * 5
-        for game in range(0, len(self.games) - 1, 2):
-            if game not in finished or game + 1 not in finished:
-                break
-            (first, its_actions), (second, other_actions) = finished[game], finished[game + 1]
-            opening, actions = its_actions[: self.opening_plies], (its_actions, other_actions)
-            every[2 + first + second] += 1
-            once[2 + first + second] += opening not in played
+        for game in range(0, whole.num_games, 2):
+            points, actions = sum(whole.outcomes[game : game + 2]), whole.actions[game : game + 2]
+            opening = actions[0][: self.opening_plies]
+            every[2 + points] += 1
+            once[2 + points] += opening not in played
             uses_chance |= played.setdefault(opening, actions) != actions
         return tuple(every if uses_chance else once)  # type: ignore[return-value]
 
@@ -156,8 +165,7 @@ def play_match(
     `opening_plies`: random plies before the players take over; None asks `choose_openings`. `on_progress` is
     called with the result so far when games have ended, and otherwise ten times a second at most.
     `decided(result so far)`, asked when games have ended, ends the match when it answers true: the games in progress
-    are dropped. The score of such a match is that of the games that ended first: what `decided` has found is certain,
-    the score itself may be biased.
+    are dropped. The games of such a match are those that ended first: see `MatchResult.whole_pairs`.
     `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `balance`:
     what openings have to be, as `balance_of` says. `openings`: those of `openings_of`, if they are known, or some that
     are drawn when games begin.
@@ -210,10 +218,13 @@ def play_and_show(
     opening_plies: int | None = None,
     decided: Callable[[MatchResult], bool] | None = None,
     balance: Balance | None = None,
+    on_progress: Callable[[MatchResult], None] | None = None,
 ) -> MatchResult:
     """As `play_match`, with a progress bar, after both players have compiled what they need."""
 
     def show(result: MatchResult) -> None:
+        if on_progress:
+            on_progress(result)
         # before games end, their progress is at least the share of the plies that they can have
         fraction = max(result.num_games, sum(result.moves) / kernels.game.max_plies) / num_games
         score = f", score {result.score:.1%}" if result.num_games else ""

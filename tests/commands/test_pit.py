@@ -258,6 +258,23 @@ def test_a_reader_that_leaves_is_no_error():
     assert process.communicate(timeout=60)[1] == b"" and process.returncode == 1
 
 
+@pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("InputError('no more')", 2)])
+def test_a_match_that_is_not_finished_keeps_its_games(tmp_path, capsys, error, code):
+    """After hours with slow engines, Ctrl-C once left nothing of them."""
+    program, games, result = tmp_path / "player.py", tmp_path / "games.jsonl", tmp_path / "result.json"
+    program.write_text(
+        "import numpy as np\nfrom alphazero.errors import InputError\nasked = 0\n\n"
+        "def last(planes):\n    global asked\n    asked += 1\n"
+        f"    if asked > 5:\n        raise {error}\n    return np.tile(np.arange(9.0), (len(planes), 1))\n"
+    )
+    argv = [f"python:{program}:last", "random", "--game", "tictactoe", "--games", 2000]
+    assert run_pit(*argv, "--save-games", games, "--json", result) == code
+    said = capsys.readouterr().out
+    finished = json.loads(result.read_text())["games"]
+    assert [record.number for record in read_records(games)] == list(range(finished)) and 100 < finished < 2000
+    assert said.startswith(f"The match was not finished; these are its first {finished} games.\ntictactoe: ")
+
+
 def test_the_exit_codes(capsys):
     def interrupted(argv):
         raise KeyboardInterrupt

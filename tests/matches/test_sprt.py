@@ -12,6 +12,7 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
+from alphazero.game.record import read_records
 from alphazero.matches.arena import MatchResult, play_match
 from alphazero.matches.sprt import PAIR_SCORES, Sprt, expected_score
 from alphazero.players.player import Player
@@ -92,6 +93,8 @@ def test_pairs_count_in_order_up_to_the_first_that_is_open():
     games = {0: 1, 1: 1, 2: 0, 3: -1, 4: 1, 6: 1, 7: 1}
     result = MatchResult(tuple(games), tuple((game,) for game in games), tuple(games.values()), (0, 0), (0.0, 0.0))
     assert result.pairs == (0, 1, 0, 0, 1)  # 2 points, then 1/2; the third pair is open, so the fourth waits
+    assert result.whole_pairs().games == (0, 1, 2, 3) and result.whole_pairs().score == 2.5 / 4 != result.score
+    assert result.whole_pairs().whole_pairs() == result.whole_pairs()
 
 
 class InOrder(Player):
@@ -144,13 +147,16 @@ def test_a_test_without_openings_is_refused(capsys):
 
 def test_a_match_stops_when_it_is_clear(tmp_path, capsys):
     report = tmp_path / "result.json"
+    games = tmp_path / "games.jsonl"
     argv = ["minimax:3", "random", "--game", "tictactoe", "--sprt", "0,50", "--json", str(report)]
-    assert run_command(pit.main, argv) == 0
+    assert run_command(pit.main, [*argv, "--save-games", str(games)]) == 0
     said = capsys.readouterr().out
     assert "H1 accepted: minimax:3 is stronger by more than 0 points" in said
     written = json.loads(report.read_text())
     assert written["sprt"]["verdict"] == "H1" and written["games"] < 2000
     assert sum(written["sprt"]["pairs"]) <= written["games"] // 2
+    # those that ended first would be the short ones, which favour whoever wins quickly
+    assert [record.number for record in read_records(games)] == list(range(written["games"]))
     warning = "The test ended the match, so the score leans towards the verdict"
     assert warning in said and written["sprt"]["ended_the_match"] is True
     argv = ["random", "random", "--game", "tictactoe", "--sprt", "0,1", "--games", "20", "--json", str(report)]
