@@ -65,6 +65,17 @@ class Ratings:
     """Half the width of its 95% interval."""
     draw_rate: float
     """Probability of a draw between equal players, the advantage left out."""
+    _model: _Model
+
+    def evidence(self, i: int, j: int) -> float:
+        """How surely i is better than j, in standard errors: the signed root of the ratio of two likelihoods.
+
+        The other likelihood is that of the best ratings at which i and j are equal; twice the logarithm of the ratio is
+        chi-squared with one degree of freedom if they are (Wilks 1938). The distance divided by its error is no such
+        measure: where one of two has won every game, both grow without end, and the error grows faster (Hauck and
+        Donner 1977).
+        """
+        return self._model.evidence(i, j)
 
     def difference(self, i: int, j: int) -> tuple[float, float]:
         """The rating of i less that of j, and half the width of its 95% interval."""
@@ -73,8 +84,7 @@ class Ratings:
 
     def superiority(self, i: int, j: int) -> float:
         """Probability that i is better than j."""
-        distance, error = self.difference(i, j)
-        return float(ndtr(Z_95 * distance / error)) if error > 0 else 0.5
+        return float(ndtr(self.evidence(i, j)))
 
 
 def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
@@ -86,10 +96,12 @@ def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
     """
     first, second = np.nonzero(games.sum(axis=2))
     counts, num_players = games[first, second].astype(np.float64), len(games)
-    outcomes = [WIN, DRAW, LOSS] if counts[:, DRAW].any() else [WIN, LOSS]  # without draws their weight v is 0
-    design = _design(first, second, num_players)[:, outcomes]
-    parameters, covariance = _fit(design, counts[:, outcomes])
-    draw_weight = math.exp(parameters[-1]) if DRAW in outcomes else 0.0
+    has_draws = counts[:, DRAW].any()
+    outcomes = [WIN, DRAW, LOSS] if has_draws else [WIN, LOSS]  # without draws their weight v is 0
+    design = _design(first, second, num_players)[:, outcomes, : num_players + 1 + has_draws]
+    model = _Model(design, counts[:, outcomes])
+    parameters, covariance = model.parameters, _covariance(design, counts.sum(axis=1), model.parameters)
+    draw_weight = math.exp(parameters[-1]) if has_draws else 0.0
     points, slope = _in_elo(parameters, draw_weight, num_players + 1)
     if draw_weight > 0:
         parameters = _rarer_draws(parameters, draw_weight, covariance[-1, -1])
@@ -104,6 +116,7 @@ def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
         advantage=float(points[num_players]),
         advantage_error=Z_95 * math.sqrt(covariance[num_players, num_players]),
         draw_rate=draw_weight / (2 + draw_weight),
+        _model=model,
     )
 
 
@@ -140,29 +153,43 @@ def _design(first: np.ndarray, second: np.ndarray, num_players: int) -> np.ndarr
     return design
 
 
-def _fit(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest parameters `[k]`, in natural units, and their covariance `[k, k]`.
+class _Model:
+    """The likeliest parameters `[k]`, in natural units.
 
     `design float64[m, o, k]`, `counts float64[m, o]` for m kinds of games and o outcomes.
     """
-    used = np.ones(design.shape[2], bool)
-    used[-1] = design[:, :, -1].any()  # no weight of draws, if there are none
-    design, weights = design[:, :, used], counts.sum(axis=1)
 
-    def loss(x: np.ndarray) -> float:
-        logits = design @ x
-        return float(weights @ logsumexp(logits, axis=1) - (counts * logits).sum() + PRECISION * (x @ x) / 2)
+    def __init__(self, design: np.ndarray, counts: np.ndarray):
+        self._design, self._counts = design, counts
+        count = design.shape[2]
+        self.parameters, self._loss = self._fit(np.eye(count), np.zeros(count))
 
-    def gradient(x: np.ndarray) -> np.ndarray:
-        expected = weights[:, None] * _shares(design, x)
-        return np.einsum("mo,mok->k", expected - counts, design) + PRECISION * x
+    def _fit(self, basis: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
+        """The likeliest x `[r]` for the parameters `basis float64[k, r]` times x, and its loss."""
+        design, counts, weights = self._design @ basis, self._counts, self._counts.sum(axis=1)
+        prior = PRECISION * basis.T @ basis
 
-    def curvature(x: np.ndarray) -> np.ndarray:
-        return _curvature(design, weights, x) + PRECISION * np.eye(len(x))
+        def loss(x: np.ndarray) -> float:
+            logits = design @ x
+            return float(weights @ logsumexp(logits, axis=1) - (counts * logits).sum() + x @ prior @ x / 2)
 
-    start = np.zeros(int(used.sum()))
-    found = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact", options={"gtol": 1e-8})
-    return found.x, _covariance(design, weights, found.x)
+        def gradient(x: np.ndarray) -> np.ndarray:
+            expected = weights[:, None] * _shares(design, x)
+            return np.einsum("mo,mok->k", expected - counts, design) + prior @ x
+
+        def curvature(x: np.ndarray) -> np.ndarray:
+            return _curvature(design, weights, x) + prior
+
+        found = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact", options={"gtol": 1e-8})
+        return found.x, float(found.fun)
+
+    def evidence(self, i: int, j: int) -> float:
+        """As `Ratings.evidence`."""
+        basis, start = np.eye(len(self.parameters)), self.parameters.copy()
+        basis[j, i], start[i] = 1.0, (start[i] + start[j]) / 2
+        others = np.arange(len(start)) != j
+        _, loss = self._fit(basis[:, others], start[others])
+        return math.copysign(math.sqrt(max(0.0, 2 * (loss - self._loss))), self.parameters[i] - self.parameters[j])
 
 
 def _covariance(design: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -22,7 +22,6 @@ from alphazero.game.record import GameRecord
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.arena import MatchResult, get_ready, play_match
-from alphazero.matches.intervals import Z_95
 from alphazero.matches.report import records_of
 from alphazero.players.contestant_text import is_path, split_text
 from alphazero.players.contestants import checkpoint_of, open_contestant, weights_of
@@ -41,7 +40,7 @@ MOST_OPEN = 16
 """Contestants in memory at once."""
 
 POCOCK = 2.413
-"""Standard errors between two ratings that an adaptive tournament tells apart.
+"""Evidence, in standard errors, by which an adaptive tournament tells two players apart.
 
 Pocock (1977), "Group sequential methods in the design and analysis of clinical trials": with five looks, one after each
 `games` of the pair, two equal players are then told apart in 5% of all cases; with the 1.96 of a single look it would
@@ -171,8 +170,7 @@ def overlapping(folder: TournamentFolder) -> list[Pairing]:
 
 def undecided(ratings: Ratings, i: int, j: int) -> bool:
     """The games do not show, by `POCOCK`, whether i or j is stronger."""
-    distance, error = ratings.difference(i, j)
-    return abs(distance) * Z_95 <= error * POCOCK
+    return abs(ratings.evidence(i, j)) <= POCOCK
 
 
 @dataclass

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alphazero.matches.intervals import Z_95, elo_difference
-from alphazero.tournaments.bradley_terry import ELO, rate, warnings
+from alphazero.tournaments.bradley_terry import DRAW, ELO, rate, warnings
 
 
 def table(num_players: int, rows: dict[tuple[int, int], tuple[int, int, int]]) -> np.ndarray:
@@ -51,6 +51,33 @@ def test_errors_by_hand():
     assert found.superiority(0, 1) > 0.999 and found.superiority(1, 0) < 0.001
     assert found.errors == pytest.approx([Z_95 * deviation / 2] * 2, rel=5e-3)
     assert found.draw_rate == 0.0
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(30, 10), (18, 22), (20, 20)])
+def test_evidence_is_the_root_of_the_likelihood_ratio(wins, losses):
+    """Of a coin: 2 N (p log p + q log q + log 2)."""
+    games, won = np.zeros((2, 2, 3), np.int64), wins / (wins + losses)
+    games[0, 1], games[1, 0] = (wins, 0, losses), (losses, 0, wins)
+    entropy = won * math.log(won) + (1 - won) * math.log(1 - won)
+    expected = math.copysign(math.sqrt(4 * (wins + losses) * (entropy + math.log(2))), wins - losses)
+    assert rate(games).evidence(0, 1) == pytest.approx(expected, rel=0.02, abs=1e-3)
+    assert rate(games).evidence(1, 0) == pytest.approx(-expected, rel=0.02, abs=1e-3)
+
+
+def test_whoever_loses_every_game_is_weaker():
+    """The distance of 1,013 points had an error of 923: an adaptive tournament played on between the clearest pairs."""
+    games = np.zeros((3, 3, 3), np.int64)
+    games[0, 1], games[1, 0] = (5, 1, 4), (5, 1, 4)
+    games[:2, 2], games[2, :2] = (10, 0, 0), (0, 0, 10)
+    found = rate(games)
+    assert found.superiority(0, 2) > 0.9999 and found.superiority(2, 1) < 0.0001
+    assert found.evidence(0, 1) == pytest.approx(0, abs=0.01)
+
+
+def test_draws_alone_are_no_evidence():
+    games = np.zeros((2, 2, 3), np.int64)
+    games[0, 1, DRAW] = games[1, 0, DRAW] = 50
+    assert rate(games).evidence(0, 1) == pytest.approx(0, abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
