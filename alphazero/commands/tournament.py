@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
+from alphazero.game.record import GameRecord
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import saying
 from alphazero.invocation import command_line, quoted
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 DEFAULT_GAME = "connect4"
 """The game, if no contestant is a checkpoint."""
-FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings")
+FILE_OPTIONS = ("games", "simulations", "seed", "adaptive", "openings", "anchor")
 """Options that may also stand in the file of a tournament."""
 
 
@@ -42,7 +43,7 @@ def compete(config: PitConfig, argv: list[str]) -> None:
         asked.simulations, asked.seed, asked.adaptive, asked.openings,
     )  # fmt: skip
     folder = config.folder or (FOLDER / name if name else default_folder(tournament))
-    standings = play_and_rate(folder, tournament, loaded, config.threads, config)
+    standings = play_and_rate(folder, tournament, loaded, config.threads, asked)
     report(folder, standings, write_report(folder, standings), None, config)
 
 
@@ -61,11 +62,18 @@ def climb(config: PitConfig, run: Path) -> None:
 def play_and_rate(
     folder: Path, tournament: Tournament, loaded: LoadedGame, threads: int, config: PitConfig
 ) -> Standings:
-    """Plays the games that are missing; after an interruption, says how to go on."""
+    """Plays the games that are missing; after an interruption, shows the table so far and says how to go on."""
     check_anchor(tournament, config.anchor)
+
+    def rated(records: list[GameRecord]) -> Standings:
+        return Standings(tournament, records, loaded.game, config.anchor)
+
     with saying(lambda: f"\nstopped; the games so far are in {folder}, and the same command goes on from there"):
-        records = play_tournament(folder, tournament, loaded, threads, config.device, config.find_cluster())
-    return Standings(tournament, records, loaded.game, config.anchor)
+        records = play_tournament(
+            folder, tournament, loaded, threads, config.device, config.find_cluster(),
+            stopped=lambda records: say(f"Not finished; the table of the games so far:\n{as_text(rated(records))}"),
+        )  # fmt: skip
+    return rated(records)
 
 
 def report(

@@ -57,9 +57,9 @@ def _variance(mean: float, wins: int, draws: int, losses: int) -> float:
 def elo_difference(score: float, num_games: int) -> float:
     """Elo points that `score` in [0, 1] out of `num_games` stands for; 400 log10(score / (1 - score)).
 
-    Finite: a clean sweep counts as half a game less than that.
+    Finite: a clean sweep counts as half a game less than that, and one game alone as a quarter less.
     """
-    margin = 0.5 / max(1, num_games)
+    margin = 0.5 / max(2, num_games)
     return _elo(min(max(score, margin), 1 - margin))
 
 

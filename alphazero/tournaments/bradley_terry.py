@@ -24,9 +24,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp, ndtr, softmax
 
@@ -95,24 +97,21 @@ def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
     opening with the colours swapped that is not true, which makes the errors too large rather than too small.
     """
     first, second = np.nonzero(games.sum(axis=2))
-    counts, num_players = games[first, second].astype(np.float64), len(games)
-    has_draws = counts[:, DRAW].any()
-    outcomes = [WIN, DRAW, LOSS] if has_draws else [WIN, LOSS]  # without draws their weight v is 0
-    design = _design(first, second, num_players)[:, outcomes, : num_players + 1 + has_draws]
-    model = _Model(design, counts[:, outcomes])
-    parameters, covariance = model.parameters, _covariance(design, counts.sum(axis=1), model.parameters)
-    draw_weight = math.exp(parameters[-1]) if has_draws else 0.0
+    num_players = len(games)
+    model = _Model(first, second, games[first, second].astype(np.float64), num_players)
+    parameters = model.parameters
+    draw_weight = math.exp(parameters[-1]) if model.has_draws else 0.0  # without draws their weight v is 0
     points, slope = _in_elo(parameters, draw_weight, num_players + 1)
     if draw_weight > 0:
-        parameters = _rarer_draws(parameters, draw_weight, covariance[-1, -1])
-        covariance = _covariance(design, counts.sum(axis=1), parameters)
+        parameters = _rarer_draws(parameters, draw_weight, model.covariance(parameters)[-1, -1])
         _, slope = _in_elo(parameters, math.exp(parameters[-1]), num_players + 1)
+    covariance = model.covariance(parameters)
     covariance, elo = slope @ covariance @ slope.T, points[:num_players]
     of_ratings = covariance[:num_players, :num_players]
     return Ratings(
         elo=elo - (elo.mean() if anchor is None else elo[anchor]),
         covariance=of_ratings,
-        errors=_errors(of_ratings, _information(design, counts[:, outcomes], parameters)[:num_players]),
+        errors=_errors(of_ratings, model.information(parameters)[:num_players]),
         advantage=float(points[num_players]),
         advantage_error=Z_95 * math.sqrt(covariance[num_players, num_players]),
         draw_rate=draw_weight / (2 + draw_weight),
@@ -144,80 +143,89 @@ def _in_elo(parameters: np.ndarray, draw_weight: float, count: int) -> tuple[np.
     return scale * parameters[:count], slope
 
 
-def _design(first: np.ndarray, second: np.ndarray, num_players: int) -> np.ndarray:
-    """`float64[m, 3, n + 2]`: how the logit of each outcome follows from n ratings, the advantage and ln v."""
-    rows, design = np.arange(len(first)), np.zeros((len(first), 3, num_players + 2))
-    design[rows, WIN, first], design[rows, WIN, second], design[:, WIN, num_players] = 0.5, -0.5, 0.5
-    design[:, LOSS] = -design[:, WIN]
-    design[:, DRAW, num_players + 1] = 1.0
-    return design
-
-
 class _Model:
-    """The likeliest parameters `[k]`, in natural units.
+    """The likeliest parameters `[k]`, in natural units: n ratings, the advantage, and ln v if there are draws."""
 
-    `design float64[m, o, k]`, `counts float64[m, o]` for m kinds of games and o outcomes.
-    """
+    def __init__(self, first: np.ndarray, second: np.ndarray, counts: np.ndarray, num_players: int):
+        """`counts float64[m, 3]`: outcomes of the games in which `first` begins against `second`, both `int64[m]`."""
+        self._counts, self._weights, self.has_draws = counts, counts.sum(axis=1), bool(counts[:, DRAW].any())
+        rows, ones = np.arange(len(first)), np.ones(len(first))
+        self._signs = csr_array(
+            (
+                np.concatenate([ones, -ones, ones]),
+                (np.tile(rows, 3), np.concatenate([first, second, np.full(len(first), num_players)])),
+            ),
+            (len(first), num_players + 1 + self.has_draws),
+        )
+        """`[m, k]`: how d follows from the parameters."""
+        count = self._signs.shape[1]
+        self.parameters, self._loss = self._fit(eye_array(count, format="csr"), np.zeros(count))
 
-    def __init__(self, design: np.ndarray, counts: np.ndarray):
-        self._design, self._counts = design, counts
-        count = design.shape[2]
-        self.parameters, self._loss = self._fit(np.eye(count), np.zeros(count))
-
-    def _fit(self, basis: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
-        """The likeliest x `[r]` for the parameters `basis float64[k, r]` times x, and its loss."""
-        design, counts, weights = self._design @ basis, self._counts, self._counts.sum(axis=1)
-        prior = PRECISION * basis.T @ basis
+    def _fit(self, basis: Any, start: np.ndarray) -> tuple[np.ndarray, float]:
+        """The likeliest x `[r]` for the parameters `basis [k, r]` times x, with ln v last, and its loss."""
+        signs, prior = self._signs @ basis, PRECISION * (basis.T @ basis).toarray()
 
         def loss(x: np.ndarray) -> float:
-            logits = design @ x
-            return float(weights @ logsumexp(logits, axis=1) - (counts * logits).sum() + x @ prior @ x / 2)
+            logits = self._logits(signs, x)
+            return float(self._weights @ logsumexp(logits, axis=1) - self._logit_sum(logits) + x @ prior @ x / 2)
 
         def gradient(x: np.ndarray) -> np.ndarray:
-            expected = weights[:, None] * _shares(design, x)
-            return np.einsum("mo,mok->k", expected - counts, design) + prior @ x
+            surplus = self._weights[:, None] * self._shares(signs, x) - self._counts
+            slope: np.ndarray = signs.T @ ((surplus[:, WIN] - surplus[:, LOSS]) / 2) + prior @ x
+            slope[-1] += self.has_draws * surplus[:, DRAW].sum()
+            return slope
 
         def curvature(x: np.ndarray) -> np.ndarray:
-            return _curvature(design, weights, x) + prior
+            return self._curvature(signs, x) + prior
 
         found = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact", options={"gtol": 1e-8})
         return found.x, float(found.fun)
 
     def evidence(self, i: int, j: int) -> float:
         """As `Ratings.evidence`."""
-        basis, start = np.eye(len(self.parameters)), self.parameters.copy()
+        start, basis = self.parameters.copy(), np.eye(len(self.parameters))
         basis[j, i], start[i] = 1.0, (start[i] + start[j]) / 2
         others = np.arange(len(start)) != j
-        _, loss = self._fit(basis[:, others], start[others])
+        _, loss = self._fit(csr_array(basis[:, others]), start[others])
         return math.copysign(math.sqrt(max(0.0, 2 * (loss - self._loss))), self.parameters[i] - self.parameters[j])
 
+    def covariance(self, x: np.ndarray) -> np.ndarray:
+        """`float64[k, k]` of the parameters x."""
+        found: np.ndarray = np.linalg.inv(self._curvature(self._signs, x) + PRECISION * np.eye(len(x)))
+        return found
 
-def _covariance(design: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """`float64[k, k]` of the parameters x, for `weights float64[m]` games of each kind."""
-    design = design[:, :, : len(x)]
-    covariance: np.ndarray = np.linalg.inv(_curvature(design, weights, x) + PRECISION * np.eye(len(x)))
-    return covariance
+    def information(self, x: np.ndarray) -> np.ndarray:
+        """`float64[k]`: what the games say of each parameter if all others were known."""
+        return np.diagonal(self._curvature(self._signs, x))
 
+    def _logits(self, signs: Any, x: np.ndarray) -> np.ndarray:
+        """`float64[m, 3]` of each outcome; minus infinity for draws if there are none."""
+        half = signs @ x / 2
+        draw = x[-1] if self.has_draws else -np.inf
+        return np.stack([half, np.full(len(half), draw), -half], axis=1)
 
-def _shares(design: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Probability of each outcome, `float64[m, o]`."""
-    shares: np.ndarray = softmax(design @ x, axis=1)
-    return shares
+    def _logit_sum(self, logits: np.ndarray) -> float:
+        """The sum of the logits of all outcomes that came."""
+        came = self._counts > 0
+        return float(self._counts[came] @ logits[came])
 
+    def _shares(self, signs: Any, x: np.ndarray) -> np.ndarray:
+        """Probability of each outcome, `float64[m, 3]`."""
+        shares: np.ndarray = softmax(self._logits(signs, x), axis=1)
+        return shares
 
-def _curvature(design: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """`float64[k, k]`: weights times the covariance of the design under the outcomes' probabilities."""
-    shares = _shares(design, x)
-    means = np.einsum("mo,mok->mk", shares, design)
-    centred = design - means[:, None, :]
-    root = np.sqrt(weights[:, None] * shares)[:, :, None] * centred
-    flat = root.reshape(-1, root.shape[2])
-    return flat.T @ flat
-
-
-def _information(design: np.ndarray, counts: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """`float64[k]`: what the games say of each parameter if all others were known."""
-    return np.diagonal(_curvature(design[:, :, : len(x)], counts.sum(axis=1), x))
+    def _curvature(self, signs: Any, x: np.ndarray) -> np.ndarray:
+        """`float64[r, r]`: the games' part of the second derivatives of the loss."""
+        shares = self._shares(signs, x)
+        lead, decisive = shares[:, WIN] - shares[:, LOSS], shares[:, WIN] + shares[:, LOSS]
+        by_distance = signs.multiply((self._weights * (decisive - lead**2) / 4)[:, None]).tocsr()
+        found: np.ndarray = (signs.T @ by_distance).toarray()
+        if self.has_draws:
+            mixed = signs.T @ (-self._weights * shares[:, DRAW] * lead / 2)
+            found[-1] += mixed
+            found[:, -1] += mixed
+            found[-1, -1] += self._weights @ (shares[:, DRAW] * decisive)
+        return found
 
 
 def _errors(covariance: np.ndarray, information: np.ndarray) -> np.ndarray:

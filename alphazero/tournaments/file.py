@@ -8,6 +8,7 @@ simulations = 200
 seed = 0
 openings = "balanced"   # or "random", which is the default, or "none"
 adaptive = true
+anchor = "random"       # its rating is 0
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class TournamentFile(Struct, forbid_unknown_fields=True):
     seed: Whole | UnsetType = UNSET
     openings: Annotated[str, _one_of(openings.KINDS)] | UnsetType = UNSET
     adaptive: Truth | UnsetType = UNSET
+    anchor: Text | UnsetType = UNSET
 
 
 def read_tournament(path: Path) -> dict[str, Any]:

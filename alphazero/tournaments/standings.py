@@ -63,7 +63,7 @@ class Standings:
         self.counts = tally(self.names, records)
         """`int64[n, n, 3]`: wins, draws and losses of i beginning against j."""
         self.ratings: Ratings = rate(self.counts, self.names.index(self.anchor) if self.anchor else None)
-        self.warnings = warnings(self.counts, self.names)
+        self.warnings = [*warnings(self.counts, self.names), *self._repeated()]
         self.lengths = [len(record.opening) + len(record.moves) for record in records]
         """Plies of each game."""
         self.opening_plies = max((len(record.opening) for record in records), default=0)
@@ -93,6 +93,19 @@ class Standings:
     def distinct_games(self) -> int:
         """Different games, counted in each match by itself."""
         return sum(distinct for *_, distinct in self.matches.values())
+
+    def _repeated(self) -> list[str]:
+        """A sentence if pairs have played the same games again."""
+        pairs = sum(2 * distinct < sum(counts) for *counts, distinct in self.matches.values())
+        if not pairs:
+            return []
+        which = "1 pair has" if pairs == 1 else f"{pairs} pairs have"
+        whose = "its" if pairs == 1 else "their"
+        return [
+            f"{which} played fewer different games than half of {whose} games, and ratings take all games for "
+            "different ones: the errors are too small, and with many draws distances, too; choose other openings, or "
+            "contestants that use chance"
+        ]
 
     @property
     def num_played_on(self) -> int:
@@ -311,6 +324,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
         "plies": _describe_lengths(row.lengths),
         "rating": row.rating,
         "rating_error": row.rating_error,
+        "better_than_next": row.better_than_next,
     }
 
 
@@ -324,10 +338,23 @@ def _describe_lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """A table with the columns that hold words and numbers."""
-    columns = [name for name, value in rows[0].items() if not isinstance(value, list | dict)] if rows else []
+    """A table with the columns that hold words and numbers; an interval takes two columns."""
+    flat = [_without_intervals(row) for row in rows]
+    columns = [name for name, value in flat[0].items() if not isinstance(value, list | dict)] if flat else []
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(flat)
     return text.getvalue().encode()
+
+
+def _without_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with `score_low` and `score_high` in place of `score_interval`."""
+    flat = dict[str, Any]()
+    for name, value in row.items():
+        if name.endswith("_interval"):
+            stem = name.removesuffix("_interval")
+            flat[f"{stem}_low"], flat[f"{stem}_high"] = value
+        else:
+            flat[name] = value
+    return flat

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from alphazero.cluster.connection import Cluster
-from alphazero.errors import CheckpointError, InvalidSetting
+from alphazero.errors import CheckpointError, InputError, InvalidSetting, Terminated
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.game.spec import LoadedGame
@@ -111,8 +111,11 @@ def play_tournament(
     threads: int,
     device: str = "auto",
     cluster: Cluster | None = None,
+    stopped: Callable[[list[GameRecord]], None] | None = None,
 ) -> list[GameRecord]:
     """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit.
+
+    `stopped` gets the games so far if an error or an interruption ends the tournament.
 
     `cluster` plays them, if it is given; it is opened and closed here. The games are the same where its processors
     multiply as ours do. `device` is where nets compute, here or there.
@@ -125,16 +128,21 @@ def play_tournament(
         if spread:
             stack.callback(spread.close)
         folder = stack.enter_context(TournamentFolder(path, tournament, loaded))
-        while True:
-            if missing := folder.missing():
-                if spread:
-                    spread.play(folder, missing)
-                else:
-                    _play(folder, missing, players, tournament, loaded)
-            if tournament.adaptive:  # also where an earlier command ended here, or was not adaptive
-                folder.add_games(overlapping(folder))
-            if not folder.missing():
-                return folder.records
+        try:
+            while True:
+                if missing := folder.missing():
+                    if spread:
+                        spread.play(folder, missing)
+                    else:
+                        _play(folder, missing, players, tournament, loaded)
+                if tournament.adaptive:  # also where an earlier command ended here, or was not adaptive
+                    folder.add_games(overlapping(folder))
+                if not folder.missing():
+                    return folder.records
+        except (InputError, KeyboardInterrupt, Terminated):
+            if stopped and folder.records:
+                stopped(folder.records)
+            raise
 
 
 def with_nets_found(tournament: Tournament, loaded: LoadedGame) -> Tournament:

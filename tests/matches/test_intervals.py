@@ -90,6 +90,7 @@ def test_elo_of_a_clean_sweep_is_finite():
     assert elo_difference(1.0, 100) == pytest.approx(elo_difference(0.995, 100))
     assert elo_difference(0.0, 100) == pytest.approx(-elo_difference(1.0, 100))
     assert math.isfinite(elo_difference(1.0, 0))
+    assert elo_difference(1.0, 1) == pytest.approx(elo_difference(0.75, 1)) and elo_difference(0.0, 1) < 0
 
 
 def test_limits_are_not_cut_as_a_clean_sweep_is():

@@ -146,7 +146,22 @@ def test_scores_and_lengths_have_intervals(standings):
 def test_tables_are_csv(standings):
     rows = list(csv.DictReader(io.StringIO(as_csv(as_json(standings)["contestants"]).decode())))
     assert [row["name"] for row in rows] == list(NAMES) and float(rows[0]["score"]) == 0.625
-    assert "score_interval" not in rows[0]
+    low, high = score_interval(2, 1, 1)
+    assert (float(rows[0]["score_low"]), float(rows[0]["score_high"])) == pytest.approx((low, high))
+    assert "score_interval" not in rows[0] and float(rows[0]["better_than_next"]) > 0.5
+    assert [row["better_than_next"] for row in rows if row["name"] == "<b>"] == [""], "nobody is below the last"
+    matches = list(csv.DictReader(io.StringIO(as_csv(as_json(standings)["matches"]).decode())))
+    assert (float(matches[0]["score_low"]), float(matches[0]["score_high"])) == pytest.approx(score_interval(1, 1, 0))
+
+
+def test_pairs_that_play_the_same_games_again_are_told(standings):
+    """Ratings from 5 games, of which each was played 16 times, once came without a word."""
+    assert not any("different games" in warning for warning in standings.warnings)
+    again = [replace(RECORDS[number], number=number + 2 * i) for i in (1, 2) for number in (0, 1)]
+    repeated = Standings(standings.tournament, [*RECORDS, *again], TIC_TAC_TOE)
+    (warning,) = (warning for warning in repeated.warnings if "different games" in warning)
+    assert warning.startswith("1 pair has played fewer different games than half of its games")
+    assert f"Warning: {warning}." in as_text(repeated)
 
 
 def test_the_folder_gets_every_file_and_a_page_of_its_own(standings, tmp_path):

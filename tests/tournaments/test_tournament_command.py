@@ -86,6 +86,29 @@ def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
         ("mcts:8", "random"), ("mcts:8", "greedy"),
     ]  # fmt: skip
     assert written["seed"] == 2 and written["games"] == 8 and written["contestants"][2]["rating"] == 0.0
+    with Path("spring.toml").open("a") as file:
+        file.write('anchor = "mcts:8"\n')
+    assert run_pit("--tournament", "spring.toml") == 0
+    assert "mcts:8 is 0" in capsys.readouterr().out
+    assert run_pit("--tournament", "spring.toml", "--anchor", "greedy") == 2
+    assert "spring.toml sets anchor: leave --anchor out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("InputError('no more')", 2)])
+def test_a_tournament_that_is_not_finished_shows_its_table(tmp_path, capsys, error, code):
+    program = tmp_path / "player.py"
+    program.write_text(
+        "import numpy as np\nfrom alphazero.errors import InputError\nasked = 0\n\n"
+        "def last(planes):\n    global asked\n    asked += 1\n"
+        f"    if asked > 8:\n        raise {error}\n    return np.tile(np.arange(9.0), (len(planes), 1))\n"
+    )
+    names = ["random", "greedy", f"python:{program}:last"]
+    folder = tmp_path / "folder"
+    assert run_pit(*names, "--game", "tictactoe", "--games", 600, "--folder", folder) == code
+    said = capsys.readouterr().out
+    assert said.startswith("Not finished; the table of the games so far:\ntictactoe: round-robin of 3 contestants, ")
+    played = len((folder / "all_games.jsonl").read_text().splitlines())
+    assert f"of 3 contestants, {played:,} games" in said and 600 <= played < 1800
 
 
 def test_the_advice_after_a_tournament_in_a_file_can_be_followed(tmp_path, capsys, monkeypatch):
