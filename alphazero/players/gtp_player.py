@@ -41,6 +41,10 @@ class EngineFault(Exception):
     """The engine did not answer as it should; `str(error)` says how, after the engine's name."""
 
 
+class EngineEnded(EngineFault):
+    """The engine's process has ended, or closed its output."""
+
+
 class Refusal(EngineFault):
     """The engine refused a command, by an answer that begins with a question mark."""
 
@@ -129,7 +133,7 @@ class Engine:
             code = self._process.poll()
             how = "closed its output" if code is None else f"ended (exit code {code})"
             said = f", saying {quote(self._complaints[0], 200)}" if self._complaints else ""
-            raise EngineFault(f"{how}{said} without an answer to {quote(command)}")
+            raise EngineEnded(f"{how}{said} without an answer to {quote(command)}")
         # control characters mean nothing in the protocol, but for tabs, which are spaces
         return re.sub(r"[\x00-\x1f\x7f]", "", line.replace("\t", " ")).rstrip()
 
@@ -198,7 +202,8 @@ def _end(process: subprocess.Popen[str], commands: queue.SimpleQueue[str | None]
 class GtpPlayer(FollowingPlayer):
     """Lets an engine play. If the engine fails or plays an illegal move, it forfeits the game.
 
-    It is started anew for the next one then. Raises InvalidSetting if it does not start or cannot play such a game.
+    It is started anew for the next one then, as also if it ends between two games. Raises InvalidSetting if it does not
+    start, at first or later, or cannot play such a game.
     """
 
     def __init__(
@@ -217,11 +222,15 @@ class GtpPlayer(FollowingPlayer):
         self._known: tuple[int, ...] | None = None
         """The actions on the engine's board; None: it is not set up."""
         self._hears_of_passes = True
+        self._start_or_fail("")
+
+    def _start_or_fail(self, note: str) -> Engine:
+        """A fresh process that is ready; raises InvalidSetting, so that a file that is gone loses no games."""
         try:
-            self._start()
+            return self._start()
         except EngineFault as fault:
             self._stop()
-            raise InvalidSetting(f"the engine {quote(command, 200)} {fault}") from None
+            raise InvalidSetting(f"the engine {quote(self.name.removeprefix('gtp:'), 200)} {note}{fault}") from None
 
     def choose(self, position: Position, game: int) -> int:
         try:
@@ -246,11 +255,17 @@ class GtpPlayer(FollowingPlayer):
             self._engine.kill()  # whoever waits for its answer hears that it has ended
 
     def _ask_move(self, position: Position) -> str:
-        engine = self._engine or self._start()
+        engine, again = self._engine, "was to be started again, and "
+        if engine is None:
+            engine = self._start_or_fail(again)
         known = self._known
         if known is None or position.actions[: len(known)] != known:
-            for command in self._set_up:
-                engine.ask(command)
+            try:
+                for command in self._set_up:
+                    engine.ask(command)
+            except EngineEnded:  # some engines play one game and leave
+                self._stop()
+                engine = self._start_or_fail(again)
             known = ()
         earlier = self._game.position(known)
         for action in position.actions[len(known) :]:

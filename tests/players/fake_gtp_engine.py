@@ -76,8 +76,14 @@ def misbehave(mode: str) -> None:
 
 
 def play(mode: str) -> None:
-    """`crash-once FILE` crashes unless FILE is there; `child FILE` writes a child's number into it and stays."""
-    taken: set[str] = set()
+    """What MODE makes of the first free cell.
+
+    `crash-once FILE` crashes unless FILE is there; `child FILE` writes a child's number into it and stays; `one-game`
+    leaves when a second game is set up; `crash` with a FILE starts as long as FILE is there.
+    """
+    if mode == "crash" and len(sys.argv) > 2 and not Path(sys.argv[2]).exists():
+        sys.exit(4)
+    taken, games = set[str](), 0
     commands = [*COMMANDS, "set_game", "list_games"] if mode == "games" else COMMANDS
     for line in sys.stdin:
         words = re.sub(r"#.*", "", line).split()
@@ -87,6 +93,9 @@ def play(mode: str) -> None:
             case ["list_games"]:
                 say("= Go\nHex")
             case ["clear_board"]:
+                games += bool(taken)
+                if mode == "one-game" and games:
+                    sys.exit(0)
                 taken.clear()
                 say("=")
             case ["play", _, cell]:

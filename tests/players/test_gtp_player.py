@@ -231,6 +231,25 @@ def test_an_engine_that_has_crashed_is_started_again(tmp_path):
     assert [bool(reason) for reason in result.forfeits] == [True, False, False, False]
 
 
+def test_an_engine_that_leaves_after_each_game_loses_none_by_that(caplog):
+    result = play_match(KERNELS, engine("one-game"), RandomPlayer(KERNELS, 1), 4, seed=1)
+    assert not any(result.forfeits) and not caplog.records
+
+
+def test_an_engine_that_starts_no_more_ends_the_match(tmp_path):
+    """Its remaining games were all lost within seconds, and kept in a tournament for good."""
+    file, ended = tmp_path / "there", []
+    file.touch()
+
+    def remove(result):
+        ended[:] = result.games
+        file.unlink(missing_ok=True)
+
+    with pytest.raises(InvalidSetting, match=r"was to be started again, and ended \(exit code 4\)"):
+        play_match(KERNELS, engine("crash", file), RandomPlayer(KERNELS, 1), 4, seed=1, on_progress=remove)
+    assert ended == [0]
+
+
 def test_forfeits_are_written_with_the_games_and_shown(tmp_path, capsys):
     file = tmp_path / "games.jsonl"
     arguments = ["random", f"gtp:{fake('garbage')}", "--game", "tictactoe", "--games", "2", "--save-games", str(file)]
