@@ -72,6 +72,10 @@ class Server:
             "genmove": self._generate_move,
             "undo": self._undo,
             "showboard": lambda words: f"\n{self.position}",
+            "final_score": self._score,
+            # a player takes as long as its simulations do, which programs that run tournaments ask us to know
+            "time_settings": lambda words: "",
+            "time_left": lambda words: "",
         }
         self._names = sorted([*self._commands, "quit", *(ANALYSES if isinstance(player, SearchPlayer) else [])])
 
@@ -164,6 +168,13 @@ class Server:
             raise Refused(f"illegal move: it is {COLOURS[self.position.to_play]}'s turn")
         return self.position
 
+    def _score(self, words: list[str]) -> str:
+        """Who has won, by one point; games have results and no points."""
+        position = self.position
+        if not position.terminal:
+            raise Refused("cannot score: the game is not over")
+        return {1: "B+1", 0: "0", -1: "W+1"}[position.outcome]
+
     def _generate_move(self, words: list[str]) -> str:
         position = self._turn_of(words[0] if words else "")
         action = int(self._player.select_actions(position.state[None].copy(), *self._keys(position))[0])
@@ -245,12 +256,17 @@ class _AnalysisOptions:
 
 
 def _analysis_options(words: list[str]) -> _AnalysisOptions:
-    """Reads `[colour] [hundredths of a second] [interval N] [maxmoves N]`; ignores other pairs of KataGo."""
+    """Reads `[colour] [hundredths of a second] [interval N] [maxmoves N]`.
+
+    Ignores other pairs of KataGo, but for those that choose which moves are searched. These are refused.
+    """
     words = list(words)
     colour = words.pop(0) if words and not words[0].isdigit() and words[0].lower() in ("b", "w", *COLOURS) else ""
     interval, most_moves = float(INTERVAL), float(_AnalysisOptions.most_moves)
     if words and words[0].isdigit():
         interval = _number([words.pop(0)], int, "")
+    if {"avoid", "allow"} & set(words):
+        raise Refused("all legal moves are searched: leave avoid and allow out")
     if len(words) % 2:
         raise Refused("after the colour and the interval, an analysis takes pairs of a key and a value")
     for key, value in zip(words[::2], words[1::2], strict=True):

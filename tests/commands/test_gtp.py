@@ -268,10 +268,29 @@ def test_a_move_that_is_analysed_is_no_proven_loss_while_others_are_left(command
     assert lines[2:] == ["play B1", "", ""]
 
 
+@pytest.mark.parametrize(
+    ("moves", "score"),
+    [("A1 A2 B1 B2 C1", "B+1"), ("A1 A2 B1 B2 C3 C2", "W+1"), ("B2 A1 C1 A3 A2 C2 B1 B3 C3", "0")],
+)
+def test_the_score_of_a_game_that_is_over(moves, score):
+    talk = Talk("tictactoe")
+    for number, move in enumerate(moves.split()):
+        assert talk("7 final_score") == "?7 cannot score: the game is not over\n\n"
+        assert talk(f"play {'bw'[number % 2]} {move}") == "= \n\n"
+    assert talk("7 final_score") == f"=7 {score}\n\n"
+
+
+def test_time_changes_nothing():
+    talk = Talk("tictactoe")
+    assert talk("time_settings 0 30 1") == talk("time_left b 30 1") == "= \n\n"
+
+
 def test_an_analysis_that_cannot_begin_is_refused():
     talk = Talk("tictactoe", "mcts:20")
     assert talk("kata-analyze w").startswith("? illegal move: it is black's turn")
     assert talk("kata-analyze b 50 ownership").startswith("? after the colour")
+    for word in ("avoid", "allow"):
+        assert talk(f"kata-analyze b interval 20 {word} b A1,B1 5").startswith("? all legal moves are searched")
     assert talk("kata-analyze interval x").startswith("? interval takes a whole number")
     assert talk("kata-analyze") == "=\n\n"
 
