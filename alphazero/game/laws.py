@@ -339,5 +339,9 @@ def raised(name: str, error: Exception, game: Game) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if len(frames) > 1 else ""
     reason = " ".join(f"{type(error).__name__}: {error}".split())
-    hint = " (a word has 64 bits: a larger board takes several words)" if isinstance(error, OverflowError) else ""
+    hint = ""
+    if isinstance(error, OverflowError):
+        hint = " (a word has 64 bits: a larger board takes several words)"
+        if "integer -" in reason:
+            hint = " (~ makes Python's own numbers negative: write np.uint64(1) << np.uint64(n) for a bit)"
     return f"`{name}` raised {reason}{where}{hint}"

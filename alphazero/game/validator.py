@@ -342,8 +342,8 @@ def _advise(findings: Findings) -> None:
     won = findings.last_mover_won
     if len(won) >= FEW_WINS and not any(won):
         findings.warnings.append(
-            f"in none of {len(won)} won games had the winner made the last ply. Does `terminal_value` speak for the "
-            f"player to move? As it stands:\n{findings.end}"
+            f"in none of {len(won)} won games had the winner made the last ply. That is right where whoever moves last "
+            f"loses; else, does `terminal_value` speak for the player to move? As it stands:\n{findings.end}"
         )
     speed = findings.compiled_per_second or findings.plies_per_second
     if speed < SLOW:

@@ -301,6 +301,16 @@ def test_a_notation_of_which_no_line_can_be_made_is_caught(write: Callable[[int]
         validate(Faulty(), num_games=2)
 
 
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [(-2, "makes Python's own numbers negative: write np.uint64"), (1 << 64, "a larger board takes several words")],
+)
+def test_a_number_that_fits_no_word_gets_the_usual_reason(number: int, hint: str):
+    with pytest.raises(OverflowError) as caught:
+        np.zeros(1, np.uint64)[0] &= number
+    assert hint in laws.raised("step", caught.value, TicTacToe())
+
+
 @pytest.mark.parametrize("rule", ["terminal_value", "transform", "heuristic"])
 def test_a_fault_that_only_the_compiled_rules_have_is_caught(rule: str):
     """Whole numbers have 64 bits there, and any number of them in Python."""
@@ -464,7 +474,7 @@ def test_a_game_that_only_random_players_end_is_caught():
 def test_wrong_signs_show_in_few_games_too():
     game = faulty({"terminal_value": lambda state: -GOOD.terminal_value(state)})
     findings = validate(game, num_games=12)
-    assert any("had the winner made the last ply" in warning for warning in findings.warnings)
+    assert any("right where whoever moves last loses" in warning for warning in findings.warnings)
     (line,) = (line for line in describe(game, findings).splitlines() if line.startswith("last mover"))
     assert "won 0%" in line and "lost 0%" not in line
 
