@@ -20,8 +20,10 @@ Everything else that escapes is a bug of ours and shows its traceback (exit code
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 LONGEST, LONGEST_PATH = 80, 200
 """Characters of somebody else's text, and of a path, that a sentence repeats."""
@@ -88,6 +90,10 @@ class UnknownName(InputError):
         guess = f"; did you mean {by_small_letters[closest[0]]!r}?" if closest else ""
         also = f", {hint}" if hint else ""
         super().__init__(f"unknown {kind} {quote(name)}{guess} (allowed: {listed(allowed)}{also})")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # an exception would be made again by `__init__`, with the sentence in place of its arguments
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class InvalidSetting(InputError):
