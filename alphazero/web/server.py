@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -119,7 +120,7 @@ class PageServer:
         config = uvicorn.Config(
             Guard(make_app(engine), host, self.port, self._token),
             log_config=None,  # its own one would close the handlers of all others in this process
-            log_level="warning", access_log=False, ws_max_size=MOST_BYTES, ws_ping_interval=PING_SECONDS,
+            ws_max_size=MOST_BYTES, ws_ping_interval=PING_SECONDS,
             ws_ping_timeout=PING_SECONDS, timeout_graceful_shutdown=1, server_header=False, lifespan="on",
         )  # fmt: skip
         self._server = uvicorn.Server(config)
@@ -131,7 +132,8 @@ class PageServer:
 
     def run(self) -> None:
         """Serves until Ctrl-C or SIGTERM."""
-        asyncio.run(self._server.serve([self._socket]))
+        with _warnings_alone():
+            asyncio.run(self._server.serve([self._socket]))
 
     def start(self) -> None:
         """Serves on a thread of its own; returns when the page can be opened."""
@@ -161,6 +163,27 @@ class PageServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextlib.contextmanager
+def _warnings_alone() -> Iterator[None]:
+    """Inside, uvicorn logs nothing of this thread but warnings: its other lines show addresses with the page's token.
+
+    Other threads log as before: the program may be a server itself.
+    """
+    thread = threading.get_ident()
+
+    def is_wanted(record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or threading.get_ident() != thread
+
+    loggers = [logging.getLogger(f"uvicorn.{name}") for name in ("access", "error", "asgi")]
+    for logger in loggers:
+        logger.addFilter(is_wanted)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_wanted)
 
 
 def find_number() -> str:

@@ -162,3 +162,35 @@ def test_the_page_leaves_the_logging_of_the_program_as_it_is(tmp_path):
         for handler in handlers:
             logger.removeHandler(handler)
             handler.close()
+
+
+class Kept(logging.Handler):
+    """Keeps the sentences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sentences: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.sentences.append(record.getMessage())
+
+
+@pytest.mark.parametrize("name", ["uvicorn.access", "uvicorn.error"])
+def test_the_page_writes_nothing_into_the_log_of_a_program_that_is_a_server_itself(name):
+    """Once it took all handlers from `uvicorn.access`, and both loggers were quiet for ever."""
+    logger, kept = logging.getLogger(name), Kept()
+    level = logger.level
+    logger.addHandler(kept)
+    logger.setLevel(logging.INFO)
+    before = logger.handlers[:], logger.level, logger.propagate, logger.filters[:]
+    try:
+        with az.play_web("random", "tictactoe", port=0, wait=False) as page:
+            urllib.request.urlopen(page.address, timeout=60).close()
+            logger.info("while the page is open")
+        page.wait()
+        logger.info("afterwards")
+        assert kept.sentences == ["while the page is open", "afterwards"]
+        assert (logger.handlers, logger.level, logger.propagate, logger.filters) == before
+    finally:
+        logger.removeHandler(kept)
+        logger.setLevel(level)
