@@ -17,7 +17,9 @@ from alphazero import interruption
 from alphazero.errors import printable
 
 _SECONDS_BETWEEN_LINES = 10.0
-
+_NOT_THERE = OSError, ValueError, AttributeError
+"""What a stderr raises that nobody reads any more, or whose disk is full; that is closed; that is None, as without a
+console, or an object of the program with two methods alone."""
 
 _shown: ContextVar[bool | None] = ContextVar("shown", default=True)
 
@@ -39,17 +41,17 @@ def say(sentence: str) -> None:
 
 
 class _Stderr:
-    """Stderr for what may get lost: if nobody reads it any more, or its disk is full, the work goes on."""
+    """Stderr for what may get lost: the work goes on without it."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)
 
     def write(self, text: str) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*_NOT_THERE):
             sys.stderr.write(text)
 
     def flush(self) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*_NOT_THERE):
             sys.stderr.flush()
 
 
@@ -57,7 +59,12 @@ def _is_seen() -> bool:
     """Somebody looks at stderr: a terminal, or the notebook whose kernel this is."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    return sys.stderr.isatty() or hasattr(shell, "kernel")
+    if hasattr(shell, "kernel"):
+        return True
+    try:
+        return sys.stderr.isatty()
+    except _NOT_THERE:
+        return False
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]

@@ -2,11 +2,13 @@
 
 import copy
 import inspect
+import io
 import pickle
 
 import pytest
 
-from alphazero import errors
+import alphazero as az
+from alphazero import errors, progress
 
 ERRORS = [
     kind for _, kind in inspect.getmembers(errors, inspect.isclass)
@@ -22,3 +24,44 @@ def test_an_error_reaches_another_process(kind, again):
     error.add_note("a remark")
     found = again(error)
     assert (type(found), str(found), vars(found)) == (kind, str(error), vars(error))
+
+
+# --- its stderr ---
+
+
+class Writable:
+    """As little of a stream as some programs put in the place of stderr."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+    def flush(self) -> None:
+        pass
+
+
+def closed_stream() -> io.StringIO:
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("shown", [None, True])
+@pytest.mark.parametrize("make", [lambda: None, closed_stream, Writable], ids=["none", "closed", "writable"])
+def test_work_goes_on_whatever_stderr_is(make, shown, monkeypatch):
+    """A program without a console, as by pythonw, has none; a service may have closed it."""
+    monkeypatch.setattr("sys.stderr", make())
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0)
+    assert len(az.match("random", "random", "tictactoe", games=2, progress=shown).games) == 2
+    with progress.showing(shown):
+        progress.say("a line")
+
+
+def test_lines_are_written_to_whatever_can_be_written_to(monkeypatch):
+    stream = Writable()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0)
+    az.match("random", "random", "tictactoe", games=2, progress=True)
+    assert "random - random: " in stream.text
