@@ -10,6 +10,7 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from alphazero.cluster.connection import cluster_at
@@ -74,6 +75,7 @@ def train(
     'report.html'
     """
     _check_main_is_guarded()
+    _check_arguments(resume, value_targets, cluster, stop)
     if resume and preset is not None:
         raise run.preset_on_resume()
     loaded, sizes = _with_given_net(registry.of(game), net), net if isinstance(net, Mapping) else None
@@ -112,6 +114,26 @@ def _with_given_net(loaded: LoadedGame, net: Any) -> LoadedGame:
     if net is not None and not isinstance(net, Mapping):
         raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
     return loaded
+
+
+def _check_arguments(resume: Any, value_targets: Any, cluster: Any, stop: Any) -> None:
+    """Raises InvalidSetting about what would go unnoticed until the training is under way."""
+    if not isinstance(resume, bool | np.bool_):
+        raise InvalidSetting(
+            f"resume must be True or False, not {quote(resume)}: name the run's folder by folder, as in "
+            "az.train(..., folder='old', resume=True)"
+        )
+    if not (value_targets is None or callable(value_targets)):
+        raise InvalidSetting(
+            "value_targets must be a function from the recordings of games and the settings of self-play to an array "
+            f"of targets, not {quote(value_targets)}"
+        )
+    if cluster and not isinstance(cluster, str):
+        raise InvalidSetting(f"cluster must be 'auto', 'local' or 'HOST:PORT', not {quote(cluster)}")
+    if stop is not None and (isinstance(stop, type) or not callable(getattr(stop, "is_set", None))):
+        raise InvalidSetting(
+            f"stop must be a threading.Event(), which another thread sets to end the training, not {quote(stop)}"
+        )
 
 
 def _check_main_is_guarded() -> None:

@@ -4,6 +4,7 @@ import inspect
 import io
 import multiprocessing
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,14 @@ TRAININGS = {
     "a preset beside resume": (
         lambda: az.train("tictactoe", "quick", resume=True), "its own settings: leave preset out when you use resume",
     ),
+    "a folder to resume": (
+        lambda: az.train("tictactoe", resume="old"), "^resume must be True or False, not 'old': name .* folder='old'",
+    ),
+    "stop": (lambda: az.train("tictactoe", stop=True), r"^stop must be a threading.Event\(\), .*, not True$"),
+    "a function to stop": (lambda: az.train("tictactoe", stop=lambda: False), "^stop must be a thr.*, not <function"),
+    "a class to stop": (lambda: az.train("tictactoe", stop=threading.Event), "^stop must be .*, not <class"),
+    "targets": (lambda: az.train("tictactoe", value_targets=5), "^value_targets must be a function .*, not 5$"),
+    "cluster": (lambda: az.train("tictactoe", cluster=5), "^cluster must be 'auto', 'local' or 'HOST:PORT', not 5$"),
 }  # fmt: skip
 
 
@@ -122,10 +131,11 @@ CASES = [case for cases in (SEARCHES, OTHERS, MATCHES, TRAININGS) for case in ca
 
 
 @pytest.mark.parametrize(("call", "message"), CASES, ids=lambda case: "")
-def test_one_sentence_names_the_argument(call, message: str):
+def test_one_sentence_names_the_argument(call, message: str, own_folder: Path):
     with pytest.raises(InputError, match=message) as caught:
         call()
     assert "--" not in str(caught.value) and "\n" not in str(caught.value)
+    assert list(own_folder.iterdir()) == [], "a mistake leaves no run behind"
 
 
 def test_a_human_without_a_terminal_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
@@ -183,3 +193,8 @@ def test_a_record_shows_itself_in_one_line():
     assert re.fullmatch(
         r"<GameRecord tictactoe game 1: greedy - random (1-0|0-1|1/2-1/2) in [5-9] plies>", repr(record)
     )
+
+
+def test_numpy_says_whether_to_resume(own_folder: Path):
+    run = az.train("tictactoe", folder="mine", resume=np.bool_(False), stop=multiprocessing.Event(), **SMALL)
+    assert run.generation == 1
