@@ -7,9 +7,10 @@ function's place. So the package is the function as well.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from alphazero.game import Position
@@ -39,6 +40,10 @@ class _CallablePackage(ModuleType):
         from alphazero.search.analysis import search_position
 
         return search_position(position, net, simulations, config, seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies, and pickles that other processes read, are the package itself."""
+        return importlib.import_module, (self.__name__,)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

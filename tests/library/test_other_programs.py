@@ -26,6 +26,11 @@ def test_an_error_reaches_another_process(kind, again):
     assert (type(found), str(found), vars(found)) == (kind, str(error), vars(error))
 
 
+@pytest.mark.parametrize("again", [lambda thing: pickle.loads(pickle.dumps(thing)), copy.copy, copy.deepcopy])
+def test_the_search_reaches_another_process(again):
+    assert again(az.search) is az.search
+
+
 # --- its stderr ---
 
 
