@@ -114,6 +114,16 @@ class TorchNet(NeuralNet):
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the library that answers, which no other process can have: it makes its own one."""
+        return vars(self) | {"_inference": None if self._inference is None else self._inference.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Raises CannotConvert if the library is not installed here."""
+        vars(self).update(state)
+        if self._inference is not None:
+            self.use_inference(state["_inference"])
+
     @torch.inference_mode()
     def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._inference is not None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import alphazero as az
 from alphazero.errors import CheckpointError
 from alphazero.nets.any_module import fold
 from alphazero.nets.resnet import NetConfig, ResNet, make_net
@@ -114,3 +116,17 @@ def test_a_search_on_the_device_gets_the_same_answers_and_new_weights_too(traine
 
 def test_a_network_on_the_processor_offers_no_search_on_a_device(trained):
     assert trained.cuda_evaluator() is None
+
+
+@pytest.mark.parametrize("again", [lambda net: pickle.loads(pickle.dumps(net)), copy.deepcopy], ids=["pickle", "copy"])
+@pytest.mark.parametrize("library", ["torch", "openvino", "winograd"])
+def test_a_net_in_another_process_answers_as_here(library, again):
+    """The libraries themselves cannot be pickled; their answers differ a little, so the same one must answer."""
+    if library == "openvino":
+        pytest.importorskip("openvino")
+    batch = random_batch(Connect4(), 8)
+    net = az.load_net("best", "connect4", inference=library)
+    other = again(net)
+    assert other.card == net.card and other.module is not net.module
+    for expected, found in zip(*(x.evaluate(batch.observations, batch.legal_masks) for x in (net, other)), strict=True):
+        np.testing.assert_array_equal(found, expected)
