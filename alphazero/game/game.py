@@ -27,7 +27,7 @@ from alphazero.game.board import (
     view_of,
 )
 from alphazero.game.drawing import draw
-from alphazero.game.functions import plain
+from alphazero.game.functions import plain, rules_fingerprint
 
 if TYPE_CHECKING:
     from alphazero.game.spec import LoadedGame
@@ -156,7 +156,18 @@ class Game:
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes that another process needs to make the same game."""
-        return {name: value for name, value in vars(self).items() if name not in ("plain_rules", "loaded")}
+        left_out = "plain_rules", "loaded", "_fingerprint"
+        return {name: value for name, value in vars(self).items() if name not in left_out}
+
+    def is_like(self, other: Game) -> bool:
+        """True if the two are one object, or of one class with equal rules: their positions mean the same."""
+        same_class = type(self) is type(other) and self.name == other.name
+        return self is other or (same_class and self._fingerprint == other._fingerprint)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        """A name for the rules; to find it takes milliseconds."""
+        return rules_fingerprint(self.rules)
 
     def mover(self, state: np.ndarray, alternating: int) -> int:
         """The player to move at `state`: the answer of the rules, or `alternating` where players take turns."""
@@ -168,6 +179,8 @@ class Game:
 
 class Position:
     """One position of a game: immutable, with its history and every rule checked.
+
+    Positions are equal if the game, the state and the player to move are, whatever has led there.
 
     >>> import alphazero as az
     >>> position = az.load_game("connect4").position("4453")
@@ -310,6 +323,25 @@ class Position:
 
     def _repr_svg_(self) -> str:
         return self.svg()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Position):
+            return NotImplemented
+        here, there = (self.to_play, self.state.tobytes()), (other.to_play, other.state.tobytes())
+        return here == there and self.game.is_like(other.game)
+
+    def __hash__(self) -> int:
+        return hash((self.game.name, self.to_play, self.state.tobytes()))
+
+    def __copy__(self) -> Position:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Position:
+        return self  # immutable; with its game anew, it would be compiled anew
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By `__init__`, since an array that is read from a pickle can be written to."""
+        return type(self), (self.game, self.state, self.to_play, self.actions)
 
     def __repr__(self) -> str:
         status = "the game is over" if self.terminal else f"player {self.to_play + 1} to move"

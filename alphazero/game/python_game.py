@@ -102,6 +102,9 @@ class PythonGame(Game, Generic[Object]):
     def clicks(self, position: Position) -> Clicks:
         return clicks_by_difference(position)
 
+    def is_like(self, other: Game) -> bool:
+        return self is other  # what differs between two objects of other people's code cannot be seen
+
     def actions_of(self, state: np.ndarray) -> list[int]:
         """The actions that led to a state."""
         mask = (1 << self._bits) - 1
