@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class Game:
             self.plain_rules.init(state)
         return Position(self, state, self.mover(state, 0), ())
 
-    def position(self, moves: str | Sequence[int | str]) -> Position:
+    def position(self, moves: str | Sequence[SupportsIndex | str]) -> Position:
         """The position after some moves from the start; raises IllegalAction.
 
         `moves` is a text in the game's notation, as "f5 d6", or a sequence of actions.
@@ -250,14 +250,9 @@ class Position:
         planes.setflags(write=False)
         return planes
 
-    def play(self, action: int) -> Position:
+    def play(self, action: SupportsIndex) -> Position:
         """The position after `action`; raises IllegalAction naming the legal ones."""
-        try:
-            action = operator.index(action)
-        except TypeError:
-            raise IllegalAction(
-                f"an action is a whole number, not {quote(action)}: `position.parse` makes one of a text"
-            ) from None
+        action = _whole(action)
         if self.terminal:
             raise IllegalAction("the game is over: no action can be played")
         if not 0 <= action < self.game.num_actions or not self.legal_mask[action]:
@@ -267,10 +262,12 @@ class Position:
         state = self.state.copy()
         with np.errstate(over="ignore"):
             self.game.plain_rules.step(state, action)
-        return Position(self.game, state, self.game.mover(state, 1 - self.to_play), (*self.actions, int(action)))
+        return Position(self.game, state, self.game.mover(state, 1 - self.to_play), (*self.actions, action))
 
     def parse(self, text: str) -> int:
         """The legal action that `text` means; raises IllegalAction naming the legal ones."""
+        if not isinstance(text, str):
+            raise IllegalAction(f"position.parse takes a text, not {quote(text)}: an action needs no parsing")
         try:
             action = self.game.parse_action(text.strip(), self.state)
         except (ValueError, LookupError, TypeError, AttributeError):  # a notation may be a dict, or `re.match(...)`
@@ -280,9 +277,9 @@ class Position:
             raise IllegalAction(f"{quote(text.strip())} is not a legal action here (legal: {legal})")
         return action
 
-    def format(self, action: int) -> str:
-        """`action` in the game's notation."""
-        return self.game.format_action(action, self.state)
+    def format(self, action: SupportsIndex) -> str:
+        """`action` in the game's notation; raises IllegalAction if it is no whole number."""
+        return self.game.format_action(_whole(action), self.state)
 
     def _name(self, action: int) -> str:
         """An action that is not legal, in the game's notation as far as that knows it."""
@@ -349,6 +346,15 @@ class Position:
 
     def __str__(self) -> str:
         return self.game.render(self.state, self.to_play)
+
+
+def _whole(action: SupportsIndex) -> int:
+    try:
+        return operator.index(action)
+    except TypeError:
+        raise IllegalAction(
+            f"an action is a whole number, not {quote(action)}: `position.parse` makes one of a text"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, SupportsIndex, get_type_hints
 
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
 from alphazero.game import Position, registry
@@ -63,7 +63,7 @@ from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_folder import resolve_checkpoint
 from alphazero.storage.schema import MOST_TEXT
 
-Contestant = str | Path | Player | NeuralNet | Callable[[Position], int]
+Contestant = str | Path | Player | NeuralNet | Callable[[Position], SupportsIndex]
 NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
 """Contestants that every game has."""
 RUNNING_CODE = "python", "gtp"

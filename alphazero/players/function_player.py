@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class FunctionPlayer(FollowingPlayer):
 
     one_at_a_time = False
 
-    def __init__(self, game: Game, function: Callable[[Position], int], name: str = ""):
+    def __init__(self, game: Game, function: Callable[[Position], SupportsIndex], name: str = ""):
         super().__init__(game)
         self.name, self._function = name or name_of(function), function
 

@@ -117,6 +117,14 @@ def last(position: az.Position) -> int:
     return position.legal_actions[-1]
 
 
+def most_visited(position: az.Position) -> np.intp:
+    return az.search(position, net, simulations=4).visits.argmax()
+
+
+after: az.Position = position.play(opinion.policy.argmax())
+text: str = position.format(found.visits.argmax())
+same: az.Position = game.position([found.visits.argmax(), "5", 3])
+az.match(most_visited, last, game)
 result: az.Match = az.match(last, "mcts:400", game, games=100)
 low, high = result.interval
 score: float = result.score + low + high

@@ -57,6 +57,8 @@ def test_the_arguments_of_a_search_are_those_that_help_shows():
 
 
 SEARCHES = {
+    "number to parse": (lambda: TICTACTOE.start().parse(4), r"^position.parse takes a text, not 4: "),
+    "text to format": (lambda: TICTACTOE.start().format("b2"), "^an action is a whole number, not 'b2'"),
     "number for moves": (lambda: TICTACTOE.position(12), r"a text, as in game.position\(\"12\"\), or a sequence"),
     "large seed": (
         lambda: az.match("random", "random", TICTACTOE, seed=1 << 63), "between 0 and 9,223,372,036,854,775,807, not 9",
