@@ -9,7 +9,8 @@ import functools
 import logging
 import os
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from alphazero.errors import InvalidSetting, UnknownName, quote, shorten
@@ -17,6 +18,8 @@ from alphazero.invocation import option
 
 if TYPE_CHECKING:
     import torch
+
+    from alphazero.nets.neural_net import NeuralNet
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +31,12 @@ INFERENCES = "auto", "torch", "openvino", "winograd", "int8"
 `int8` is OpenVINO with convolutions in 8 bits, which `auto` leaves out as less exact."""
 INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
+
+_lock = threading.Lock()
+_wishes: list[bool] = []
+"""Of the networks in training, whether they add in a fixed order: one that does has all of the process do so."""
+_before = False
+"""Whether the process did so before the first of them."""
 
 
 def describe_inference(library: str) -> str:
@@ -167,3 +176,23 @@ def bf16_pays(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.backends.mkldnn.is_available() and bool(torch.cpu._is_avx512_bf16_supported())
+
+
+def begin_determinism(net: NeuralNet, wanted: bool) -> Callable[[], None]:
+    """Has all networks of this process add in a fixed order, if that is wanted or another training wants it.
+
+    Returns what takes the wish back; the last training to call it leaves everything as it was before the first one.
+    """
+    global _before
+    with _lock:
+        before = bool(net.use_determinism(wanted or any(_wishes)))
+        if not _wishes:
+            _before = before
+        _wishes.append(wanted)
+
+    def end() -> None:
+        with _lock:
+            _wishes.remove(wanted)
+            net.use_determinism(any(_wishes) if _wishes else _before)
+
+    return end

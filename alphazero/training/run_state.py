@@ -22,7 +22,7 @@ from alphazero.errors import CheckpointError, DeviceMemoryError, InvalidSetting,
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
-from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, wanted_inference
+from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, begin_determinism, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_apart, check_saved
 from alphazero.players.contestants import check_announced, find_checkpoint, find_net, has_own_net, text_of
 from alphazero.settings import config_from_dict
@@ -446,7 +446,7 @@ class RunState:
 
     def _make_net(self, sizes: Any) -> NeuralNet:
         net = self.plan.loaded.make_net(self.plan.loaded.game, settings_by_name(sizes))
-        self._at_end.callback(net.use_determinism, bool(net.use_determinism(self.plan.deterministic)))
+        self._at_end.callback(begin_determinism(net, self.plan.deterministic))
         net.use_device(self.plan.device_kinds[0])
         self.inference = net.use_inference(self.inference)
         return net

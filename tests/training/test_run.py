@@ -413,6 +413,37 @@ def test_a_run_gives_torch_its_determinism_back(tmp_path):
             torch.use_deterministic_algorithms(False)
 
 
+def test_runs_side_by_side_are_deterministic_until_the_last_one_ends(tmp_path):
+    """Each once gave torch back what it had found: the first to end took it from the others, which then left it on."""
+    loaded, begun, over, seen = registry.load("tictactoe"), threading.Event(), threading.Event(), []
+
+    def run(name, on_start, deterministic=True):
+        config = replace(CONFIG, generations=1)
+        train(loaded, config, tmp_path / name, threads=1, deterministic=deterministic, on_start=on_start)
+
+    def outlive(coach):
+        begun.set()
+        assert over.wait(300)
+        seen.append(torch.are_deterministic_algorithms_enabled())
+
+    second = threading.Thread(target=run, args=("second", outlive))
+
+    def begin_others(coach):
+        second.start()
+        assert begun.wait(300)
+        run("third", lambda coach: seen.append(torch.are_deterministic_algorithms_enabled()), deterministic=False)
+
+    try:
+        run("first", begin_others)
+        seen.append(torch.are_deterministic_algorithms_enabled())
+        over.set()
+        second.join()
+        assert seen == [True, True, True] and not torch.are_deterministic_algorithms_enabled()
+    finally:
+        over.set()
+        torch.use_deterministic_algorithms(False)
+
+
 def test_a_run_folder_sends_nothing_anywhere_by_itself(tmp_path, monkeypatch, caplog):
     begun = []
     monkeypatch.setattr("alphazero.training.run.Wandb", lambda *arguments: begun.append(arguments))
