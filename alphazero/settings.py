@@ -30,8 +30,8 @@ def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -
 
     `what` opens the sentence, as in "search setting". Without it a field is named as the user gives it
     (`invocation.option`), and so is a field of a group, whose name ends with a dot, as in "gate.". A field of whole
-    numbers takes no others. Every element of a tuple is checked; None is not. A field that is true or false is checked
-    without limits.
+    numbers takes no others. Every element of a tuple is checked; None is not where the field may be None. A field that
+    is true or false is checked without limits.
     """
 
     def title(name: str) -> str:
@@ -40,11 +40,13 @@ def check_ranges(settings: Any, what: str = "", **limits: tuple[float, float]) -
     for field in fields(settings):
         if field.type == "bool" and not isinstance(value := getattr(settings, field.name), bool | np.bool_):
             raise InvalidSetting(f"{title(field.name)} must be True or False, not {quote(value)}")
-    whole = {field.name for field in fields(settings) if re.search(r"\bint\b", str(field.type))}
+    types = {field.name: str(field.type) for field in fields(settings)}
     for name, (lowest, highest) in limits.items():
         given = getattr(settings, name)
-        for value in given if isinstance(given, tuple) else () if given is None else (given,):
-            check_range(title(name), value, lowest, highest, whole=name in whole)
+        if given is None and "None" in types[name]:
+            continue
+        for value in given if isinstance(given, tuple) else (given,):
+            check_range(title(name), value, lowest, highest, whole=re.search(r"\bint\b", types[name]) is not None)
 
 
 def check_range(name: str, value: Any, lowest: float, highest: float = math.inf, *, whole: bool = True) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from alphazero.errors import CheckpointError, quote, shorten
+from alphazero.errors import CheckpointError, NetError, UnknownName, quote, shorten
 from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import check_module, choose_form, count_flops, forward, frozen_copy, lay_out, works
@@ -24,6 +25,7 @@ from alphazero.nets.inference.library import CannotConvert, Inference, NotInstal
 from alphazero.nets.inference.openvino import OpenVinoInference
 from alphazero.nets.inference.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
+from alphazero.settings import check_range
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
@@ -77,6 +79,9 @@ class TorchNet(NeuralNet):
 
         The card keeps the settings under `net`.
         """
+        if not (isinstance(game, Game) and isinstance(module, nn.Module)):
+            given = f"a {type(game).__name__} and a {type(module).__name__}"
+            raise NetError(f"az.TorchNet takes a Game and a torch module, not {given}")
         self.device = torch.device("cpu")
         self._game = game
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
@@ -151,7 +156,11 @@ class TorchNet(NeuralNet):
     # --- where it computes -------------------------------------------------------------------------------------------
 
     def use_device(self, name: str) -> None:
-        self.device, self.frozen, self._inference = torch.device(name), None, None
+        try:
+            device = torch.device(name)
+        except RuntimeError:
+            raise UnknownName("device", name, ("cpu", "cuda"), meant=re.sub("^gpu", "cuda", name)) from None
+        self.device, self.frozen, self._inference = device, None, None
         self.module.to(self.device)
         self.freeze()
 
@@ -263,6 +272,7 @@ class TorchNet(NeuralNet):
     ) -> TorchTrainer:
         from alphazero.nets.torch_trainer import TorchTrainer  # players do not need it
 
+        check_range("threads", threads, 1)
         return TorchTrainer(self, weight_decay, max_gradient_norm, ema_decay, threads)
 
     def save(self, path: Path, card: Mapping[str, Any]) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def make_player(
         return open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
     if isinstance(contestant, Player):
         if not hasattr(contestant, "name"):
-            contestant.name = type(contestant).__name__
+            object.__setattr__(contestant, "name", type(contestant).__name__)  # a frozen dataclass refuses otherwise
         return contestant
     if isinstance(contestant, NeuralNet):
         check_net(contestant, loaded.game)
@@ -112,12 +112,16 @@ def make_player(
             learned = search_of(contestant, "this net")
             config = _widened(learned if simulations is None else replace(learned, num_simulations=simulations))
         return make_net_player("net", kernels_of(loaded.game), contestant, config, seed=seed, threads=threads)
-    if callable(contestant) and not hasattr(contestant, "forward"):
+    if isinstance(contestant, type):
+        found, advice = f"the class {contestant.__name__}", ": make an object of it"
+    elif callable(contestant) and not hasattr(contestant, "forward"):
         return FunctionPlayer(loaded.game, contestant)
-    advice = "; give its `net`" if hasattr(type(contestant), "net") else ""  # as a run's
+    else:
+        found = f"a {type(contestant).__name__}"
+        advice = "; give its `net`" if hasattr(type(contestant), "net") else ""  # as a run's
     raise InvalidSetting(
-        "a contestant is a text, a Path, a Player, a NeuralNet, or a function from a position to an action, not a "
-        f"{type(contestant).__name__}{advice}"
+        "a contestant is a text, a Path, a Player, a NeuralNet, or a function from a position to an action, not "
+        f"{found}{advice}"
     )
 
 

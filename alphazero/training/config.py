@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, is_dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 from alphazero.errors import InvalidSetting, quote
 from alphazero.nets.resnet import NetConfig
@@ -91,6 +91,9 @@ class RunConfig:
     """The matches of the best network at the end of a run."""
 
     def __post_init__(self) -> None:
+        for name, kind in get_type_hints(RunConfig).items():
+            if isinstance(kind, type) and is_dataclass(kind) and not isinstance(group := getattr(self, name), kind):
+                raise InvalidSetting(f"{name} must be a {kind.__name__}, not {quote(group)}")
         if not (isinstance(self.net, dict) or (is_dataclass(self.net) and not isinstance(self.net, type))):
             raise InvalidSetting(
                 f"net must hold settings by name, as a dataclass or a dict, not {quote(self.net, 100)}"

@@ -5,6 +5,7 @@ import io
 import multiprocessing
 import re
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,18 @@ class Tiny(torch.nn.Module):
     def forward(self, observations):
         answer = self.layer(observations.flatten(1))
         return answer[:, :-1], torch.tanh(answer[:, -1])
+
+
+def tiny_net() -> az.TorchNet:
+    return az.TorchNet(TICTACTOE, Tiny(TICTACTOE))
+
+
+@dataclass(frozen=True)
+class Frozen(az.Player):
+    """A player that says no name, and that nobody can give one."""
+
+    def select_actions(self, states, games, plies):
+        return az.Kernels(TICTACTOE).describe_all(states)[0].argmax(axis=1)
 
 
 SMALL = {
@@ -92,6 +105,19 @@ MATCHES = {
     ),
 }  # fmt: skip
 OTHERS = {
+    "a player's class": (
+        lambda: az.match(Frozen, "random", TICTACTOE),
+        r"^a contestant is .* not the class Frozen: make an object of it$",
+    ),
+    "no number": (
+        lambda: az.SearchConfig(c_puct=None),
+        "^search setting c_puct must lie between 0 and 1,000, not None$",
+    ),
+    "no group": (lambda: az.RunConfig(search=None), "^search must be a SearchConfig, not None$"),
+    "no module": (lambda: az.TorchNet(TICTACTOE, None), "^az.TorchNet takes a Game and a torch module, .* a NoneType$"),
+    "no game": (lambda: az.TorchNet(None, Tiny(TICTACTOE)), "takes a Game and a torch module, not a NoneType and a T"),
+    "no threads": (lambda: tiny_net().trainer(threads=0), "^threads must be 1 or more, not 0$"),
+    "a net's device": (lambda: tiny_net().use_device("gpu"), "^unknown device 'gpu'; did you mean 'cuda'"),
     "a run": (
         lambda: az.match(az.TrainedRun(registry.load("tictactoe"), Path("runs/a")), "random", TICTACTOE),
         "^a contestant is .* not a TrainedRun; give its `net`$",
@@ -200,3 +226,7 @@ def test_a_record_shows_itself_in_one_line():
 def test_numpy_says_whether_to_resume(own_folder: Path):
     run = az.train("tictactoe", folder="mine", resume=np.bool_(False), stop=multiprocessing.Event(), **SMALL)
     assert run.generation == 1
+
+
+def test_a_player_that_cannot_be_changed_is_named_by_its_class():
+    assert az.match(Frozen(), "random", "tictactoe", games=2).contestants == ("Frozen", "random")
