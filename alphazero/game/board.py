@@ -229,16 +229,21 @@ def _coordinates(names: Sequence[str], columns: int) -> tuple[Label, ...]:
     return edge_labels(numbers, letters)
 
 
+def shows_stones(position: Position) -> bool:
+    """Planes 0 and 1 of the observation hold 0 and 1 alone, and in no cell two 1."""
+    own, opponent = position.observation[:2]
+    numbers = {*own.ravel().tolist(), *opponent.ravel().tolist()}
+    return numbers <= {0.0, 1.0} and not (own * opponent).any()
+
+
 def pieces_of_planes(position: Position) -> list[Piece]:
     """A stone for every 1 in planes 0 (the mover's) and 1 (the opponent's) of the observation.
 
     No pieces if these planes hold other numbers, or if both have a 1 in the same cell: they show no stones then.
     """
-    if not position.game.board.cells:
+    if not position.game.board.cells or not shows_stones(position):
         return []
     own, opponent = (plane.ravel() for plane in position.observation[:2])
-    if any(set(plane.tolist()) - {0.0, 1.0} for plane in (own, opponent)) or (own * opponent).any():
-        return []
     owners = {cell: position.to_play for cell in own.nonzero()[0].tolist()}
     owners |= {cell: 1 - position.to_play for cell in opponent.nonzero()[0].tolist()}
     return [Piece(cell, owner) for cell, owner in sorted(owners.items())]

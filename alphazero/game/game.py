@@ -24,6 +24,7 @@ from alphazero.game.board import (
     clicks_of_cells,
     grid_board,
     pieces_of_planes,
+    shows_stones,
     view_of,
 )
 from alphazero.game.drawing import draw
@@ -98,8 +99,14 @@ class Game:
 
     @cached_property
     def board(self) -> Board:
-        """The cells for pictures and web pages. Default: the squares of the observation, row by row from the top."""
-        return grid_board(self)
+        """The cells for pictures and web pages. Default: the squares of the observation, row by row from the top.
+
+        It has none, so that the text of `render` is shown, if the observation does not have stones as `pieces` says.
+        """
+        grid = grid_board(self)
+        if grid.cells and type(self).pieces is Game.pieces and not shows_stones(self.start()):
+            return Board()
+        return grid
 
     def pieces(self, position: Position) -> Sequence[Piece]:
         """The pieces on the board. Default: plane 0 of the observation shows the mover's stones, 1 the opponent's."""

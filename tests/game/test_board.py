@@ -14,6 +14,7 @@ from alphazero.game import Game, Piece, Position, cells_in_line, clicks_by_diffe
 from alphazero.game.adapters.alpha_zero_general import GeneralGame
 from alphazero.game.board import center, grid_cells
 from alphazero.game.validator import validate
+from games.tictactoe.game import TicTacToe
 from tests.conftest import kernels_by_name
 from tests.game import general_games
 from tests.game.double_move_game import DoubleMove
@@ -456,3 +457,31 @@ def test_numbers_other_than_one_are_written_on_the_stones():
 
     pieces = GeneralGame(Kings(), "kings").start().view.pieces
     assert {(piece.cell, piece.player, piece.text) for piece in pieces} == {(1, 0, "2"), (3, 1, "3"), (5, 0, "")}
+
+
+def counts(state, planes):
+    """Of seeds, as in games with pits."""
+    planes[0, 0, 0], planes[1, 0, 0] = 0.4, 0.2
+
+
+def two_in_a_cell(state, planes):
+    planes[:2, 1, 1] = 1.0
+
+
+@pytest.mark.parametrize("observe", [counts, two_in_a_cell])
+def test_a_game_whose_planes_hold_no_stones_shows_its_text(observe):
+    """Its page once was an empty grid."""
+
+    class Pits(TicTacToe):
+        rules = replace(TicTacToe.rules, observe=observe)
+
+        @property
+        def board(self):
+            return Game.board.func(self)  # the default
+
+    class Drawn(Pits):
+        def pieces(self, position):
+            return [Piece(4, 0, text="7")]
+
+    assert Pits().board.cells == () and Pits().start().view.pieces == () and Pits().start().view.text
+    assert len(Drawn().board.cells) == 9 and [piece.text for piece in Drawn().start().view.pieces] == ["7"]
