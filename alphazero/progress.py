@@ -18,7 +18,7 @@ from alphazero.errors import printable
 
 _SECONDS_BETWEEN_LINES = 10.0
 _NOT_THERE = OSError, ValueError, AttributeError
-"""What a stderr raises that nobody reads any more, or whose disk is full; that is closed; that is None, as without a
+"""Raised by a stderr that nobody reads any more, or whose disk is full; that is closed; that is None, as without a
 console, or an object of the program with two methods alone."""
 
 _shown: ContextVar[bool | None] = ContextVar("shown", default=True)

@@ -34,7 +34,7 @@ INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 
 _lock = threading.Lock()
 _wishes: list[bool] = []
-"""Of the networks in training, whether they add in a fixed order: one that does has all of the process do so."""
+"""One of each network in training, to add in a fixed order or not: one that does has all of the process do so."""
 _before = False
 """Whether the process did so before the first of them."""
 

@@ -26,7 +26,10 @@ from alphazero.game.record import words_of
 
 POSITIONS = 2000
 """Positions to learn from in each round, and as many to be right in."""
-ROUNDS = 4
+ROUNDS, MOST_ROUNDS = 4, 12
+"""Rounds after which a game is given up, and those for one of whose positions few are still wrong."""
+RARE = 0.01
+"""Such a share."""
 MOST_DEPTH = 16
 LINES = range(3, 8)
 
@@ -84,19 +87,24 @@ def told(looks: Looks, position: Position) -> tuple[dict[int, Any], dict[int, st
 def looks_of(game: Game) -> Looks:
     """The looks of a game; raises GameError for a game whose pieces, names or clicks need more than a few bits."""
     if not game.board.cells:
-        raise GameError(f"{game.name} draws no board, so a web page cannot show it: give its class a `board`")
+        raise GameError(
+            f"{game.name} draws no board, so a web page cannot show it: give its class `pieces`, or a `board`"
+        )
     learner, positions = _Learner(game), list(some_positions(game, POSITIONS, 0))
-    for round in range(1, ROUNDS + 1):
+    for round in range(1, MOST_ROUNDS + 1):
         learner.add(positions)
         looks = learner.learn()
         positions = list(some_positions(game, POSITIONS, round))
         wrong = [position for position in positions if told(looks, position) != facts(position)]
         if not wrong:
             return looks
+        if round >= ROUNDS and len(wrong) > RARE * len(positions):
+            break
+    parts = zip(("pieces", "names", "clicks"), told(looks, wrong[0]), facts(wrong[0]), strict=True)
+    which = " and ".join(part for part, shown, right in parts if shown != right)
     raise GameError(
-        f"a web page cannot show {game.name}: its pieces, names or clicks depend on more than a few bits of the "
-        f"position, as after {' '.join(words_of(game.start(), wrong[0].actions)) or 'no move'}: keep one bit "
-        "for each piece and cell"
+        f"a web page cannot show {game.name}: its {which} depend on more than a few bits of the position, as after "
+        f"{' '.join(words_of(game.start(), wrong[0].actions)) or 'no move'}: keep one bit for each piece and cell"
     )
 
 

@@ -67,7 +67,7 @@ class Parity(type(registry.load("tictactoe").game)):  # type: ignore[misc]
 
 
 def test_looks_that_need_more_than_a_few_bits_are_refused():
-    with pytest.raises(GameError, match="cannot show tictactoe: its pieces, names or clicks depend on more"):
+    with pytest.raises(GameError, match="cannot show tictactoe: its pieces depend on more than a few bits"):
         looks_of(Parity())
 
 
