@@ -234,18 +234,11 @@ def _bound(template: Callable[..., Any], *helpers: Callable[..., Any]) -> functo
     return functools.cached_property(lambda kernels: kernels.bind(template, *helpers))
 
 
-class Kernels:
-    """The batch kernels of one game; every one is compiled, or found on disk, when it is first called.
-
-    >>> import alphazero as az
-    >>> kernels = az.Kernels(az.load_game("tictactoe"))
-    >>> legal_masks, terminal, values = kernels.describe_all(kernels.start_states(3))
-    >>> legal_masks.shape, terminal.any()
-    ((3, 9), np.False_)
-    """
+class BoundRules:
+    """The rules of a game, and the templates that were bound to them."""
 
     def __init__(self, game: Game):
-        self.game = game
+        self._name, self._compiled = game.name, game.compiled
         rules = {name: rule for name, rule in rule_functions(game.rules).items() if rule is not None}
         self.scope: dict[str, Any] = {
             "heuristic": _no_heuristic, "transform": _no_transform, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules,
@@ -259,11 +252,7 @@ class Kernels:
         """Held while functions are made: those that are not compiled yet are in `_made`, too."""
 
     def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
-        """The template with this game's rules, made at the first call.
-
-        `helpers` are what it calls: templates, by name less the underscore, and kernels that know no game. The same
-        template gives the same kernel: numba never forgets what it has compiled.
-        """
+        """See `Kernels.bind`."""
         parts = template, *helpers
         with self._lock:
             if parts not in self._bound:
@@ -274,10 +263,10 @@ class Kernels:
         kept = {helper.py_func: helper for helper in helpers if hasattr(helper, "py_func")}
         scope = self._scope_with(tuple(helper for helper in helpers if not hasattr(helper, "py_func")))
         function = bound(template, scope)
-        if not self.game.compiled:
-            return Kernel(self.game.name, lambda counted: function, kept)
+        if not self._compiled:
+            return Kernel(self._name, lambda counted: function, kept)
         # numba keeps compiled code under the function's name: make it say all that went into it
-        label = re.sub(r"\W", "_", self.game.name)[:LONGEST_LABEL]
+        label = re.sub(r"\W", "_", self._name)[:LONGEST_LABEL]
         name = f"{label}{template.__name__}_{{}}_{fingerprint(function)}"
 
         def compiled(counted: bool) -> Any:
@@ -289,13 +278,7 @@ class Kernels:
                     return njit(made, nogil=True, _nrt=counted, no_cfunc_wrapper=True)
                 return cached(made, nogil=True, _nrt=counted)
 
-        return Kernel(self.game.name, compiled, kept)
-
-    @functools.cached_property
-    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
-        """The game's own, `int64[S, H W]` and `int64[S, A]`: a game may give lists, or other whole numbers."""
-        cells, actions = (np.ascontiguousarray(table, np.int64) for table in self.game.symmetries)
-        return cells, actions
+        return Kernel(self._name, compiled, kept)
 
     def _scope_with(self, helpers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:
         """The rules and these templates by name; each may call those before it. Kernels with equal ones share them."""
@@ -307,6 +290,62 @@ class Kernels:
             function.__globals__[name] = function  # it may call itself
             self._scopes[helpers] = scope | {name: function}
         return self._scopes[helpers]
+
+
+MOST_RULES = 64
+"""Bound rules that are kept for further game objects."""
+_kept_rules: dict[tuple[Any, ...], BoundRules] = {}
+_keeping = threading.Lock()
+
+
+def _bind_rules(game: Game) -> BoundRules:
+    """The rules of an earlier game object, if these are the same functions and all that they use is the same.
+
+    numba keeps what it has compiled for ever. So a server that names a game in every call, or a process that is sent
+    positions, must not compile the rules for every object. A class that is defined anew has other functions, and never
+    shares code with the old one; what the same functions use may have changed, which their fingerprint tells.
+    """
+    if not game.compiled:
+        return BoundRules(game)
+    rules = tuple(rule_functions(game.rules).values())
+    key = game.name, len(game.symmetries[1]), fingerprint(*rules), *map(id, rules)  # what is kept has them: ids stay
+    with _keeping:
+        if key not in _kept_rules:
+            if len(_kept_rules) == MOST_RULES:
+                del _kept_rules[next(iter(_kept_rules))]  # the oldest
+            _kept_rules[key] = BoundRules(game)
+        return _kept_rules[key]
+
+
+class Kernels:
+    """The batch kernels of one game; every one is compiled, or found on disk, when it is first called.
+
+    >>> import alphazero as az
+    >>> kernels = az.Kernels(az.load_game("tictactoe"))
+    >>> legal_masks, terminal, values = kernels.describe_all(kernels.start_states(3))
+    >>> legal_masks.shape, terminal.any()
+    ((3, 9), np.False_)
+    """
+
+    def __init__(self, game: Game):
+        self.game = game
+        self.rules = _bind_rules(game)
+        """Shared by all game objects that have them."""
+        self.scope = self.rules.scope
+
+    def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
+        """The template with this game's rules, made at the first call.
+
+        `helpers` are what it calls: templates, by name less the underscore, and kernels that know no game. The same
+        template gives the same kernel, also in another game object of the same rules.
+        """
+        return self.rules.bind(template, *helpers)
+
+    @functools.cached_property
+    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
+        """The game's own, `int64[S, H W]` and `int64[S, A]`: a game may give lists, or other whole numbers."""
+        cells, actions = (np.ascontiguousarray(table, np.int64) for table in self.game.symmetries)
+        return cells, actions
 
     init_states = _bound(_init_states)
     describe = _bound(_describe)

@@ -14,7 +14,7 @@ import numpy as np
 from numba import cuda
 
 from alphazero.game.functions import bound, with_callees
-from alphazero.game.kernels import Kernels, _to_canonical, _wins_by
+from alphazero.game.kernels import BoundRules, Kernels, _to_canonical, _wins_by
 from alphazero.search.backup import expand, finish_walk
 from alphazero.search.cuda_memory import SIMULATED
 from alphazero.search.roots import move_root, prepare_root, read_root
@@ -237,9 +237,9 @@ class CudaKernels:
     They are compiled when they are first called, for the device that is current then.
     """
 
-    def __init__(self, kernels: Kernels):
+    def __init__(self, rules: BoundRules):
         made: dict[Callable[..., Any], Any] = {} if SIMULATED else {rounded_product.py_func: _rounded_product()}
-        scope = dict(kernels.scope)
+        scope = dict(rules.scope)
         scope["wins_by"] = bound(_wins_by, scope)
         scope["to_canonical"] = bound(_to_canonical, scope)
         scope["describe"] = bound(_describe, scope)

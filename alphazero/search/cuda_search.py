@@ -15,7 +15,7 @@ from alphazero.search.mcts import SearchConfig, SearchResult
 from alphazero.search.tree import Memory, Tree, make_tree
 
 cuda_kernels = functools.cache(CudaKernels)
-"""A game's kernels, compiled once."""
+"""The kernels of rules, compiled once for all game objects that have them."""
 
 
 class CudaSearch:
@@ -26,7 +26,7 @@ class CudaSearch:
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: CudaEvaluator, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed, self.evaluate = kernels, config, seed, evaluate
-        self._cuda = cuda_kernels(kernels)
+        self._cuda = cuda_kernels(kernels.rules)
         self._memory = open_cuda()
         num_nodes = config.num_nodes
         self.num_trees, self._num_kept = num_trees, num_nodes - config.num_simulations

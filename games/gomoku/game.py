@@ -10,7 +10,7 @@ last word whether the last ply has won. Action = cell:
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numba import njit
@@ -25,9 +25,10 @@ NO_STATE = np.zeros(0, np.uint64)
 COLORS = Colors(panel="#dfb36a", text="#3d2a0e", line="#7d5a24", first="#181818", second="#fafaf5", mark="#0f7f8c")
 
 
-def make_rules(size: int, symmetries: np.ndarray) -> Rules:
-    """The rules on `size` x `size` cells; `symmetries int64[8, size^2]`: the cell that lands on each cell."""
-    cells = size * size
+@cache  # games of the same functions share compiled code
+def make_rules(size: int, images: tuple[tuple[int, ...], ...]) -> Rules:
+    """The rules on `size` x `size` cells; `images`: by symmetry, the cell that lands on each cell."""
+    cells, symmetries = size * size, np.array(images)
     words = -(-cells // 64)
 
     @njit
@@ -118,7 +119,7 @@ class Gomoku(Game):
         self.num_actions = self.max_plies = self.size**2
         self.state_words = 2 * -(-self.num_actions // 64) + 1
         self.observation_shape = (3, self.size, self.size)
-        self.rules = make_rules(self.size, self.symmetries[0])
+        self.rules = make_rules(self.size, tuple(map(tuple, self.symmetries[0].tolist())))
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numba import njit
@@ -109,6 +109,7 @@ def board_of(size: int) -> tuple[np.uint64, np.uint64]:
     return squares_where(size, lambda row, col: True), squares_where(size, lambda row, col: 0 < col < size - 1)
 
 
+@cache  # games of the same functions share compiled code
 def make_rules(size: int) -> Rules:
     """The rules on a board of `size` x `size` squares, an even number from 4 to 8."""
     pass_action = size * size

@@ -1,15 +1,18 @@
-"""Compiled kernels on disk, as several programs leave them there."""
+"""Compiled kernels: shared by the game objects of a process, and on disk, as several programs leave them there."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from alphazero.game import registry
+from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels, _canonicalize, _to_canonical, _wins_by
 from alphazero.search.evaluator import _look_up, find_entry
 from alphazero.storage.kernel_cache import Cache
@@ -47,6 +50,101 @@ def test_games_of_one_factory_that_were_compiled_apart_can_be_loaded_together(na
         command = [sys.executable, "-W", "ignore::RuntimeWarning", "-c", USE, *loaded]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         assert result.returncode == 0, f"{loaded}: {result.stderr}"
+
+
+@pytest.mark.parametrize("name", registry.NAMES)
+def test_a_game_that_is_loaded_again_shares_its_kernels(name: str):
+    """Else each call that names a game compiles it anew, for seconds, and numba keeps the code for ever."""
+    position = registry.load(name).game.start()
+    copies = registry.load(name).game, pickle.loads(pickle.dumps(position)).game, copy.deepcopy(position).game
+    kernels, others = Kernels(position.game), [Kernels(game) for game in copies]
+    assert all(other.game is game for other, game in zip(others, copies, strict=True))
+    assert all(other.play is kernels.play and other.scope is kernels.scope for other in others)
+
+
+RACE = """
+import numpy as np
+from numba import njit
+from alphazero.game import Game, Rules
+
+GOAL = 10
+
+@njit
+def init(state):
+    state[0] = 0
+
+@njit
+def legal(state, legal_mask):
+    legal_mask[:] = True
+
+@njit
+def step(state, action):
+    state[0] += np.uint64(action + 1)
+
+@njit
+def is_terminal(state):
+    return state[0] >= GOAL
+
+@njit
+def terminal_value(state):
+    return -1.0
+
+@njit
+def observe(state, planes):
+    planes[0, 0, 0] = state[0]
+
+class Race(Game):
+    name, num_actions, state_words, max_plies, observation_shape = "race", 2, 1, 20, (1, 1, 2)
+    rules = Rules(init, legal, step, is_terminal, terminal_value, observe)
+"""
+
+
+def defined(source: str) -> dict[str, Any]:
+    """The names of a notebook's cell that was run."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(source, names)
+    return names
+
+
+def is_over(game: Game, word: int) -> bool:
+    """By the game's kernels."""
+    return bool(Kernels(game).describe_all(np.array([[word]], np.uint64))[1][0])
+
+
+def test_a_class_that_is_defined_anew_shares_no_code_with_the_old_one():
+    old, same, new = (defined(source)["Race"]() for source in (RACE, RACE, RACE.replace("GOAL = 10", "GOAL = 5")))
+    assert is_over(old, 7) is False and is_over(new, 7) is True and is_over(old, 7) is False
+    assert Kernels(same).describe is not Kernels(old).describe
+
+
+def test_rules_whose_constants_have_changed_are_compiled_anew():
+    names = defined(RACE)
+    assert not is_over(names["Race"](), 7)
+    names["GOAL"] = 5
+    assert is_over(names["Race"](), 7)
+
+
+def test_games_of_the_same_functions_that_differ_otherwise_share_no_kernels():
+    """The name is in the code's name on disk; the number of symmetries is in the code."""
+    names = defined(RACE)
+    race = names["Race"]()
+    other_name, other_rule, mirrored = (type("Race", (names["Race"],), {})() for _ in range(3))
+    other_name.name = "another"
+    other_rule.rules = replace(race.rules, heuristic=names["terminal_value"])
+    mirrored.symmetries = np.array([[0, 1], [1, 0]]), np.array([[0, 1], [1, 0]])
+    kernels = [Kernels(game).describe for game in (race, other_name, other_rule, mirrored)]
+    assert len(set(kernels)) == 4 and Kernels(names["Race"]()).describe is kernels[0]
+
+
+def test_old_rules_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("alphazero.game.kernels.MOST_RULES", 2)
+    monkeypatch.setattr("alphazero.game.kernels._kept_rules", kept := {})
+    first, *others = (defined(RACE)["Race"]() for _ in range(3))
+    describe = Kernels(first).describe
+    assert Kernels(first).describe is describe
+    for other in others:
+        Kernels(other)
+    assert len(kept) == 2 and Kernels(first).describe is not describe
 
 
 def test_a_function_that_several_kernels_call_is_compiled_once():

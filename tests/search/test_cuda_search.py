@@ -54,7 +54,7 @@ from alphazero.search.tree import HOST, make_tree
 
 numba.cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
 kernels = Kernels(registry.load(sys.argv[1]).game)
-of_game = CudaKernels(kernels)
+of_game = CudaKernels(kernels.rules)
 tree = make_tree(6, 15, kernels.game.num_actions, kernels.game.state_words)
 buffers, settings = make_buffers(kernels, 6, 15, 3, HOST), SearchConfig(leaves_per_step=3).kernel_settings
 arguments = {
