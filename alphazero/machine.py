@@ -1,4 +1,7 @@
-"""The machine as this process has it: cores and memory, also of a container, and the C library's free memory."""
+"""The machine as this process has it: cores and memory, also of a container, and the C library's free memory.
+
+And what all threads of the process share: warnings and random numbers, which one thread at a time may change.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ import ctypes
 import functools
 import math
 import os
+import threading
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +36,30 @@ MOST_FREE = 1 << 30
 """Free bytes at the end of a pool that the process keeps."""
 LARGEST_BLOCK = 32 << 20
 """Bytes of the largest block that a pool gives. glibc itself raises its threshold so far."""
+
+_turn = threading.RLock()
+"""Held by the thread that has changed what all threads share, until it is as before."""
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Inside, no warning is shown; one thread at a time is inside.
+
+    The filters are the whole process's. If the blocks of two threads overlapped, the one that ends last would bring
+    back what it has found: the filter of the other, which would silence the program for good.
+    """
+    with _turn, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def without_draws() -> Iterator[None]:
+    """Inside, draws leave torch's random numbers as they were; one thread at a time is inside, as above."""
+    import torch
+
+    with _turn, torch.random.fork_rng(devices=[]):
+        yield
 
 
 def count_cores() -> int:

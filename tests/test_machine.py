@@ -1,13 +1,19 @@
-"""Cores are counted as a container has them; the C library keeps as many pools of free memory as it is told to."""
+"""Cores are counted as a container has them; the C library keeps as many pools of free memory as it is told to.
+
+What all threads share is changed by one of them at a time.
+"""
 
 import os
 import subprocess
 import sys
+import threading
+import warnings
 
 import pytest
+import torch
 
 from alphazero import machine
-from alphazero.machine import count_cores
+from alphazero.machine import count_cores, without_draws, without_warnings
 
 PROGRAM = """
 import ctypes, sys, threading
@@ -151,3 +157,57 @@ def test_files_that_nobody_reads_count_as_free_memory_of_a_container(names, inac
     (tmp_path / names[0]).write_text(f"{unlimited}\n")
     free = machine.free_memory()
     assert free is None if sys.platform != "linux" else free > 400_000_000
+
+
+class Turn:
+    """A lock that tells who asks for it."""
+
+    def __init__(self) -> None:
+        self.lock, self.asked = threading.Lock(), threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.asked.release()
+        self.lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.lock.release()
+
+
+@pytest.mark.parametrize(
+    ("block", "work", "look"),
+    [
+        (without_warnings, lambda: None, lambda: list(warnings.filters)),
+        (without_draws, lambda: torch.rand(1), lambda: torch.get_rng_state().tolist()),
+    ],
+)
+def test_blocks_of_two_threads_leave_all_as_it_was(block, work, look, monkeypatch):
+    """The first leaves while the second is inside, or waits: it once brought the filters of the first back for good."""
+    turn, first_is_over = Turn(), threading.Event()
+    monkeypatch.setattr(machine, "_turn", turn)
+
+    def second() -> None:
+        with block():
+            work()
+            assert first_is_over.wait(60)
+
+    before, thread = look(), threading.Thread(target=second)
+    with block():
+        work()
+        thread.start()
+        both_have_asked = [turn.asked.acquire(timeout=60) for _ in range(2)]
+    first_is_over.set()
+    thread.join()
+    assert all(both_have_asked) and look() == before
+
+
+def test_inside_nothing_is_shown_and_draws_change_nothing():
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with without_warnings():
+            warnings.warn("inside", stacklevel=1)
+        warnings.warn("outside", stacklevel=1)
+    assert [str(warning.message) for warning in shown] == ["outside"]
+    state = torch.get_rng_state()
+    with without_draws():
+        torch.rand(1)
+    assert torch.equal(torch.get_rng_state(), state)

@@ -111,6 +111,23 @@ def test_asserts_that_do_work_are_found():
     assert asserted_reads(tree) == ["a.take"]
 
 
+# --- what all threads share ---
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("warnings.catch_warnings(", ["alphazero/machine.py"]),
+        # a whole training, which no other thread may wait for, has its own
+        ("torch.random.fork_rng(", ["alphazero/machine.py", "alphazero/training/run.py"]),
+    ],
+)
+def test_what_threads_share_is_changed_by_one_of_them_at_a_time(name: str, places: list[str]):
+    """The blocks of two threads would overlap, and leave the process as one of them has made it."""
+    texts = {name_of(path): path.read_text(encoding="utf-8") for path in FRAMEWORK}
+    assert sorted(path for path, text in texts.items() for _ in range(text.count(name))) == places
+
+
 # --- nothing that could run a file's contents ---
 
 UNSAFE_MODULES = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "jsonpickle")

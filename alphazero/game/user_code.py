@@ -14,12 +14,12 @@ import re
 import sys
 import sysconfig
 import traceback
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from alphazero.errors import InputError, Terminated, quote
+from alphazero.machine import without_warnings
 
 LEVELS = 3
 """A file's imports are looked for in its own folder and in the folders above it, so many in all."""
@@ -169,8 +169,7 @@ def _check_helpers(path: Path, error: type[InputError]) -> None:
 def _imports_of(file: Path) -> list[str]:
     """The modules that a file imports by absolute names, without what follows a dot; none if it cannot be read."""
     names: list[str] = []
-    with contextlib.suppress(OSError, SyntaxError, ValueError), warnings.catch_warnings():  # its import will tell
-        warnings.simplefilter("ignore")
+    with contextlib.suppress(OSError, SyntaxError, ValueError), without_warnings():  # its import will tell
         for node in ast.walk(ast.parse(file.read_bytes())):
             if isinstance(node, ast.Import):
                 names += [alias.name for alias in node.names]

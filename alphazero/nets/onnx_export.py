@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from alphazero.errors import InputError, NetError
 from alphazero.game import Game
+from alphazero.machine import without_warnings
 from alphazero.nets.torch_net import TorchNet
 
 NUM_CHECKED = 1000
@@ -37,8 +37,7 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     module = _Named(net.frozen_float().cpu())
     observations, legal = _random_positions(game, NUM_CHECKED)
     try:
-        with warnings.catch_warnings(), _quiet():
-            warnings.simplefilter("ignore")  # the converter uses deprecated names itself
+        with without_warnings(), _quiet():  # the converter uses deprecated names itself
             program = torch.onnx.export(
                 module, (torch.from_numpy(observations[:2]),), dynamo=True, verbose=False,
                 input_names=["observations"], output_names=["policy_logits", "values"],

@@ -38,6 +38,7 @@ from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LaterPart, LoadedGame
 from alphazero.invocation import option
+from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
@@ -345,12 +346,10 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto", inference: str
     `device` is `auto`, `cpu` or `cuda`; `inference` one of INFERENCES, or None for the one that the environment asks
     for. Raises CheckpointError or InvalidSetting.
     """
-    import torch
-
     path, card = find_net(text, loaded)
     check_announced(path, card["net"], loaded)
     check_weights(path)  # also a damaged file may announce a large net
-    with torch.random.fork_rng(devices=[]):  # a fresh net draws its weights, which are overwritten
+    with without_draws():  # a fresh net draws its weights, which are overwritten
         net = loaded.make_net(loaded.game, card["net"])
     net.load(path)
     net.use_device(choose_device(device))

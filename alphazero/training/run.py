@@ -22,7 +22,7 @@ from alphazero.game.laws import Laws
 from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
-from alphazero.machine import count_cores, keep_free_memory, limit_arenas
+from alphazero.machine import count_cores, keep_free_memory, limit_arenas, without_draws
 from alphazero.nets.devices import name_devices, take_gpu, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code, text_of
@@ -300,7 +300,7 @@ def _check_nets(loaded: LoadedGame, config: RunConfig, is_new: bool) -> None:
     check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
     if not is_new:
         return
-    with torch.random.fork_rng(devices=[]):
+    with without_draws():
         loaded.make_net(loaded.game, config.net_settings)
     if config.initial_net:
         check_growth(config, read_net_settings(config.initial_net, loaded, config))

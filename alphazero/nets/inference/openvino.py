@@ -12,7 +12,6 @@ import functools
 import importlib
 import sys
 import threading
-import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from alphazero.errors import is_out_of_memory, listed
+from alphazero.machine import without_warnings
 from alphazero.nets.devices import has_amx
 from alphazero.nets.inference.library import Answers, CannotConvert, NotInstalled, answers_as
 
@@ -40,12 +40,16 @@ TELEMETRY = "openvino_telemetry"
 """OpenVINO's package that reports conversions to its makers; where it is missing, nothing is reported."""
 
 
-@functools.cache
 def _openvino() -> tuple[Any, Any]:
     """The library and its one `Core`; raises CannotConvert."""
+    with without_warnings():  # it uses deprecated names itself; and one thread loads it
+        return _load()
+
+
+@functools.cache
+def _load() -> tuple[Any, Any]:
     try:
-        with warnings.catch_warnings(), _without(TELEMETRY):
-            warnings.simplefilter("ignore")  # it uses deprecated names itself
+        with _without(TELEMETRY):
             library = importlib.import_module("openvino")
             importlib.import_module("openvino.tools.ovc.convert_impl")
     except ImportError as error:
@@ -152,8 +156,7 @@ class OpenVinoInference:
             )
 
     def _convert(self, module: nn.Module) -> Any:
-        with _errors_named(module), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # tracing warns of numbers of Python, which do not change here
+        with _errors_named(module), without_warnings():  # of numbers of Python, which do not change here
             # frozen: what depends on weights alone is computed once, by torch
             traced = torch.jit.freeze(torch.jit.trace(module, self._example, check_trace=False))
             return self._library.convert_model(traced, example_input=self._example)
