@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numba.core.registry import CPUDispatcher
+from numpy.typing import ArrayLike
 
 from alphazero.errors import GameError
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, recursive, rule_functions, with_callees
@@ -363,13 +364,14 @@ class Kernels:
             return None
         return self.bind(_canonicalize, _to_canonical)
 
-    def canonical(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def canonical(self, states: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """`(states uint64[n, K], symmetries int64[n])`: the smallest mirror image of each state, for the network.
 
         `symmetries` says which symmetry s led to the image: its action a is the state's own `symmetries[1][s, a]`.
-        In a game without `transform`, each state is its own image.
+        In a game without `transform`, each state is its own image. Raises ValueError for states of another shape.
         """
-        states, symmetries = states.copy(), np.zeros(len(states), np.int64)
+        states = self._rows(states).copy()
+        symmetries = np.zeros(len(states), np.int64)
         if self.canonicalize is not None:
             self.canonicalize(states, symmetries, *np.empty((2, states.shape[1]), states.dtype))
         return states, symmetries
@@ -380,20 +382,41 @@ class Kernels:
         self.init_states(states)
         return states
 
-    def observations(self, states: np.ndarray) -> np.ndarray:
-        """`float32[n, P, H, W]` of `uint64[n, K]`."""
+    def _rows(self, states: ArrayLike) -> np.ndarray:
+        """The states as kernels take them: `uint64[n, K]`; raises ValueError for another shape.
+
+        A kernel that is called with another type at first could become plain Python, for good.
+        """
+        rows = np.ascontiguousarray(states, np.uint64)
+        if rows.ndim != 2 or rows.shape[1] != self.game.state_words:
+            raise ValueError(f"states must have the shape (n, {self.game.state_words}), not {np.shape(states)}")
+        return rows
+
+    def observations(self, states: ArrayLike) -> np.ndarray:
+        """`float32[n, P, H, W]` of `uint64[n, K]`; raises ValueError for states of another shape."""
+        states = self._rows(states)
         planes = np.empty((len(states), *self.game.observation_shape), np.float32)
         self.observe(states, planes)
         return planes
 
-    def winning_actions(self, states: np.ndarray, legal_masks: np.ndarray) -> np.ndarray:
-        """`bool[n, A]`: the actions that win at once in `states uint64[n, K]`, `legal_masks bool[n, A]`."""
+    def winning_actions(self, states: ArrayLike, legal_masks: ArrayLike) -> np.ndarray:
+        """`bool[n, A]`: the actions that win at once in `states uint64[n, K]`, `legal_masks bool[n, A]`.
+
+        Raises ValueError for other shapes.
+        """
+        states, legal_masks = self._rows(states), np.ascontiguousarray(legal_masks, bool)
+        if legal_masks.shape != (shape := (len(states), self.game.num_actions)):
+            raise ValueError(f"legal masks must have the shape {shape}, not {legal_masks.shape}")
         wins = np.empty(legal_masks.shape, bool)
         self.find_wins(states, legal_masks, np.empty(states.shape[1], states.dtype), wins)
         return wins
 
-    def describe_all(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`(legal_masks bool[n, A], terminal bool[n], values float32[n])` of `uint64[n, K]`."""
+    def describe_all(self, states: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`(legal_masks bool[n, A], terminal bool[n], values float32[n])` of `uint64[n, K]`.
+
+        Raises ValueError for states of another shape.
+        """
+        states = self._rows(states)
         masks = np.empty((len(states), self.game.num_actions), bool)
         terminal, values = np.empty(len(states), bool), np.empty(len(states), np.float32)
         self.describe(states, masks, terminal, values)

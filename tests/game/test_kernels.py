@@ -136,6 +136,34 @@ def test_games_of_the_same_functions_that_differ_otherwise_share_no_kernels():
     assert len(set(kernels)) == 4 and Kernels(names["Race"]()).describe is kernels[0]
 
 
+def test_a_list_of_states_is_as_good_as_an_array():
+    """As the first call it once made the kernel plain Python, and later ones failed."""
+    kernels = Kernels(defined(RACE)["Race"]())
+    states = [np.array([word], np.uint64) for word in (3, 10)]
+    masks, terminal, _ = kernels.describe_all(states)
+    assert masks.tolist() == [[True, True], [False, False]] and terminal.tolist() == [False, True]
+    wins = kernels.winning_actions([[8], [9]], [[True, True], [True, True]])
+    assert wins.tolist() == [[False, True], [True, True]] and kernels.observations(states)[:, 0, 0, 0].tolist() == [
+        3,
+        10,
+    ]
+    assert all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.find_wins))
+    assert kernels.canonical(states)[0].tolist() == [[3], [10]]
+
+
+@pytest.mark.parametrize("states", [np.zeros(1, np.uint64), np.zeros((2, 3), np.uint64), 5])
+def test_states_of_another_shape_are_refused(states: Any):
+    """Kernels check no index."""
+    kernels = Kernels(defined(RACE)["Race"]())
+    for ask in (kernels.describe_all, kernels.observations, kernels.canonical):
+        with pytest.raises(ValueError, match=r"states must have the shape \(n, 1\)"):
+            ask(states)
+    with pytest.raises(ValueError, match="states must have"):
+        kernels.winning_actions(states, np.ones((2, 2), bool))
+    with pytest.raises(ValueError, match=r"legal masks must have the shape \(2, 2\), not \(2, 3\)"):
+        kernels.winning_actions(kernels.start_states(2), np.ones((2, 3), bool))
+
+
 def test_old_rules_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("alphazero.game.kernels.MOST_RULES", 2)
     monkeypatch.setattr("alphazero.game.kernels._kept_rules", kept := {})
@@ -179,10 +207,10 @@ def test_code_of_rules_that_call_themselves_is_not_kept_on_disk():
 
 
 def test_a_wrong_call_leaves_the_next_ones_compiled(caplog: pytest.LogCaptureFixture):
-    kernels = Kernels(registry.load("tictactoe").game)
+    kernels = Kernels(defined(RACE)["Race"]())
     states = kernels.start_states(1)
     with pytest.raises(IndexError):
-        kernels.describe_all(states[0])
+        kernels.describe(states[0], np.ones((1, 2), bool), np.ones(1, bool), np.ones(1, np.float32))
     assert kernels.describe_all(states)[0].all() and kernels.describe.is_compiled
     assert "numba" not in caplog.text
 
