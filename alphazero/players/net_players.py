@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -100,7 +101,7 @@ class SearchPlayer(Player):
         self._num_trees = 0
         edges = config.num_simulations * kernels.game.num_actions
         self._most_trees = max(1, min(MAX_TREES, MAX_EDGES // edges) // len(evaluators))
-        self._interrupted = False
+        self._interrupted = threading.Event()
 
     @property
     def num_simulations(self) -> int:
@@ -127,15 +128,15 @@ class SearchPlayer(Player):
             for task in tasks:
                 task.result()
         except BaseException:
-            self._interrupted = True  # Ctrl-C reaches this thread alone: the others would go on
+            self._interrupted.set()  # Ctrl-C reaches this thread alone: the others would go on
             raise
         finally:
             wait(tasks)  # the next call needs their trees
-            self._interrupted = False
+            self._interrupted.clear()
         return Assessment(actions, policy, values)
 
     def interrupt(self) -> None:
-        self._interrupted = True
+        self._interrupted.set()
 
     def analysis(self, num_simulations: int | None = None) -> Analysis:
         """A search of single positions by the player's settings, with its own number of simulations or another."""
@@ -165,26 +166,29 @@ class SearchPlayer(Player):
 
     def _make_searches(self, num_trees: int) -> list[Search | CudaSearch]:
         return [
-            make_search(self._kernels, self._config, self._interruptible(evaluate), num_trees, self._seed)
+            make_search(self._kernels, self._config, _interruptible(evaluate, self._interrupted), num_trees, self._seed)
             for evaluate in self._evaluators
         ]
-
-    def _interruptible(self, evaluate: Evaluate | CudaEvaluator) -> Evaluate | CudaEvaluator:
-        if isinstance(evaluate, CudaEvaluator):  # a search on the GPU is short
-            return evaluate
-
-        def ask(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            if self._interrupted or interruption.asked():
-                raise Stopped
-            return evaluate(states, legal_masks)
-
-        return ask
 
     def _choose(self, result: SearchResult, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         best = result.actions  # the winner of sequential halving
         if self._config.gumbel_actions == 0:
             best = self._chooser.best(result.policy, games, plies)
         return self._chooser.at_temperature(self._temperature, result.policy, best, games, plies)
+
+
+def _interruptible(evaluate: Evaluate | CudaEvaluator, interrupted: threading.Event) -> Evaluate | CudaEvaluator:
+    """The same, which raises Stopped. It does not know its player: else threads of players that nobody has any more
+    would stay until Python looks for cycles."""
+    if isinstance(evaluate, CudaEvaluator):  # a search on the GPU is short
+        return evaluate
+
+    def ask(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if interrupted.is_set() or interruption.asked():
+            raise Stopped
+        return evaluate(states, legal_masks)
+
+    return ask
 
 
 def make_net_player(

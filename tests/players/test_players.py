@@ -1,9 +1,11 @@
 """Every player against plain, independent answers; alone and in a batch."""
 
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections import Counter
 
 import numpy as np
@@ -148,6 +150,22 @@ def test_every_thread_says_that_it_uses_one():
     player = SearchPlayer("mcts", kernels, [playouts(kernels, 1)] * 2, CONFIG, seed=1, use_threads=said.append)
     select(player, random_positions(GAMES["tictactoe"], 8))
     assert 1 <= len(said) <= 2 and set(said) == {1}
+
+
+@pytest.mark.parametrize("name", ["mcts:20", "minimax:2", "best@simulations=4", "best@simulations=0"])
+def test_a_player_that_nobody_has_any_more_is_gone(name: str):
+    """And its threads with it: those of finished matches once stayed until Python looked for cycles."""
+    player = open_contestant(name, registry.load("connect4"), seed=1, threads=2)
+    gone, pool = weakref.ref(player), player._pool
+    gc.collect()
+    gc.disable()
+    try:
+        select(player, [GAMES["connect4"].start()] * 8)
+        del player
+        pool.shutdown()  # a thread holds the player for a moment after its last task
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def planted(weights):
