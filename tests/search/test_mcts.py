@@ -205,6 +205,7 @@ def test_compiled_code_is_plain_python(game, name, monkeypatch):
     evaluate = planted(6)
     compiled_search, compiled = run(positions, config, evaluate)
     nodes = [check_tree(compiled_search, b, position) for b, position in enumerate(positions)]
+    monkeypatch.setattr("alphazero.game.kernels._kept_rules", {})  # else other tests had them, too
     kernels = Kernels(game)
     for kernel in (kernels.find_movers, kernels.describe, cpu_kernels.simulation(kernels)):
         kernel._run = np.errstate(over="ignore", divide="ignore")(plain(kernel.compiled))
