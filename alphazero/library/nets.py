@@ -14,9 +14,8 @@ from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.nets.devices import INFERENCES
-from alphazero.nets.neural_net import NeuralNet, check_net
+from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.players import contestants
-from alphazero.search.analysis import on_one_thread
 from alphazero.search.evaluator import Evaluator
 
 MakeNet = Callable[[Game], Any]

@@ -5,8 +5,10 @@ The smallest network writes `evaluate`, `save` and `load`; one that can learn al
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsFloat
@@ -175,6 +177,56 @@ class Trainer(ABC):
         them. All must have the same weights and make the same steps. Returns a function that ends it.
         """
         raise InvalidSetting(f"this network cannot learn on several devices: choose one by {option('device')}")
+
+
+class _Blocks:
+    """The blocks of `on_one_thread` that threads are in.
+
+    torch has a number for each thread, and a new thread takes the number that was set last. So a thread that begins
+    while others are inside finds 1, and brings that back when it leaves.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._outside = threading.Lock(), 0, 0
+
+    def enter(self, net: NeuralNet) -> int:
+        """Returns the number of threads that this thread had."""
+        with self._lock:
+            before = net.use_threads(1)
+            if self._inside == 0:
+                self._outside = before
+            self._inside += 1
+        return before
+
+    def leave(self, net: NeuralNet, before: int) -> None:
+        """The last one to leave brings back, for new threads, what the first one has found."""
+        with self._lock:
+            self._inside -= 1
+            net.use_threads(before)
+            if self._inside == 0 and before != self._outside:
+                # in a new thread, since this one's own number is right
+                thread = threading.Thread(target=net.use_threads, args=(self._outside,))
+                thread.start()
+                thread.join()
+
+
+_blocks = _Blocks()
+
+
+@contextlib.contextmanager
+def on_one_thread(net: object) -> Iterator[None]:
+    """Inside, a network of the calling thread computes on one processor thread; for others nothing happens.
+
+    More threads are slower for one position at a time, and much slower if they wait for other programs.
+    """
+    if not isinstance(net, NeuralNet):
+        yield
+        return
+    before = _blocks.enter(net)
+    try:
+        yield
+    finally:
+        _blocks.leave(net, before)
 
 
 def check_net(net: NeuralNet, game: Game) -> None:

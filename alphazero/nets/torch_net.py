@@ -24,7 +24,7 @@ from alphazero.nets.inference.int8 import Int8Inference
 from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, checked_masks, to_priors
 from alphazero.nets.inference.openvino import OpenVinoInference
 from alphazero.nets.inference.winograd import WinogradInference
-from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, on_one_thread
 from alphazero.settings import check_range
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 
@@ -206,8 +206,7 @@ class TorchNet(NeuralNet):
         """Whichever answers CALLS batches first, after new weights; None: torch. One thread, best of several turns."""
         planes = np.repeat(self._example[:1].numpy(), CHUNK, axis=0)
         first, times = dict[Inference | None, float](), dict[Inference | None, float]()
-        before = self.use_threads(1)
-        try:
+        with on_one_thread(self):
             begun = time.perf_counter()
             for turn in range(TURNS):
                 if turn >= 3 and time.perf_counter() - begun > PATIENCE:
@@ -226,8 +225,6 @@ class TorchNet(NeuralNet):
                     seconds = time.perf_counter() - begin
                     times[other] = min(times.get(other, math.inf), seconds)
                     first.setdefault(other, seconds)
-        finally:
-            self.use_threads(before)
 
         def seconds_of(other: Inference | None) -> float:
             renewal = 0.0 if other is None else other.seconds_for_new_weights(first[other], times[other])

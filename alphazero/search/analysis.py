@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from alphazero.errors import IllegalAction, InvalidSetting, NetError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.record import words_of
-from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, check_net
+from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, check_net, on_one_thread
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
@@ -148,22 +148,6 @@ def leaves_for(evaluate: Evaluate | CudaEvaluator, num_simulations: int) -> int:
     if not isinstance(evaluate, Evaluator | CudaEvaluator):
         return 1
     return max(1, min(LEAVES, num_simulations // SIMULATIONS_PER_LEAF))
-
-
-@contextlib.contextmanager
-def on_one_thread(net: NeuralNet | Evaluate | None) -> Iterator[None]:
-    """Inside, the network of the calling thread computes on one processor thread.
-
-    More threads are slower for one position at a time, and much slower if they wait for other programs.
-    """
-    if not isinstance(net, NeuralNet):
-        yield
-        return
-    before = net.use_threads(1)
-    try:
-        yield
-    finally:
-        net.use_threads(before)
 
 
 @dataclass(frozen=True)

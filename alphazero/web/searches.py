@@ -19,8 +19,9 @@ from alphazero.errors import IllegalAction, InputError, Stopped
 from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import words_of
+from alphazero.nets.neural_net import on_one_thread
 from alphazero.players.player import FollowingPlayer, Forfeit, Player
-from alphazero.search.analysis import Analysis, Node, on_one_thread
+from alphazero.search.analysis import Analysis, Node
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.tree import bytes_of_node
 from alphazero.web.seats import WAIT, Seat

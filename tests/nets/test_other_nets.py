@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,8 @@ from alphazero.commands import train as train_command
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting, NetError
 from alphazero.game import registry
-from alphazero.nets.neural_net import NeuralNet, check_saved
+from alphazero.nets.neural_net import NeuralNet, check_saved, on_one_thread
+from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.run_folder import read_metrics
@@ -174,3 +178,38 @@ def test_the_smallest_net_has_three_methods():
     assert net.cuda_evaluator() is None and not re.search("cuda", str(net.card))
     with pytest.raises(InvalidSetting, match="Smallest cannot learn: give it a method `trainer`"):
         net.trainer()
+
+
+class OfTorch(NeuralNet):
+    """A net of no answers, whose threads are torch's."""
+
+    evaluate = save = load = None  # type: ignore[assignment]
+    use_threads = TorchNet.use_threads
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Of torch, in every thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_searches_of_several_threads_leave_new_threads_as_they_were(two_threads):
+    """One that began while others searched once left a single thread to all that came later."""
+    net, is_inside, is_over = OfTorch(), threading.Event(), threading.Event()
+
+    def search_later() -> None:
+        with on_one_thread(net):
+            is_inside.set()
+            assert is_over.wait(60)
+
+    thread = threading.Thread(target=search_later)
+    with on_one_thread(net):
+        thread.start()
+        assert is_inside.wait(60) and torch.get_num_threads() == 1
+    is_over.set()
+    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result() == torch.get_num_threads() == 2
