@@ -17,7 +17,7 @@ import numpy as np
 
 from alphazero.game import registry
 from alphazero.game.functions import plain
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import BoundRules, Kernels
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search import cpu_kernels
 from alphazero.search.analysis import Analysis
@@ -196,6 +196,7 @@ def analysis_differences(name: str) -> list[str]:
 def plain_python(kernels: Kernels) -> Iterator[Kernels]:
     """The game's kernels, and all loops over trees, run by Python."""
     plain_kernels = Kernels(kernels.game)
+    plain_kernels.rules = BoundRules(kernels.game)  # else the compiled ones would be plain, too
     for kernel in (plain_kernels.find_movers, plain_kernels.describe, cpu_kernels.simulation(plain_kernels)):
         kernel._run = np.errstate(all="ignore")(plain(kernel.compiled))
     names = "move_roots", "open_roots", "prepare_roots", "read_roots"
