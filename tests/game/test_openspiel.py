@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphazero.errors import GameError
+from alphazero.errors import GameError, InputError
 from alphazero.game import Position, registry
+from alphazero.game.adapters import openspiel
 from alphazero.game.kernels import Kernels
 from tests.game.openspiel_games import GAMES, Theirs
 from tests.game.perft import count_games
@@ -189,10 +190,49 @@ def test_parameters_that_cannot_be_get_one_sentence(text, sentence):
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("misere(game=efg_game(filename=secret))", "efg_game cannot be used here: it must be zero-sum"),
+        ("start_at(history=0,game=misere(game=efg_game(filename=secret)))", "efg_game cannot be used here"),
+        ("zerosum(game=nfg_game(filename=secret))", "nfg_game cannot be used here"),
+        ("turn_based_simultaneous_game(game=nfg_game(filename=secret))", "nfg_game cannot be used here"),
+        ("misere(game=bargaining(instances_file=secret))", "bargaining cannot be used here"),
+        ("misere(game=crossword(word_list_file=secret))", "crossword cannot be used here"),
+        ("misere(game=hexx())", "unknown OpenSpiel game 'hexx'; did you mean 'hex'?"),
+    ],
+)
+def test_a_game_made_from_another_opens_no_file(text, reason, monkeypatch):
+    """The names of games stand in runs and nets of strangers; a pipe as the file would never end."""
+    pyspiel = pytest.importorskip("pyspiel")
+
+    def refuse(name):
+        raise AssertionError(f"{name} is loaded")
+
+    monkeypatch.setattr(pyspiel, "load_game", refuse)
+    with pytest.raises(InputError, match=re.escape(reason)) as caught:
+        registry.load(f"openspiel:{text}")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def test_no_fitting_game_takes_the_name_of_a_file():
+    """Those that a game may be made from; their text is positions, piles and ways to draw a board."""
+    pyspiel = pytest.importorskip("pyspiel")
+    texts = {
+        (kind.short_name, name)
+        for kind in pyspiel.registered_games()
+        if not openspiel._misfit(kind)
+        for name, value in kind.parameter_specification.items()
+        if not isinstance(value, (int, float))
+    }
+    assert texts == {("antichess", "fen"), ("hex", "string_rep"), ("nim", "pile_sizes")}
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "hex(num_rows=7,num_cols=7,plain_obs_tensor=true)", "gomoku(size=4,dims=3,connect=4)", "gomoku(dims=2)",
         "nim(pile_sizes=2000;3)", "go(board_size=5,komi=0.5)", "misere(game=gomoku(size=5))",
+        "misere(game=misere(game=hex(board_size=4)))", "start_at(history=4;0,game=zerosum(game=tic_tac_toe()))",
     ],
 )  # fmt: skip
 def test_parameters_that_can_be_are_taken(text):

@@ -87,6 +87,11 @@ FOREIGN = [
         T_OPENSPIEL + "test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory",
     ),
     Mutation(
+        "a game that another one of OpenSpiel is made from opens no file", OPENSPIEL,
+        "    _check_inner_games(given, kinds)\n    with", "    with",
+        T_OPENSPIEL + "test_a_game_made_from_another_opens_no_file",
+    ),
+    Mutation(
         "a game of OpenSpiel that is too large is refused before it begins", OPENSPIEL,
         "        _check_size(text, game)\n", "",
         T_OPENSPIEL + "test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory",

@@ -189,11 +189,8 @@ def load_game(text: str) -> Any:
         raise GameError(f"the name of an OpenSpiel game has at most {MOST_TEXT} characters, not {len(text):,}")
     name = text.partition("(")[0]
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
-    if name not in kinds:
-        raise UnknownName("OpenSpiel game", name, [name for name, kind in kinds.items() if not _misfit(kind)])
-    parameters = kinds[name].parameter_specification
-    # a game made from another, as misere(game=...), is of no certain kind before it is loaded
-    if "game" not in parameters or kinds[name].dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
+    parameters = _kind_of(name, kinds).parameter_specification
+    if not _is_made_from_another(kinds[name]):
         _check_kind(text, kinds[name])
     elif kinds[name].max_num_players < 2:
         raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {TWO_PLAYERS}")
@@ -203,6 +200,7 @@ def load_game(text: str) -> Any:
     with _telling(text, parameters):
         given = pyspiel.game_parameters_from_string(text)
     _check_parameters(text, given)
+    _check_inner_games(given, kinds)
     with _telling(text, parameters):
         game = pyspiel.load_game(text)
     _check_kind(text, game.get_type())
@@ -261,6 +259,32 @@ def _check_parameters(text: str, given: Mapping[str, Any]) -> None:
     # on other boards it writes outside of its memory
     if given.get("plain_obs_tensor") and given.get("num_rows", size) != given.get("num_cols", size):
         raise GameError(f"{cannot}: plain_obs_tensor needs as many rows as columns")
+
+
+def _kind_of(name: str, kinds: Mapping[str, Any]) -> Any:
+    """The type of the game of that name; raises UnknownName."""
+    if name not in kinds:
+        raise UnknownName("OpenSpiel game", name, [name for name, kind in kinds.items() if not _misfit(kind)])
+    return kinds[name]
+
+
+def _check_inner_games(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
+    """Raises GameError or UnknownName unless the games that one is made from fit, at every depth; loads none of them.
+
+    Games of other kinds open the files that their parameters name, as efg_game(filename=...) does, and the name of a
+    game may come from a stranger's run or net.
+    """
+    for value in given.values():
+        if isinstance(value, Mapping):
+            kind = _kind_of(value["name"], kinds)
+            if not _is_made_from_another(kind):
+                _check_kind(value["name"], kind)
+            _check_inner_games(value, kinds)
+
+
+def _is_made_from_another(kind: Any) -> bool:
+    """Games of this type, as misere(game=...), are of no certain kind before they are loaded."""
+    return "game" in kind.parameter_specification and kind.dynamics == kind.Dynamics.SEQUENTIAL
 
 
 def _check_size(text: str, game: Any) -> None:
