@@ -9,12 +9,14 @@ own.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import inspect
 import io
 import logging
 import os
+import pickle
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -100,15 +102,27 @@ class _Own:
     def ensure_cache_path(self) -> None:
         """Makes the folder; raises OSError if it is not ours or cannot be written to."""
         folder = Path(self.get_cache_path())  # type: ignore[attr-defined]
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o755)  # numba's own would be everybody's with a umask of 0
         super().ensure_cache_path()  # type: ignore[misc]
-        if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
-            raise PermissionError(f"{folder} is not yours")
-        if hasattr(os, "getuid") and folder.lstat().st_mode & stat.S_IWOTH:  # many a user's own group may write
-            _say_not_used(folder)
-            raise PermissionError(f"everybody may write to {folder}")
+        if hasattr(os, "getuid"):
+            _check_folders(folder)
+
+
+def _check_folders(folder: Path) -> None:
+    """Raises PermissionError unless the folder is this user's alone, and nobody else can put another in its place."""
+    found, above = folder.lstat(), folder.parent.stat()
+    if found.st_uid != os.getuid():
+        raise PermissionError(f"{folder} is not yours")
+    if above.st_uid not in (os.getuid(), 0):
+        _say_not_used(folder.parent, "it belongs to another user, who could change it: choose a folder of yours")
+        raise PermissionError(f"{folder.parent} is not yours")
+    is_shared = not above.st_mode & stat.S_ISVTX and _others_can_write(above)  # with that bit, as /tmp, nobody renames
+    if is_shared or _others_can_write(found):
+        shared = folder.parent if is_shared else folder
+        _say_not_used(shared, "others may write there: chmod go-w ends that")
+        raise PermissionError(f"others may write to {shared}")
 
 
 class _Named(_Own, UserProvidedCacheLocator):  # type: ignore[misc]
@@ -141,7 +155,9 @@ class Cache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+        locator = self._impl.locator
+        own = isinstance(locator, _Own) and hasattr(os, "getuid")
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, locator.get_source_stamp(), own)
 
     @property
     def is_kept(self) -> bool:
@@ -151,10 +167,12 @@ class Cache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
+        except PermissionError as error:
+            logger.warning("compiled code on disk is not used, and is compiled anew: %s", error.strerror)
         except Exception as error:  # damaged pickles raise anything
             logger.warning("compiled code on disk is damaged, and is compiled anew: %s", error)
-            self._cache_file.remove()
-            return None
+        self._cache_file.remove()
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         from filelock import FileLock, Timeout  # costs 40 ms, which only a program that compiles should pay
@@ -177,8 +195,10 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
     may name it.
     """
 
-    def __init__(self, folder: str, name: str, stamp: Any):
+    def __init__(self, folder: str, name: str, stamp: Any, own: bool):
+        """With `own`, only files are taken that are this user's and that nobody else may write to."""
         super().__init__(folder, f"{name}.sealed2", stamp)  # files called `sealed` do not say what they are for
+        self._own = own
 
     def save(self, key: Any, data: Any) -> None:
         """Keeps the code for the arguments in `key`."""
@@ -203,13 +223,17 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
                     path.unlink()
 
     def _load_index(self) -> Any:
-        if os.path.exists(self._index_path):
-            _check(self._index_path)
-        return super()._load_index()
+        try:
+            content = io.BytesIO(_read(self._index_path, self._own))
+        except FileNotFoundError:
+            return {}
+        if pickle.load(content) != self._version:
+            return {}
+        stamp, overloads = pickle.load(content)
+        return overloads if stamp == self._source_stamp else {}
 
     def _load_data(self, name: str) -> Any:
-        _check(self._data_path(name))
-        return super()._load_data(name)
+        return pickle.loads(_read(self._data_path(name), self._own))
 
     @contextlib.contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[Any]:
@@ -219,6 +243,8 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
             file.write(content.getvalue())
             file.write(hashlib.sha256(content.getvalue()).digest())
             file.flush()
+            if not WINDOWS:  # with a umask of 0 everybody could write to it
+                os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
             os.fsync(file.fileno())
 
 
@@ -260,7 +286,7 @@ def examine_cache(compiled: Any) -> CacheState | None:
     for path in files:
         try:
             num_bytes += path.stat().st_size
-            _check(str(path))
+            _read(str(path))
         except (OSError, ValueError):
             damaged += path.exists()  # another process may have compiled it anew
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
@@ -279,16 +305,26 @@ def _others_can_write(folder: os.stat_result) -> bool:
         return False
     try:
         owner, group = pwd.getpwuid(folder.st_uid).pw_name, grp.getgrgid(folder.st_gid)
-    except KeyError:  # a number without a name
-        return True
+    except KeyError:  # a number without a name, as in containers; a user's own group has the user's number
+        return folder.st_uid != folder.st_gid
     return group.gr_name != owner or not set(group.gr_mem) <= {owner}
 
 
-def _check(path: str) -> None:
-    """Raises ValueError if a bit of the file has changed."""
-    content = Path(path).read_bytes()
+def _read(path: str, own: bool = False) -> bytes:
+    """The content of a file without its checksum; raises ValueError if a bit of it has changed.
+
+    With `own`, raises PermissionError if another user could have written it. The folder was looked at when the program
+    began, and may be another by now; the file that is open stays the same.
+    """
+    with open(path, "rb") as file:
+        if own:
+            found = os.fstat(file.fileno())
+            if found.st_uid != os.getuid() or _others_can_write(found):
+                raise PermissionError(errno.EPERM, f"another user may have written {path}", path)
+        content = file.read()
     if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
         raise ValueError(f"the checksum of {path} does not match")
+    return content[:-DIGEST_BYTES]
 
 
 @functools.cache
@@ -309,8 +345,8 @@ def _use_temporary_folder() -> None:
 
 
 @functools.cache
-def _say_not_used(folder: Path) -> None:
-    logger.warning("compiled code in %s is not used, since everybody may write there: chmod o-w ends that", folder)
+def _say_not_used(folder: Path, reason: str) -> None:
+    logger.warning("compiled code in %s is not used, since %s", folder, reason)
 
 
 @functools.cache

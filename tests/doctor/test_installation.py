@@ -133,15 +133,16 @@ def test_damaged_files_of_compiled_code_are_counted(tmp_path: Path):
         (0o775, "adam", ["adam", "eva"], True),
         (0o775, "users", [], True),  # the first group of many users does not name them
         (0o775, None, [], True),
+        (0o775, 1000, [], False),  # in a container nobody has a name
     ],
 )
 def test_ones_own_group_may_write_to_compiled_code(mode, group, members, others, monkeypatch: pytest.MonkeyPatch):
     def find_group(number: int) -> SimpleNamespace:
-        return {7: SimpleNamespace(gr_name=group, gr_mem=members)}[number if group else -1]
+        return {7: SimpleNamespace(gr_name=group, gr_mem=members)}[number if isinstance(group, str) else -1]
 
     monkeypatch.setattr(kernel_cache.pwd, "getpwuid", lambda number: SimpleNamespace(pw_name="adam"))
     monkeypatch.setattr(kernel_cache.grp, "getgrgid", find_group)
-    folder = os.stat_result((0o040000 | mode, 1, 1, 2, 1000, 7, 0, 0, 0, 0))
+    folder = os.stat_result((0o040000 | mode, 1, 1, 2, 1000, group if isinstance(group, int) else 7, 0, 0, 0, 0))
     assert kernel_cache._others_can_write(folder) is others
 
 

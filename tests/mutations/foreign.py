@@ -19,13 +19,18 @@ FOREIGN = [
     ),
     Mutation(
         "compiled code in a folder of somebody else is not taken", CACHE,
-        'if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():', "if False:",
-        T_CACHE + "test_no_code_is_taken_from_a_folder_of_somebody_else",
+        "    if found.st_uid != os.getuid():\n        raise", "    if False:\n        raise",
+        T_CACHE + "test_no_code_is_taken_from_what_belongs_to_somebody_else",
     ),
     Mutation(
         "compiled code in a folder that everybody may write to is not taken", CACHE,
-        'if hasattr(os, "getuid") and folder.lstat().st_mode & stat.S_IWOTH:  #', "if False:  #",
+        "    if is_shared or _others_can_write(found):\n", "    if is_shared:\n",
         T_CACHE + "test_no_code_is_taken_from_a_folder_that_everybody_may_write_to",
+    ),
+    Mutation(
+        "a file of compiled code that others may write to is not taken", CACHE,
+        "            if found.st_uid != os.getuid() or _others_can_write(found):\n", "            if False:\n",
+        T_CACHE + "test_no_code_is_taken_from_a_file_that_others_may_write_to",
     ),
     Mutation(
         "the folder of compiled code among temporary files is ours", CACHE,

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
@@ -206,10 +208,103 @@ def test_no_code_is_taken_from_a_folder_that_everybody_may_write_to(tmp_path, tm
     for known in ("compiled\n", "found\n"):  # elsewhere
         shown = run(tmp_path, **environment)
         assert shown.stdout == known and "damaged" not in shown.stderr
-        assert shown.stderr.count(f"compiled code in {below} is not used, since everybody may write there") == 1
+        assert shown.stderr.count(f"compiled code in {below} is not used, since others may write there") == 1
     assert index.read_bytes() == b"what somebody else has put there"
-    below.chmod(0o775)  # an own group is the rule in many systems
+    below.chmod(0o755)
     assert "compiled code on disk is damaged" in run(tmp_path, **environment).stderr
+
+
+posix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of Windows say nothing about others")
+
+
+def set_group(monkeypatch, *members: str) -> None:
+    """The group of all files is called as their user is, and has these members."""
+    monkeypatch.setattr(kernel_cache.pwd, "getpwuid", lambda number: SimpleNamespace(pw_name="adam"))
+    monkeypatch.setattr(kernel_cache.grp, "getgrgid", lambda number: SimpleNamespace(gr_name="adam", gr_mem=members))
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch) -> Path:
+    """The folder of the compiled code of `double`, below the one that is named for it, with its file."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kept"))
+    kernel_cache._say_not_used.cache_clear()
+    made = cached(double)
+    assert made(3) == 6
+    assert is_found_again(tmp_path / "kept")
+    return Path(made._cache.cache_path)
+
+
+def is_found_again(folder: Path) -> bool:
+    """A program that begins now takes compiled code from there."""
+    made = cached(double)
+    assert made(3) == 6
+    return Path(made._cache.cache_path).is_relative_to(folder) and bool(made.stats.cache_hits)
+
+
+@posix
+@pytest.mark.parametrize("which", ["folder", "the one above"])
+def test_no_code_is_taken_from_a_folder_that_a_group_may_write_to(kept, which, monkeypatch, caplog):
+    set_group(monkeypatch, "adam", "eva")
+    path = kept if which == "folder" else kept.parent
+    path.chmod(0o775)
+    assert not is_found_again(kept.parent)
+    assert caplog.text.count(f"compiled code in {path} is not used, since others may write there") == 1
+    path.chmod(0o755)
+    assert is_found_again(kept.parent)
+
+
+@posix
+def test_code_is_taken_from_folders_that_ones_own_group_may_write_to(kept, monkeypatch):
+    """Many systems give each user a group, and a umask of 002."""
+    set_group(monkeypatch)
+    for path in (kept.parent, kept, *kept.iterdir()):
+        path.chmod(0o775)
+    assert is_found_again(kept.parent)
+
+
+@posix
+def test_code_is_taken_below_a_folder_in_which_nobody_can_rename_it(kept):
+    kept.parent.chmod(0o1777)
+    assert is_found_again(kept.parent)
+
+
+@posix
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_no_code_is_taken_from_a_file_that_others_may_write_to(kept, suffix, monkeypatch):
+    """As after a change of modes, or in another folder that has taken the place of ours since the program began."""
+    set_group(monkeypatch, "eva")
+    path = next(path for path in kept.iterdir() if path.suffix == suffix)
+    path.chmod(0o664)
+    assert not is_found_again(kept.parent)
+    assert path.stat().st_mode & 0o777 == 0o644, "it is written anew"
+    assert is_found_again(kept.parent)
+
+
+@posix
+def test_no_code_is_taken_from_a_folder_that_has_changed_hands(kept, monkeypatch, caplog):
+    """Who owns the folder above puts one of theirs in the place of ours after the program has begun."""
+    made = cached(double)
+    number = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: number + 1)  # only root can give files away
+    assert made(3) == 6 and not made.stats.cache_hits
+    assert "another user may have written" in caplog.text
+
+
+@posix
+@pytest.mark.parametrize("which", ["folder", "the one above"])
+def test_no_code_is_taken_from_what_belongs_to_somebody_else(kept, which, monkeypatch, caplog):
+    """Only root could write there, and only root can give a folder away."""
+    foreign = kept if which == "folder" else kept.parent
+
+    def belongs_to_somebody(path, look, **options):
+        found = look(path, **options)
+        return os.stat_result((*found[:4], NOBODY, *found[5:])) if path == foreign else found
+
+    for name in ("stat", "lstat"):
+        monkeypatch.setattr(Path, name, partialmethod(belongs_to_somebody, getattr(Path, name)))
+    assert not is_found_again(kept.parent)
+    said = f"compiled code in {foreign} is not used, since it belongs to another user"
+    assert (said in caplog.text) is (which == "the one above")
 
 
 @pytest.fixture
