@@ -157,6 +157,8 @@ class Viewer:
     # --- searches ---
 
     def _begin_search(self, question: Question) -> None:
+        if replaced := self._stops.pop(question.id, None):  # else nobody could stop it any more
+            replaced.set()
         wanted = [number for number, stop in self._stops.items() if not stop.is_set()]
         for number in wanted[: max(0, len(wanted) + 1 - MOST_WAITING)]:
             self._stops.pop(number).set()

@@ -290,6 +290,17 @@ def test_a_viewers_own_searches_are_bounded(server):
         assert stopped == too_many
 
 
+def test_a_number_that_is_used_again_stops_the_search_that_had_it(server, searches):
+    with talking(server) as client:
+        for _ in range(2 * MOST_WAITING):
+            client.connection.send(json.dumps({"id": 7, "ask": "analyse", **ENDLESS, "fresh": True}))
+        while client.receive().get("more") is not True:
+            pass
+        wait_for(lambda: searches.running == 1)
+        client.cancel(7)
+        wait_for(lambda: searches.running == 0)
+
+
 def test_searches_that_are_cancelled_already_do_not_count_among_ones_own(server):
     """One steps through a game that is reviewed, with two analyses side by side: they are asked anew at every step."""
     with talking(server) as client:
