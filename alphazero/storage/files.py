@@ -18,6 +18,7 @@ import itertools
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import stat
@@ -119,7 +120,6 @@ def atomic_write(path: str | Path, content: bytes) -> str:
     half = len(content) // 2
     fault_point("write.before")
     try:
-        temporary.unlink(missing_ok=True)
         with open(temporary, "xb") as file:  # "x": a link lying there is never followed
             _copy_mode(path, temporary)
             file.write(memoryview(content)[:half])
@@ -153,7 +153,11 @@ def _copy_mode(old: Path, new: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """A name that no other write has, be it of another thread, or of another container where we have the same number.
+
+    The number comes last: `remove_stray_temporary_files` asks whether its process lives.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{os.getpid()}.tmp")
 
 
 def append(path: str | Path, content: bytes) -> None:

@@ -52,7 +52,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a file is written beside the old one, which stays until the new one is whole", FILES,
-        'return path.with_name(f".{path.name}.{os.getpid()}.tmp")', "return path",
+        'return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{os.getpid()}.tmp")', "return path",
         T_FILES + "test_killed_while_writing_leaves_the_old_file_or_the_new_one",
     ),
     Mutation(
@@ -62,9 +62,13 @@ MUTATIONS = [
         T_FILES + "test_a_disk_that_alters_the_content_is_noticed",
     ),
     Mutation(
+        "no two writes have one temporary file", FILES,
+        ".{secrets.token_hex(4)}.", ".",
+        T_FILES + "test_a_write_is_whole_while_another_thread_writes_the_same_file",
+    ),
+    Mutation(
         "a link at the temporary name is not followed", FILES,
-        '        temporary.unlink(missing_ok=True)\n        with open(temporary, "xb") as file:',
-        '        with open(temporary, "wb") as file:',
+        'with open(temporary, "xb") as file:', 'with open(temporary, "wb") as file:',
         T_FILES + "test_a_link_at_the_temporary_name_is_not_followed",
     ),
     Mutation(

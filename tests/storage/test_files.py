@@ -9,6 +9,7 @@ import pickle
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -170,20 +171,38 @@ def test_what_cannot_be_written_is_said(tmp_path, case):
     assert (names(tmp_path), list(tmp_path.rglob("*"))) == before
 
 
-def test_a_link_at_the_temporary_name_is_not_followed(tmp_path):
+def test_a_link_at_the_temporary_name_is_not_followed(tmp_path, monkeypatch):
     outside = tmp_path / "outside"
     outside.write_bytes(b"precious")
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / f".a.bin.{os.getpid()}.tmp").symlink_to(outside)
-    storage.atomic_write(tmp_path / "run" / "a.bin", b"new")
+    monkeypatch.setattr(storage.secrets, "token_hex", lambda length: "guessed")
+    (tmp_path / "run" / f".a.bin.guessed.{os.getpid()}.tmp").symlink_to(outside)
+    with pytest.raises(StorageError, match="File exists"):
+        storage.atomic_write(tmp_path / "run" / "a.bin", b"new")
     assert outside.read_bytes() == b"precious"
-    assert names(tmp_path / "run") == ["a.bin"] and not (tmp_path / "run" / "a.bin").is_symlink()
+    assert names(tmp_path / "run") == []
+
+
+def test_a_write_is_whole_while_another_thread_writes_the_same_file(tmp_path, monkeypatch):
+    """The other begins and ends while this one's temporary file is open and empty."""
+    path, copy_mode = tmp_path / "a.bin", storage._copy_mode
+
+    def write_another(old, new):
+        monkeypatch.setattr(storage, "_copy_mode", copy_mode)
+        other = threading.Thread(target=storage.atomic_write, args=(path, b"another"))
+        other.start()
+        other.join()
+        assert path.read_bytes() == b"another"
+
+    monkeypatch.setattr(storage, "_copy_mode", write_another)
+    storage.atomic_write(path, b"new")
+    assert path.read_bytes() == b"new" and names(tmp_path) == ["a.bin"]
 
 
 def test_only_the_temporary_files_of_dead_processes_are_removed(tmp_path):
     dead = subprocess.Popen(["true"])
     dead.wait()
-    stray = [f".a.bin.{dead.pid}.tmp", ".b.json.999999999.tmp", f".c.{os.getpid()}.tmp"]
+    stray = [f".a.bin.{dead.pid}.tmp", ".b.json.999999999.tmp", f".c.{os.getpid()}.tmp", ".d.0f.999999999.tmp"]
     kept = [f".a.bin.{os.getppid()}.tmp", ".hidden.tmp", "a.bin", f"a.{dead.pid}.tmp"]
     for name in stray + kept:
         (tmp_path / name).write_bytes(b"x")
