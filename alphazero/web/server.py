@@ -122,6 +122,7 @@ class PageServer:
             log_config=None,  # its own one would close the handlers of all others in this process
             ws_max_size=MOST_BYTES, ws_ping_interval=PING_SECONDS,
             ws_ping_timeout=PING_SECONDS, timeout_graceful_shutdown=1, server_header=False, lifespan="on",
+            ws_per_message_deflate=False,  # a hundred bytes would unpack to MOST_BYTES, before any bound can act
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None

@@ -108,6 +108,13 @@ def test_a_message_that_is_too_large_ends_the_connection(server):
         assert client.ask("welcome")["games"]
 
 
+def test_messages_are_not_compressed(server):
+    """Some hundred bytes would unpack to a message of the largest size, thousands of them before the first is read."""
+    with talking(server, compression="deflate") as client:
+        assert client.connection.protocol.extensions == []
+        assert client.ask("welcome")["games"]
+
+
 def messages(count: int, seed: int):
     """Random messages, sound ones with random fields, and pieces of them."""
     rng = random.Random(seed)
