@@ -16,10 +16,12 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+import alphazero.web.connection
 import alphazero.web.server
+from alphazero.web.connection import BoundedConnection
 from alphazero.web.guard import HEADERS, Guard, allowed_hosts, is_loopback
 from alphazero.web.server import read_page
-from tests.web.client import serving
+from tests.web.client import serving, talking, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +248,69 @@ def test_a_taken_port_is_told_in_a_sentence(server, tmp_path: Path):
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "another program has it" in done.stderr
+
+
+# --- connections that ask for nothing ---
+
+
+def connected(server) -> socket.socket:
+    """A connection that waits a minute for each answer, which nobody can ask for."""
+    return socket.create_connection(("127.0.0.1", server.port), timeout=60)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """The server ends the connection, by whatever it says before."""
+    with contextlib.suppress(ConnectionResetError):
+        while connection.recv(1 << 16):
+            pass
+    return True
+
+
+def whole_request(server) -> bytes:
+    return f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: evil.example\r\n"])
+def test_a_connection_without_a_whole_request_is_closed(server, sent, monkeypatch):
+    monkeypatch.setattr(alphazero.web.connection, "PATIENCE", 0.1)
+    with connected(server) as connection:
+        connection.sendall(sent)
+        assert is_closed(connection)
+
+
+def test_a_connection_whose_second_request_does_not_end_is_closed(server, monkeypatch):
+    with connected(server) as connection:
+        connection.sendall(whole_request(server))
+        assert connection.recv(1 << 16)
+        monkeypatch.setattr(alphazero.web.connection, "PATIENCE", 0.1)
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+        assert is_closed(connection)
+
+
+def test_whoever_has_asked_is_not_cut_off(server, monkeypatch):
+    """Else viewers would lose their websocket after some seconds, and slow machines could not answer."""
+    opened, open_one = [], BoundedConnection.connection_made
+
+    def note(connection, transport):
+        open_one(connection, transport)
+        opened.append((connection, connection._deadline))
+
+    monkeypatch.setattr(BoundedConnection, "connection_made", note)
+    with connected(server) as connection, talking(server) as client:
+        connection.sendall(whole_request(server))
+        assert connection.recv(1 << 16) and client.ask("welcome")["games"]
+        assert len(opened) == 2
+        for made, deadline in opened:
+            assert deadline.cancelled() and made._deadline is None
+
+
+def test_connections_are_bounded(server, monkeypatch):
+    wait_for(lambda: not server._server.server_state.connections)
+    monkeypatch.setattr(alphazero.web.connection, "MOST_OPEN", 2)
+    with connected(server) as first, connected(server):
+        wait_for(lambda: len(server._server.server_state.connections) == 2)
+        with connected(server) as one_more:
+            assert is_closed(one_more)
+        first.close()
+        wait_for(lambda: len(server._server.server_state.connections) == 1)
+        assert get(server).status == 200
