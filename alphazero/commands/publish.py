@@ -27,7 +27,7 @@ import torch
 import tyro
 from msgspec import Struct
 
-from alphazero.commands.shared import Overwrite, Threads, argument, parse, spare_files
+from alphazero.commands.shared import Overwrite, Threads, argument, parse, say, spare_files
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, count_of, quote
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
@@ -154,7 +154,7 @@ def main(argv: list[str]) -> None:
         save_checkpoint(as_published, tensors, card)
         card |= measure(config, as_published, loaded)
     save_checkpoint(config.output, tensors, card)
-    print(f"{config.output} and its card are written")
+    say(f"{config.output} and its card are written")
 
 
 def _check_page(config: PublishConfig) -> None:
@@ -184,7 +184,7 @@ def publish_page(config: PublishConfig) -> None:
     text = make_file(loaded, load_net(config.net, loaded, "cpu"), title, card, game_name)
     content = text.encode(errors="replace")  # the name of a folder can hold what UTF-8 cannot
     atomic_write(config.output, content)
-    print(f"{config.output} is written ({len(content) / 1e6:.1f} MB); open it in any browser, or send it to anybody")
+    say(f"{config.output} is written ({len(content) / 1e6:.1f} MB); open it in any browser, or send it to anybody")
 
 
 def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

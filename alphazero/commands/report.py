@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import Overwrite, argument, parse, spare_files
+from alphazero.commands.shared import Overwrite, argument, parse, say, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.storage.files import atomic_write, check_output_file
 from alphazero.storage.run_folder import check_run_folder
@@ -35,4 +35,4 @@ def main(argv: list[str]) -> None:
     check_output_file("--output", output)
     spare_files(config.overwrite, config.output)
     atomic_write(output, make_report(config.run).encode(errors="replace"))  # JSON can hold what UTF-8 cannot
-    print(f"{output} is written. Open it in a browser.")
+    say(f"{output} is written. Open it in a browser.")

@@ -187,7 +187,7 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
         )
     if evaluation["benchmark"]:
         print(f"Without a search: {show_figures(evaluation['benchmark'])}.")
-    print(f"{describe_beginning(evaluation['matches'])}Everything is in {run.folder}. Next:")
+    say(f"{describe_beginning(evaluation['matches'])}Everything is in {run.folder}. Next:")
     chosen = [] if options.game in registry.NAMES else ["--game", options.game]
     rival = "best" if "best" in run.loaded.nets else "mcts:400"
     generations, minutes = config.generations, config.minutes
@@ -204,7 +204,7 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
         ("Train on", f"{command} {quoted(*more)}"),
         ("See how it went, in a browser", command_line("report", run.folder)),
     ):
-        print(f"{what}:\n  {words}")
+        say(f"{what}:\n  {words}")
 
 
 def describe_beginning(matches: Sequence[Mapping[str, Any]]) -> str:

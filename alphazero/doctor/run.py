@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.doctor.findings import Section, show_bytes
-from alphazero.errors import InputError, StorageError, listed, shorten, shorten_path
+from alphazero.errors import InputError, StorageError, listed, printable, shorten, shorten_path
 from alphazero.game import registry
 from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices
@@ -88,7 +88,7 @@ def _verify_manifests(folder: Path) -> tuple[list[Manifest], dict[int, str]]:
 
 def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> Section:
     """Where the run is, who trains there, and how to go on."""
-    section = Section(f"run {folder}")
+    section = Section(f"run {printable(str(folder))}")
     section.add("training now", holder or "nobody")
     if not manifests:
         if (folder / NEVER_COMMITTED).exists() and not generations_of(folder, "manifest"):

@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands import pit
+from alphazero.commands import doctor, pit, publish, report, train
 from alphazero.commands.shared import run_command, say
 from alphazero.errors import InputError, printable
 from alphazero.game.record import GameRecord, write_records
 from alphazero.progress import Progress, showing
+from alphazero.web import one_file as make_page
 
+TINY = [
+    "--game", "tictactoe", "--generations", "1", "--net.blocks", "1", "--net.channels", "8", "--threads", "1",
+    "--search.num-simulations", "4", "--self-play.games-per-generation", "8", "--self-play.num-slots", "4",
+    "--evaluation.games", "2", "--evaluation.simulations", "2", "--evaluation.opponents", "random",
+]  # fmt: skip
 EVIL = "\x1b[2J\x07\x9b31m\u202eevil\u2066\u2028\r"
 
 
@@ -71,3 +77,20 @@ def test_progress_shows_texts_as_text(capsys, monkeypatch):
         progress.show(0.5, EVIL)
     said = capsys.readouterr().err
     assert r"\x1b" in said and said[:-1].isprintable()
+
+
+def test_the_names_of_folders_are_shown_as_text(tmp_path: Path, monkeypatch, capsys):
+    """A folder may be copied from somebody else, under the name that it had there."""
+    monkeypatch.setattr(make_page, "make_file", lambda *_: "a page")
+    run = str(tmp_path / f"run {EVIL}")
+    for main, *words in (
+        (train.main, *TINY, "--run", run, "--gate.no-enabled"),
+        (doctor.main, run),
+        (report.main, run),
+        (publish.main, run, f"{run}/net.safetensors", "--opponents", "random", "--games", "2", "--threads", "1"),
+        (publish.main, run, f"{run}/page.html"),
+    ):
+        assert run_command(main, words) == 0
+        shown = capsys.readouterr().out
+        assert printable(f"run {EVIL}") in shown, main
+        assert all(c.isprintable() or c == "\n" for c in shown), main
