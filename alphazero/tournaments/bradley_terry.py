@@ -70,7 +70,7 @@ class Ratings:
     _model: _Model
 
     def evidence(self, i: int, j: int) -> float:
-        """How surely i is better than j, in standard errors: the signed root of the ratio of two likelihoods.
+        """The evidence that i is better than j, in standard errors: the signed root of the ratio of two likelihoods.
 
         The other likelihood is that of the best ratings at which i and j are equal; twice the logarithm of the ratio is
         chi-squared with one degree of freedom if they are (Wilks 1938). The distance divided by its error is no such
@@ -157,7 +157,7 @@ class _Model:
             ),
             (len(first), num_players + 1 + self.has_draws),
         )
-        """`[m, k]`: how d follows from the parameters."""
+        """`[m, k]`: d follows so from the parameters."""
         count = self._signs.shape[1]
         self.parameters, self._loss = self._fit(eye_array(count, format="csr"), np.zeros(count))
 
