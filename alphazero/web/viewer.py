@@ -10,7 +10,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -167,28 +167,29 @@ class Viewer:
         self._start(self._search(question, stop))
 
     async def _search(self, question: Question, stop: Stop) -> None:
-        begin = self._engine.searches[question.ask]
+        number, ask, kept = question.id, question.ask, [question]
+        del question  # one that is given up while it waits for a thread is forgotten at once: it may be large
         try:
-            await self._loop.run_in_executor(
-                self._threads.searches, self._run, lambda: begin(self, question, stop), question, stop
-            )
+            with stop.calling(kept.clear):
+                await self._loop.run_in_executor(self._threads.searches, self._run, number, ask, kept, stop)
         finally:
-            if self._stops.get(question.id) is stop:
-                del self._stops[question.id]
+            if self._stops.get(number) is stop:
+                del self._stops[number]
 
-    def _run(self, begin: Callable[[], Iterator[Answer]], question: Question, stop: Stop) -> None:
-        """Runs a search on this thread; its reports go to the viewer."""
+    def _run(self, number: int, ask: str, kept: list[Question], stop: Stop) -> None:
+        """Runs a search on this thread; its reports go to the viewer. Without a question it was given up."""
 
         def work() -> Answer:
-            for answer in begin() if not stop.is_set() else ():
+            question = next(iter(kept), None)
+            for answer in () if question is None else self._engine.searches[ask](self, question, stop):
                 if stop.is_set():
                     break
                 if not answer.get("more"):
                     return answer
-                self._tell(question.id, answer)
+                self._tell(number, answer)
             return {"stopped": True}
 
-        self._tell(question.id, _safely(work, question.ask))
+        self._tell(number, _safely(work, ask))
 
     def _tell(self, number: int, answer: Answer) -> None:
         """Puts an answer into the outbox, from any thread."""

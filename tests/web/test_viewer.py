@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import statistics
@@ -16,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
+from alphazero.web.message import Question
 from alphazero.web.server import MOST_VIEWERS, PageServer
 from alphazero.web.viewer import MOST_QUICK, MOST_SEARCHES, MOST_WAITING
 from tests.web.client import talking, wait_for
@@ -306,6 +308,26 @@ def test_a_number_that_is_used_again_stops_the_search_that_had_it(server, search
         wait_for(lambda: searches.running == 1)
         client.cancel(7)
         wait_for(lambda: searches.running == 0)
+
+
+def test_a_search_that_is_given_up_before_it_begins_is_forgotten(server, searches):
+    """Questions of 45 KB each, which a viewer cancels while others have all threads, once took 1 MB each."""
+
+    def waiting():
+        return [found for found in gc.get_objects() if type(found) is Question and found.has("filling")]
+
+    with talking(server) as one, talking(server) as two, talking(server) as three:
+        for client in (one, two):
+            for _ in range(MOST_SEARCHES // 2):
+                client.send("analyse", **ENDLESS, fresh=True)
+        wait_for(lambda: searches.running == MOST_SEARCHES)
+        given_up = [three.send("analyse", **ENDLESS, filling=[{}] * 1000) for _ in range(20)]
+        wait_for(lambda: 0 < len(waiting()) <= MOST_WAITING)  # the newest are still wanted
+        for number in given_up:
+            three.cancel(number)
+        three.ask("position", game="tictactoe", actions=[])
+        wait_for(lambda: not waiting())
+        assert searches.running == MOST_SEARCHES
 
 
 def test_searches_that_are_cancelled_already_do_not_count_among_ones_own(server):
