@@ -37,13 +37,11 @@ def forward(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
     return logits, values.reshape(-1)
 
 
-def check_module(module: Any, observations: Tensor, num_actions: int) -> None:
+def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> None:
     """Raises NetError, in one sentence, unless the module works as a policy and value network for `observations`.
 
     It must do so for one of them as well, where `squeeze` would take the batch's dimension away, too.
     """
-    if not isinstance(module, nn.Module):
-        raise NetError(f"TorchNet takes a torch.nn.Module, not {type(module).__name__}")
     name = type(module).__name__
     if any(is_lazy(tensor) for tensor in (*module.parameters(), *module.buffers())):
         raise NetError(

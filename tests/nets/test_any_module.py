@@ -304,7 +304,7 @@ def test_a_module_for_another_board_is_said_in_one_sentence():
 
 
 def test_what_is_no_module_or_cannot_learn_is_refused():
-    with pytest.raises(NetError, match=r"takes a torch.nn.Module, not function"):
+    with pytest.raises(NetError, match="takes a Game and a torch module, not a Connect4 and a function"):
         TorchNet(GAME, lambda x: x)  # type: ignore[arg-type]
     module = Mlp().requires_grad_(False)
     with pytest.raises(NetError, match="Mlp has no parameters that can learn"):

@@ -20,6 +20,7 @@ def test_players_of_fifty_generations_load_no_code_anew(monkeypatch):
     monkeypatch.setattr(
         kernels_module, "cached", lambda function, **options: made.append(function) or cached(function, **options)
     )
+    monkeypatch.setattr(kernels_module, "_kept_rules", {})  # else an earlier test may have made all kernels
     kernels = kernels_module.Kernels(kernels_by_name("tictactoe").game)
     net = registry.load("tictactoe").make_net(kernels.game, {"blocks": 1, "channels": 8})
     states, zeros = kernels.start_states(4), np.zeros(4, np.int64)

@@ -9,6 +9,7 @@ import pytest
 
 import alphazero as az
 from alphazero.errors import EvaluationError, NetError
+from alphazero.game import registry
 from alphazero.game.adapters.alpha_zero_general import GeneralGame
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
@@ -171,4 +172,5 @@ def test_trees_are_compiled_where_the_rules_are_python():
 def test_a_kernel_of_a_game_is_made_once():
     kernels = Kernels(CONNECT4)
     assert cpu_kernels.simulation(kernels) is cpu_kernels.simulation(kernels)
-    assert cpu_kernels.simulation(kernels) is not cpu_kernels.simulation(Kernels(CONNECT4))
+    assert cpu_kernels.simulation(kernels) is cpu_kernels.simulation(Kernels(registry.load("connect4").game))
+    assert cpu_kernels.simulation(kernels) is not cpu_kernels.simulation(Kernels(registry.load("tictactoe").game))
