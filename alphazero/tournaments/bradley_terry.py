@@ -85,8 +85,8 @@ class Ratings:
         return float(self.elo[i] - self.elo[j]), Z_95 * math.sqrt(max(0.0, variance))
 
     def superiority(self, i: int, j: int) -> float:
-        """Probability that i is better than j."""
-        return float(ndtr(self.evidence(i, j)))
+        """Probability that i is better than j; never 1, which no games show."""
+        return min(float(ndtr(self.evidence(i, j))), math.nextafter(1.0, 0.0))
 
 
 def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:

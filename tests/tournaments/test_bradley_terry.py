@@ -74,6 +74,12 @@ def test_whoever_loses_every_game_is_weaker():
     assert found.evidence(0, 1) == pytest.approx(0, abs=0.01)
 
 
+def test_nothing_is_certain_after_any_number_of_games():
+    games = np.zeros((2, 2, 3), np.int64)
+    games[0, 1], games[1, 0] = (9000, 0, 1000), (1000, 0, 9000)
+    assert 0.9999 < rate(games).superiority(0, 1) < 1 and 0 <= rate(games).superiority(1, 0) < 0.0001
+
+
 def test_draws_alone_are_no_evidence():
     games = np.zeros((2, 2, 3), np.int64)
     games[0, 1, DRAW] = games[1, 0, DRAW] = 50
