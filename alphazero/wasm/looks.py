@@ -27,9 +27,9 @@ from alphazero.game.record import words_of
 POSITIONS = 2000
 """Positions to learn from in each round, and as many to be right in."""
 ROUNDS, MOST_ROUNDS = 4, 12
-"""Rounds after which a game is given up, and those for one of whose positions few are still wrong."""
+"""Rounds of learning before a game is given up; the second number if few positions are still wrong by the first."""
 RARE = 0.01
-"""Such a share."""
+"""The share of wrong positions that counts as few."""
 MOST_DEPTH = 16
 LINES = range(3, 8)
 
