@@ -7,6 +7,7 @@ game's own notation in capitals, as D4, unless the game's SPEC says otherwise (`
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from alphazero.game import Game, Position
 
 COLOURS = ("black", "white")
 """The first player's and the second player's."""
+COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+"""The letters of a Go board's columns."""
 
 
 def _same(word: str) -> str:
@@ -52,6 +55,20 @@ class GtpWords:
         if len(found) > 1:
             raise IllegalAction(f"{quote(vertex)} may mean each of {', '.join(vertices[action] for action in found)}")
         return found[0]
+
+
+def points_of(game: Game, words: GtpWords) -> dict[int, str]:
+    """Each cell's point on a Go board, A1 to Z25, for a game whose moves put stones on the cells of a square.
+
+    Empty for all other games: programs for Go cannot show them.
+    """
+    names = [cell.name for cell in game.board.cells]
+    alike = game.num_actions - len(names) in (0, 1)  # or a pass or a swap as well
+    if not alike or words.columns != words.rows or not all(re.fullmatch("[a-z][0-9]+", name) for name in names):
+        return {}
+    points = [words.vertex_of(name).upper() for name in names]
+    board = {f"{letter}{row}" for letter in COLUMNS[: words.rows] for row in range(1, words.rows + 1)}
+    return dict(enumerate(points)) if set(points) == board and len(points) == words.rows**2 else {}
 
 
 @functools.lru_cache(maxsize=64)  # an analysis asks for the words of its position again and again

@@ -22,7 +22,7 @@ import numpy as np
 from alphazero._version import __version__
 from alphazero.errors import InputError, InvalidSetting, printable
 from alphazero.game import Position
-from alphazero.game.gtp_words import COLOURS, GtpWords
+from alphazero.game.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
 from alphazero.game.spec import LoadedGame
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import Player
@@ -51,6 +51,7 @@ class Server:
             )
         self._game, self._player, self._out = loaded.game, player, out
         self._words: GtpWords = loaded.gtp_words(loaded.game)
+        self._points = points_of(loaded.game, self._words)
         self._positions = [loaded.game.start()]
         """The start position and the one after each `play` and `genmove`; a pass left out has no entry of its own."""
         self._number = 0
@@ -64,19 +65,29 @@ class Server:
             "list_commands": lambda words: "\n".join(self._names),
             "list_games": lambda words: self._words.name,
             "set_game": self._set_game,
-            "boardsize": lambda words: self._set_size(words, self._words.rows),
-            "rectangular_boardsize": lambda words: self._set_size(words, self._words.columns, self._words.rows),
+            # as KataGo and Benzene do, we hear columns and rows here, too; HexGui says nothing else
+            "boardsize": lambda words: self._set_size(words * 2 if len(words) == 1 else words),
+            "rectangular_boardsize": self._set_size,
             "clear_board": self._clear_board,
             "komi": self._set_komi,
             "play": self._play,
             "genmove": self._generate_move,
+            "reg_genmove": lambda words: self._words.vertex(*self._choose(words)),
             "undo": self._undo,
             "showboard": lambda words: f"\n{self.position}",
-            "final_score": self._score,
+            "final_score": lambda words: self._result("B+1", "0", "W+1"),  # games have results and no points
+            "cputime": lambda words: f"{time.process_time():.2f}",
             # a player takes as long as its simulations do, which programs that run tournaments ask us to know
             "time_settings": lambda words: "",
             "time_left": lambda words: "",
+            "gogui-analyze_commands": lambda words: "\n".join(self._offers),
+            "hexgui-analyze_commands": lambda words: "\n".join(self._offers),
         }
+        self._offers = ["plist/Best Move/reg_genmove %c", "string/Board/showboard", "string/Result/final_score"]
+        """What GoGui and HexGui shall have in their menus."""
+        if self._points:
+            self._commands |= self._rules()
+            self._offers.append("plist/Legal Moves/gogui-rules_legal_moves")
         self._names = sorted([*self._commands, "quit", *(ANALYSES if isinstance(player, SearchPlayer) else [])])
 
     @property
@@ -120,9 +131,9 @@ class Server:
             raise Refused(f"this engine plays {self._words.name}")
         return self._clear_board(words)
 
-    def _set_size(self, words: list[str], *size: int) -> str:
-        """`size` is the columns and the rows, or the one number of a square board."""
-        if words != [str(number) for number in size] or self._words.columns != size[0]:
+    def _set_size(self, words: list[str]) -> str:
+        """Takes the columns and the rows."""
+        if words != [str(self._words.columns), str(self._words.rows)]:
             raise Refused("unacceptable size")
         return self._clear_board(words)
 
@@ -147,6 +158,10 @@ class Server:
     def _play(self, words: list[str]) -> str:
         if len(words) != 2:
             raise Refused("play takes a colour and a vertex")
+        swapped = self._after_swap(_colour(words[0]), words[1].upper())
+        if swapped is not None:
+            self._positions.append(swapped)
+            return ""
         position = self._turn_of(words[0])
         try:
             action = self._words.action(position, words[1])
@@ -154,6 +169,21 @@ class Server:
             raise Refused("illegal move") from None
         self._positions.append(position.play(action))
         return ""
+
+    def _after_swap(self, player: int, point: str) -> Position | None:
+        """The position in which the other player has swapped, and has the only stone at `point`.
+
+        Of a swap HexGui clears the board and sends this stone alone.
+        """
+        start = self.position
+        if start.ply or start.to_play == player or len(self._points) == self._game.num_actions:
+            return None
+        for first in map(start.play, start.legal_actions):
+            for second in [first.play(action) for action in first.legal_actions if action not in self._points]:
+                stones = [(self._points[piece.cell], piece.player) for piece in self._game.pieces(second)]
+                if stones == [(point, player)]:
+                    return second
+        return None
 
     def _turn_of(self, word: str) -> Position:
         """The position with that colour to move: the one on the board, or the one after a pass that was left out."""
@@ -168,21 +198,47 @@ class Server:
             raise Refused(f"illegal move: it is {COLOURS[self.position.to_play]}'s turn")
         return self.position
 
-    def _score(self, words: list[str]) -> str:
-        """Who has won, by one point; games have results and no points."""
-        position = self.position
-        if not position.terminal:
+    def _result(self, black: str, draw: str, white: str) -> str:
+        """The word for the one who has won."""
+        if not self.position.terminal:
             raise Refused("cannot score: the game is not over")
-        return {1: "B+1", 0: "0", -1: "W+1"}[position.outcome]
+        return {1: black, 0: draw, -1: white}[self.position.outcome]
 
     def _generate_move(self, words: list[str]) -> str:
-        position = self._turn_of(words[0] if words else "")
-        action = int(self._player.select_actions(position.state[None].copy(), *self._keys(position))[0])
+        position, action = self._choose(words)
         self._positions.append(position.play(action))
         return self._words.vertex(position, action)
 
+    def _choose(self, words: list[str]) -> tuple[Position, int]:
+        """The position in which that colour is to move, and the player's action there."""
+        position = self._turn_of(words[0] if words else "")
+        return position, int(self._player.select_actions(position.state[None].copy(), *self._keys(position))[0])
+
     def _keys(self, position: Position) -> tuple[np.ndarray, np.ndarray]:
         return np.array([self._number]), np.array([position.ply])
+
+    def _rules(self) -> dict[str, Callable[[list[str]], str]]:
+        """The commands from which GoGui learns the rules of a game that it does not know."""
+        return {
+            "gogui-rules_game_id": lambda words: self._words.name.lower(),
+            "gogui-rules_board_size": lambda words: str(self._words.rows),
+            "gogui-rules_board": self._diagram,
+            "gogui-rules_legal_moves": lambda words: " ".join(
+                self._words.vertex(self.position, action) for action in self.position.legal_actions
+            ),
+            "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
+            "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
+        }
+
+    def _diagram(self, words: list[str]) -> str:
+        """The stones X and O of black and white, as a Go board has them: A1 is at the lower left."""
+        stones = {self._points[piece.cell]: piece.player for piece in self._game.pieces(self.position)}
+        marks = {0: "X", 1: "O"}
+        size = self._words.rows
+        rows = [
+            [marks.get(stones.get(f"{letter}{row}"), ".") for letter in COLUMNS[:size]] for row in range(1, size + 1)
+        ]
+        return "".join("\n" + " ".join(row) for row in reversed(rows))
 
     # --- analysis ---
 

@@ -110,7 +110,7 @@ def test_a_game_is_played_to_its_end():
         ("play b Z9", "illegal move"),
         ("boardsize", "unacceptable size"),
         ("boardsize x", "unacceptable size"),
-        ("boardsize 3 3", "unacceptable size"),
+        ("boardsize 3 2", "unacceptable size"),
         ("rectangular_boardsize 3", "unacceptable size"),
         ("komi", "komi is a number"),
         ("komi x", "komi is a number"),
