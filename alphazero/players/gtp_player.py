@@ -304,12 +304,13 @@ class GtpPlayer(FollowingPlayer):
             raise EngineFault(f"does not know {', '.join(missing)}, without which it cannot play")
         if "set_game" in commands:
             self._choose_game(self._engine, "list_games" in commands)
-        size = [f"boardsize {self._words.rows}"]
+        size = f"boardsize {self._words.columns}"
         if self._words.rows != self._words.columns:
-            rectangle = f"rectangular_boardsize {self._words.columns} {self._words.rows}"
-            size = [rectangle] if "rectangular_boardsize" in commands else []
+            size += f" {self._words.rows}"  # as KataGo and Benzene hear it
+            if "rectangular_boardsize" in commands:
+                size = f"rectangular_{size}"
         komi = [] if self._words.komi is None or "komi" not in commands else [f"komi {self._words.komi:g}"]
-        self._set_up = [*size, "clear_board", *komi]
+        self._set_up = [size, "clear_board", *komi]
         for command in self._set_up:
             self._engine.ask(command)
         self._known = ()

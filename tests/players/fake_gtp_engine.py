@@ -79,17 +79,21 @@ def play(mode: str) -> None:
     """What MODE makes of the first free cell.
 
     `crash-once FILE` crashes unless FILE is there; `child FILE` writes a child's number into it and stays; `one-game`
-    leaves when a second game is set up; `crash` with a FILE starts as long as FILE is there.
+    leaves when a second game is set up; `crash` with a FILE starts as long as FILE is there; `rectangles` has
+    rectangular_boardsize; `squares` refuses two numbers in boardsize.
     """
     if mode == "crash" and len(sys.argv) > 2 and not Path(sys.argv[2]).exists():
         sys.exit(4)
     taken, games = set[str](), 0
-    commands = [*COMMANDS, "set_game", "list_games"] if mode == "games" else COMMANDS
+    more = {"games": ["set_game", "list_games"], "rectangles": ["rectangular_boardsize"]}
+    commands = [*COMMANDS, *more.get(mode, [])]
     for line in sys.stdin:
         words = re.sub(r"#.*", "", line).split()
         match words:
             case ["list_commands"]:
                 say("= " + "\n".join(commands if mode != "poor" else commands[:2]))
+            case ["boardsize", _, _] if mode == "squares":
+                say("? unacceptable size")
             case ["list_games"]:
                 say("= Go\nHex")
             case ["clear_board"]:

@@ -136,6 +136,27 @@ def test_a_game_that_does_not_go_on_is_told_again():
     ]  # fmt: skip
 
 
+def test_a_board_that_is_no_square_has_columns_and_rows():
+    """KataGo and Benzene hear them in boardsize; it was not said at all to an engine without rectangular_boardsize."""
+    loaded, log = registry.load("connect4"), []
+    GtpPlayer(loaded.game, default_words(loaded.game), fake("well"), log=log)
+    assert "> boardsize 7 6" in log
+    GtpPlayer(loaded.game, default_words(loaded.game), fake("rectangles"), log=log)
+    assert "> rectangular_boardsize 7 6" in log and log.count("> boardsize 7 6") == 1
+    with pytest.raises(InvalidSetting, match="refused 'boardsize 7 6': unacceptable size"):
+        GtpPlayer(loaded.game, default_words(loaded.game), fake("squares"))
+
+
+def test_the_swap_of_an_engine_for_hex_is_understood():
+    """Its name is the one that MoHex 2.0 has for it; the log was written by hand after its source."""
+    loaded, log = registry.load("hex_swap"), []
+    player = GtpPlayer(loaded.game, loaded.gtp_words(loaded.game), fake("replay", DATA / "gtp_mohex_swap.txt"), log=log)
+    opened = loaded.game.start().play(loaded.game.start().parse("d4"))
+    assert opened.format(player.choose(opened, 0)) == "swap"
+    player.choose(opened.play(opened.parse("swap")).play(0), 0)
+    assert "> boardsize 7" in log and log[-3:] == ["> genmove white", "= e3", ""]
+
+
 FAULTS = {
     "crash": "ended (exit code 3), saying 'out of ideas' without an answer to 'genmove",
     "garbage": "answered 'I think I play A1' to 'genmove",
