@@ -84,7 +84,7 @@ class Server:
             "hexgui-analyze_commands": lambda words: "\n".join(self._offers),
         }
         self._offers = ["plist/Best Move/reg_genmove %c", "string/Board/showboard", "string/Result/final_score"]
-        """What GoGui and HexGui shall have in their menus."""
+        """The menu entries of GoGui and HexGui."""
         if self._points:
             self._commands |= self._rules()
             self._offers.append("plist/Legal Moves/gogui-rules_legal_moves")
@@ -173,7 +173,7 @@ class Server:
     def _after_swap(self, player: int, point: str) -> Position | None:
         """The position in which the other player has swapped, and has the only stone at `point`.
 
-        Of a swap HexGui clears the board and sends this stone alone.
+        HexGui tells a swap by clearing the board and sending this stone alone.
         """
         start = self.position
         if start.ply or start.to_play == player or len(self._points) == self._game.num_actions:
@@ -223,21 +223,22 @@ class Server:
             "gogui-rules_game_id": lambda words: self._words.name.lower(),
             "gogui-rules_board_size": lambda words: str(self._words.rows),
             "gogui-rules_board": self._diagram,
-            "gogui-rules_legal_moves": lambda words: " ".join(
-                self._words.vertex(self.position, action) for action in self.position.legal_actions
-            ),
+            "gogui-rules_legal_moves": self._legal_moves,
             "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
             "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
         }
 
+    def _legal_moves(self, words: list[str]) -> str:
+        """Points and passes; a Go board has no place for a swap."""
+        vertices = [self._words.vertex(self.position, action) for action in self.position.legal_actions]
+        return " ".join(vertex for vertex in vertices if vertex == "pass" or vertex in self._points.values())
+
     def _diagram(self, words: list[str]) -> str:
         """The stones X and O of black and white, as a Go board has them: A1 is at the lower left."""
-        stones = {self._points[piece.cell]: piece.player for piece in self._game.pieces(self.position)}
-        marks = {0: "X", 1: "O"}
+        pieces = self._game.pieces(self.position)
+        stones = {self._points[piece.cell]: "O" if piece.player else "X" for piece in pieces}
         size = self._words.rows
-        rows = [
-            [marks.get(stones.get(f"{letter}{row}"), ".") for letter in COLUMNS[:size]] for row in range(1, size + 1)
-        ]
+        rows = [[stones.get(f"{letter}{row}", ".") for letter in COLUMNS[:size]] for row in range(1, size + 1)]
         return "".join("\n" + " ".join(row) for row in reversed(rows))
 
     # --- analysis ---

@@ -74,6 +74,9 @@ def test_a_swap_is_called_as_hexgui_and_benzene_call_it():
     assert answers(server, out, "play b b3", "genmove white") == "= \n\n= SWAP-PIECES\n\n"
     assert answers(server, out, "undo", "play white swap-pieces") == "= \n\n= \n\n"
     assert str(server.position).count("O") == 2  # one is in the legend
+    answers(server, out, "undo")
+    legal = answers(server, out, "gogui-rules_legal_moves").removeprefix("= ").split()
+    assert len(legal) == 48 and "SWAP-PIECES" not in legal  # which is no point of a Go board
 
 
 @pytest.mark.parametrize(
