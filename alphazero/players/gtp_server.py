@@ -176,7 +176,7 @@ class Server:
         HexGui tells a swap by clearing the board and sending this stone alone.
         """
         start = self.position
-        if start.ply or start.to_play == player or len(self._points) == self._game.num_actions:
+        if start.ply or start.to_play == player or len(self._points) != self._game.num_actions - 1:
             return None
         for first in map(start.play, start.legal_actions):
             for second in [first.play(action) for action in first.legal_actions if action not in self._points]:

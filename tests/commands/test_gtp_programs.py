@@ -80,6 +80,16 @@ def test_a_swap_is_called_as_hexgui_and_benzene_call_it():
 
 
 @pytest.mark.parametrize(
+    ("game", "answer", "ply"),
+    [("hex", "? illegal move: it is black's turn\n\n", 0), ("hex_swap", "= \n\n", 2), (GO, "= \n\n", 2)],
+)
+def test_a_first_stone_of_white_is_a_swap_or_follows_a_pass(game, answer, ply):
+    server, out = make_server(game)
+    assert answers(server, out, "play w e3") == answer and server.position.ply == ply
+    assert answers(server, out, "undo").startswith("=") == (ply > 0) and server.position.ply == 0
+
+
+@pytest.mark.parametrize(
     ("game", "right", "wrong"),
     [
         ("hex", ["boardsize 7 7", "boardsize 7"], ["boardsize 7 6", "boardsize 11 11", "boardsize 7 7 7"]),
