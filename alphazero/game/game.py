@@ -67,6 +67,8 @@ class Game:
     """K: words of a state."""
     max_plies: int
     """No game is longer."""
+    too_long: ClassVar[str] = "raise max_plies, or let the rules end such a game"
+    """The cure for a game that is longer all the same."""
     observation_shape: tuple[int, int, int]
     """(P, H, W): planes, rows, columns of what the network sees."""
     rules: Rules

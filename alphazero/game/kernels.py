@@ -430,10 +430,7 @@ kernels_of = functools.lru_cache(maxsize=16)(Kernels)
 def check_length(game: Game, plies: int) -> None:
     """Raises GameError for a game that is not over after so many plies though the class says that it must be."""
     if plies >= game.max_plies:
-        raise GameError(
-            f"{game.name}: a game went on after its max_plies = {game.max_plies}: raise max_plies, or let the rules "
-            "end such a game"
-        )
+        raise GameError(f"{game.name}: a game went on after its max_plies = {game.max_plies}: {game.too_long}")
 
 
 class Kernel:

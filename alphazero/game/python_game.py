@@ -61,6 +61,10 @@ class PythonGame(Game, Generic[Object]):
     def planes(self, position: Object) -> np.ndarray:
         """The network's view of a position, of shape `observation_shape`."""
 
+    def cut(self, position: Object) -> bool:
+        """The game is over only because it has lasted `max_plies`; by its own rules it goes on."""
+        return False
+
     def mirrored(self, symmetry: int) -> PythonGame[Object] | None:
         """The same game, begun from the image of its start by a symmetry; None if nobody can make it."""
         return None
@@ -153,7 +157,8 @@ class PythonGame(Game, Generic[Object]):
     def _step(self, state: np.ndarray, action: int) -> None:
         ply = int(state[0])
         if ply >= self.max_plies:
-            raise GameError(f"{self.name}: a game must end within `max_plies` = {self.max_plies}, and one goes on")
+            law = f"a game must end within `max_plies` = {self.max_plies}, and one goes on"
+            raise GameError(f"{self.name}: {law}: {self.too_long}")
         position = self.after(self.object_of(state), action)
         word, place = divmod(ply, self._per_word)
         state[1 + word] |= np.uint64(action << self._bits * place)

@@ -78,6 +78,8 @@ class Findings:
     """Plies after which the same player moved."""
     never_legal: int = 0
     """Actions that no position allowed."""
+    cut: list[int] = field(default_factory=list)
+    """Numbers of the games, from 1 on, that ended only because they had lasted `max_plies`."""
 
     def __repr__(self) -> str:
         warnings = f", {len(self.warnings)} warnings" if self.warnings else ""
@@ -112,7 +114,7 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
         check.line = []
         check.hidden(visited, findings)
     _compare_compiled(game, check, visited, findings)
-    _advise(findings)
+    _advise(game, findings)
     return findings
 
 
@@ -154,6 +156,8 @@ class _Check(Laws):
                 findings.outcomes[int(value if player == 0 else -value)] += 1
                 findings.lengths.append(ply)
                 findings.num_games += 1
+                if isinstance(game, PythonGame) and game.cut(game.object_of(state)):
+                    findings.cut.append(findings.num_games)
                 findings.num_positions += len(visited)
                 findings.plies_per_second = max(findings.plies_per_second, ply / max(1e-9, self.busy - begin))
                 return visited
@@ -167,7 +171,7 @@ class _Check(Laws):
             before, player = player, self.mover(state, 1 - player)
             findings.moved_again += before == player
             visited.append((state, player))
-        raise self.fail(f"a game must end within `max_plies` = {game.max_plies}", state, player)
+        raise self.fail(f"a game must end within `max_plies` = {game.max_plies}", state, player, game.too_long)
 
     def transforms(
         self, visited: list[tuple[np.ndarray, int]], cells: np.ndarray, actions: np.ndarray, rng: np.random.Generator
@@ -338,8 +342,14 @@ class _Check(Laws):
         return np.array_equal(theirs.legal(image, player), self.legal(state, player)[actions])
 
 
-def _advise(findings: Findings) -> None:
+def _advise(game: Game, findings: Findings) -> None:
     won = findings.last_mover_won
+    if findings.cut:
+        numbers = ", ".join(map(str, findings.cut))
+        findings.warnings.append(
+            f"{len(findings.cut)} of {findings.num_games} random games were cut after {game.max_plies} plies and count "
+            f"as draws: games {numbers}; by the rules of the game they go on"
+        )
     if len(won) >= FEW_WINS and not any(won):
         findings.warnings.append(
             f"in none of {len(won)} won games had the winner made the last ply. That is right where whoever moves last "

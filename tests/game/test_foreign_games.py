@@ -152,7 +152,8 @@ def test_actions_have_openspiels_names():
         ("openspiel:hex(", r"closing bracket '\)'; its parameters are board_size, .*, as in hex\(board_size=11\)"),
         ("openspiel:misere", r"made from another game, .* as in misere\(game=tic_tac_toe\(\)\)$"),
         ("openspiel:zerosum", r"made from another game, .* as in zerosum\(game=tic_tac_toe\(\)\)$"),
-        ("openspiel:restricted_nash_response", r"as in restricted_nash_response\(.*game=tic_tac_toe\(\).*\)$"),
+        ("openspiel:restricted_nash_response", "is made from another game, which `game` names$"),
+        ("openspiel:restricted_nash_response(fixed_player=0,game=tic_tac_toe(),p=0.5)", "free of chance"),
         ("openspiel:turn_based_simultaneous_game", "is made from another game, which `game` names$"),
         ("openspiel:start_at(game=tic_tac_toe())", "Missing parameter history; its parameters are game, history$"),
         ("openspiel:quoridor(players=3)", "two players"),
@@ -274,7 +275,10 @@ def test_arguments_of_the_constructor_and_symmetries():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("NeverEnds", "must end within `max_plies`"),
+        (
+            "NeverEnds",
+            r"must end within `max_plies` = 256, and one goes on: .*: let getGameEnded call a longer game a draw",
+        ),
         ("WrongLength", "getValidMoves must give 10 numbers"),
         ("NoSize", r"getActionSize must give a whole number above 0, not None \(.*general_games.py, line \d+\)"),
         ("HalfASize", "getActionSize must give a whole number above 0, not 4.5"),

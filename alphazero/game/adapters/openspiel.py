@@ -19,6 +19,7 @@ import numpy as np
 
 from alphazero.errors import GameError, UnknownName, quote, shorten
 from alphazero.game.adapters.text_board import TextBoard, read_board
+from alphazero.game.adapters.trial import TextPlanes, longest_game, looks_alike, random_games
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
 from alphazero.game.gtp_words import GtpWords
@@ -28,7 +29,7 @@ from alphazero.game.spec import GameSpec
 logger = logging.getLogger(__name__)
 
 PREFIX = "openspiel:"
-TWO_PLAYERS = "it must have two players"
+TWO_PLAYERS, NO_CHANCE = "it must have two players", "it must be free of chance"
 MOST_PLIES = 512
 """Longer games end there as draws: some games of OpenSpiel may go on for thousands of plies."""
 
@@ -54,10 +55,12 @@ class OpenSpielGame(PythonGame[Any]):
         self.game = load_game(text)
         self.name = PREFIX + text  # type: ignore[misc]
         self.num_actions = self.game.num_distinct_actions()
-        # one more than OpenSpiel says, since some of its games forget to count the swap
-        self.max_plies = min(MOST_PLIES, self.game.max_game_length() + 1)
+        self.max_plies = self._most_plies()
         tensor = self.game.observation_tensor_shape()
         self._tensor_shape = planes, rows, columns = fold(tensor, self.game.get_parameters())
+        self._text_planes = self._find_text_planes()
+        if self._text_planes is not None:
+            planes, rows, columns = self._text_planes.shape
         self.observation_shape = planes + 1, rows, columns  # who moves: many of its observations do not tell
         self.prepare()
         if self.game.max_game_length() + 1 > MOST_PLIES:
@@ -65,6 +68,30 @@ class OpenSpielGame(PythonGame[Any]):
         if rows * columns == 1:
             _say(f"{self.name}: its observation, {tensor}, is no board; the network sees each number as a plane of "
                  "one cell, so that its convolutions are plain layers")  # fmt: skip
+
+    def _most_plies(self) -> int:
+        """One ply more than OpenSpiel says; twice the plies of a random game where that shows the limit to be wrong."""
+        limit = self.game.max_game_length() + 1  # some of its games forget to count the swap
+        longest = longest_game(self.game, MOST_PLIES) if limit < MOST_PLIES else 0
+        if longest <= limit:
+            return min(MOST_PLIES, limit)
+        plies = min(MOST_PLIES, 2 * longest)
+        _say(f"{self.name}: OpenSpiel says that no game is longer than {limit - 1} plies, but some are; here they end "
+             f"after {plies} plies as draws")  # fmt: skip
+        return plies
+
+    def _find_text_planes(self) -> TextPlanes | None:
+        """Planes of OpenSpiel's text, where its observations hide what the legal actions depend on; else None."""
+        if not looks_alike(self.game, lambda state: np.float32(state.observation_tensor(self.player(state))).tobytes()):
+            return None
+        alike = f"{self.name}: in OpenSpiel's observation many positions look like others with other legal actions"
+        if looks_alike(self.game, str):
+            _say(f"{alike}, and so they do in its text: a network can hardly learn this game", logging.WARNING)
+            return None
+        planes = TextPlanes([str(position) for _, position in random_games(self.game, self.max_plies)])
+        _say(f"{alike}. The network does not see it: it sees the characters of OpenSpiel's text, "
+             "in {} planes of {} x {}".format(*planes.shape))  # fmt: skip
+        return planes
 
     def begin(self) -> Any:
         return self.game.new_initial_state()
@@ -76,7 +103,14 @@ class OpenSpielGame(PythonGame[Any]):
         return position.legal_actions()
 
     def over(self, position: Any) -> bool:
-        return position.is_terminal() or position.move_number() >= self.max_plies
+        return position.is_terminal() or self.cut(position)
+
+    def cut(self, position: Any) -> bool:
+        found = position.move_number() >= self.max_plies and not position.is_terminal()
+        if found and self.max_plies < MOST_PLIES:
+            limit = f"though OpenSpiel says that none is longer than {self.game.max_game_length()}"
+            _say(f"{self.name}: games longer than {self.max_plies} plies end there as draws, {limit}", logging.WARNING)
+        return found
 
     def result(self, position: Any) -> float:
         return float(np.sign(position.returns()[0])) if position.is_terminal() else 0.0
@@ -86,7 +120,10 @@ class OpenSpielGame(PythonGame[Any]):
 
     def planes(self, position: Any) -> np.ndarray:
         player = self.player(position)
-        seen = as_planes(position.observation_tensor(player), self._tensor_shape)
+        if self._text_planes is not None:
+            seen = self._text_planes(str(position))
+        else:
+            seen = as_planes(position.observation_tensor(player), self._tensor_shape)
         return np.concatenate([seen, np.full((1, *seen.shape[1:]), player, np.float32)])
 
     @cached_property
@@ -172,11 +209,11 @@ def fold(shape: Sequence[int], parameters: Mapping[str, Any]) -> tuple[int, int,
 _said: set[str] = set()
 
 
-def _say(sentence: str) -> None:
+def _say(sentence: str, level: int = logging.INFO) -> None:
     """Logs a sentence once."""
     if sentence not in _said:
         _said.add(sentence)
-        logger.info(sentence)
+        logger.log(level, sentence)
 
 
 def load_game(text: str) -> Any:
@@ -209,6 +246,8 @@ def load_game(text: str) -> Any:
     with _telling(text, parameters):
         _check_size(text, game)
         start = game.new_initial_state()  # much is checked nowhere else
+        if start.is_chance_node():  # the start of Chess960 is drawn by lot, whatever the type of the game says
+            raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {NO_CHANCE}")
         start.observation_tensor(0)
         start.legal_actions()
     return game
@@ -226,7 +265,32 @@ def _telling(text: str, parameters: Mapping[str, Any]) -> Iterator[None]:
         examples = [f", as in {name}({key}={value})" for key, value in parameters.items() if value not in ("", {})]
         takes = f"; its parameters are {', '.join(parameters)}" + "".join(examples[:1])
         told = not parameters or "Available parameters" in reason
-        raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{'' if told else takes}") from error
+        hint = _hint(reason) or ("" if told else takes)
+        raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{hint}") from error
+
+
+TYPES = {
+    "kDouble": "a number with a point, as 7.5",
+    "kInt": "a whole number, as 5",
+    "kBool": "true or false",
+    "kString": "a text; a number alone is none to OpenSpiel",
+}
+"""OpenSpiel's types of parameters. It takes none for another one, as 0 for 0.0."""
+
+
+def _hint(reason: str) -> str:
+    """A cure for the reason for which OpenSpiel refuses a parameter; empty if there is none to be told."""
+    if re.match(r"Unknown parameter '( .*|.* )'", reason):
+        return ". Write no spaces between the brackets"
+    found = re.match(r"Wrong type for parameter (\w+)\. Expected type: (\w+), got \w+ with (.*)", reason)
+    if not found or found[2] not in TYPES:
+        return ""
+    name, wanted, value = found.groups()
+    if wanted == "kDouble" and re.fullmatch(r"-?\d+", value):
+        return f". {name} takes a number with a point: write {name}={value}.0"
+    if wanted == "kInt" and re.fullmatch(r"-?\d+\.0*", value):
+        return f". {name} takes a whole number: write {name}={value.partition('.')[0]}"
+    return f". {name} takes {TYPES[wanted]}"
 
 
 def _example_of(name: str, parameters: Mapping[str, Any]) -> str:
@@ -256,9 +320,9 @@ def _check_parameters(text: str, given: Mapping[str, Any]) -> None:
     if isinstance(size, int) and isinstance(dims, int) and (3 * size) ** dims > MOST_LINES:
         raise GameError(f"the OpenSpiel game {shorten(text)} is too large: (3 size)**dims is {MOST_LINES:,} at most")
     size = given.get("board_size", HEX_SIZE)
-    # on other boards it writes outside of its memory
-    if given.get("plain_obs_tensor") and given.get("num_rows", size) != given.get("num_cols", size):
-        raise GameError(f"{cannot}: plain_obs_tensor needs as many rows as columns")
+    for name in ("plain_obs_tensor", "swap"):  # on other boards of Hex they write outside of its memory
+        if given.get(name) and given.get("num_rows", size) != given.get("num_cols", size):
+            raise GameError(f"{cannot}: {name} needs as many rows as columns")
 
 
 def _kind_of(name: str, kinds: Mapping[str, Any]) -> Any:
@@ -311,7 +375,7 @@ def _misfit(kind: Any) -> str:
     wanted = {
         TWO_PLAYERS: kind.min_num_players <= 2 <= kind.max_num_players,
         "its players must move in turn": kind.dynamics == GameType.Dynamics.SEQUENTIAL,
-        "it must be free of chance": kind.chance_mode == GameType.ChanceMode.DETERMINISTIC,
+        NO_CHANCE: kind.chance_mode == GameType.ChanceMode.DETERMINISTIC,
         "nothing may be hidden": kind.information == GameType.Information.PERFECT_INFORMATION,
         "it must be zero-sum": kind.utility == GameType.Utility.ZERO_SUM,
         "its result must come at the end": kind.reward_model == GameType.RewardModel.TERMINAL,
