@@ -69,6 +69,13 @@ def test_links_lead_somewhere(page: Path):
             assert anchor in anchors(found), target
 
 
+def test_the_findings_that_the_guide_names_are_there():
+    """The site has no links to them."""
+    guide = (ROOT / "docs" / "guides" / "games_from_elsewhere.md").read_text(encoding="utf-8")
+    names = re.findall(r"`(\w+\.sh)`", guide)
+    assert len(names) >= 9 and [name for name in names if not (ROOT / "findings" / name).is_file()] == []
+
+
 def programs(page: Path) -> list[str]:
     """The Python blocks of a page that are whole programs: those that import the library."""
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

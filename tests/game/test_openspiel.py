@@ -184,6 +184,7 @@ def test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory(text):
         ("hex(num_rows=2,num_cols=5,swap=true)", "swap needs as many rows as columns"),
         ("chess(chess960=true)", "chess(chess960=true) cannot be used here: it must be free of chance"),
         ("misere(game=crazyhouse(chess960=true))", "it must be free of chance"),
+        ("clobber(rows=1,columns=12)", "bases[i] > 1"),
         ("go(komi=0)", "komi takes a number with a point: write komi=0.0"),
         ("misere(game=go(komi=7))", "komi takes a number with a point: write komi=7.0"),
         ("go(komi=1e1)", "komi takes a number with a point, as 7.5"),
@@ -351,7 +352,7 @@ def test_quoridors_first_walls_look_different_to_the_network(monkeypatch, caplog
     monkeypatch.setattr(openspiel, "_said", set())
     caplog.set_level("INFO")
     game = registry.load("openspiel:quoridor").game
-    assert caplog.text.count("it sees the characters of OpenSpiel's text") == 1
+    assert caplog.text.count("the network sees the characters of OpenSpiel's text instead") == 1
     start = game.start()
     after = [start.play(action) for action in start.legal_actions if start.format(action)[-1] in "hv"]
     assert len({position.observation.tobytes() for position in after}) == len(after) == 128

@@ -102,6 +102,11 @@ FOREIGN = [
         T_OPENSPIEL + "test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory",
     ),
     Mutation(
+        "a game of OpenSpiel whose start is drawn by lot is refused", OPENSPIEL,
+        "        if start.is_chance_node():", "        if False:",
+        T_OPENSPIEL + "test_parameters_that_cannot_be_get_one_sentence",
+    ),
+    Mutation(
         "what OpenSpiel raises becomes one sentence", OPENSPIEL,
         "    except Exception as error:\n", "    except RecursionError as error:\n",
         T_OPENSPIEL + "test_parameters_that_cannot_be_get_one_sentence",

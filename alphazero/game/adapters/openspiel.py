@@ -55,10 +55,11 @@ class OpenSpielGame(PythonGame[Any]):
         self.game = load_game(text)
         self.name = PREFIX + text  # type: ignore[misc]
         self.num_actions = self.game.num_distinct_actions()
-        self.max_plies = self._most_plies()
+        with _telling(text, {}):  # random games may meet what the start does not
+            self.max_plies = self._most_plies()
+            self._text_planes = self._find_text_planes()
         tensor = self.game.observation_tensor_shape()
         self._tensor_shape = planes, rows, columns = fold(tensor, self.game.get_parameters())
-        self._text_planes = self._find_text_planes()
         if self._text_planes is not None:
             planes, rows, columns = self._text_planes.shape
         self.observation_shape = planes + 1, rows, columns  # who moves: many of its observations do not tell
@@ -84,13 +85,13 @@ class OpenSpielGame(PythonGame[Any]):
         """Planes of OpenSpiel's text, where its observations hide what the legal actions depend on; else None."""
         if not looks_alike(self.game, lambda state: np.float32(state.observation_tensor(self.player(state))).tobytes()):
             return None
-        alike = f"{self.name}: in OpenSpiel's observation many positions look like others with other legal actions"
+        alike = f"{self.name}: OpenSpiel's observation is the same for many positions with different legal actions"
         if looks_alike(self.game, str):
-            _say(f"{alike}, and so they do in its text: a network can hardly learn this game", logging.WARNING)
+            _say(f"{alike}, and so is its text: a network can hardly learn this game", logging.WARNING)
             return None
         planes = TextPlanes([str(position) for _, position in random_games(self.game, self.max_plies)])
-        _say(f"{alike}. The network does not see it: it sees the characters of OpenSpiel's text, "
-             "in {} planes of {} x {}".format(*planes.shape))  # fmt: skip
+        shape = "{} planes of {} x {}".format(*planes.shape)
+        _say(f"{alike}. So the network sees the characters of OpenSpiel's text instead, in {shape}")
         return planes
 
     def begin(self) -> Any:
