@@ -367,6 +367,15 @@ def test_quoridor_hides_nothing_from_the_network(text):
     assert not [warning for warning in findings.warnings if "looks to the network like" in warning]
 
 
+def test_a_game_whose_text_hides_as_much_is_seen_as_it_is_and_that_is_said(monkeypatch, caplog):
+    pytest.importorskip("pyspiel")
+    monkeypatch.setattr(openspiel, "_said", set())
+    monkeypatch.setattr(openspiel, "looks_alike", lambda game, look: True)
+    game = registry.load("openspiel:tic_tac_toe").game
+    assert "and so is its text: a network can hardly learn this game" in caplog.text
+    assert game.start().observation.shape == game.observation_shape == (4, 3, 3)
+
+
 def test_all_other_games_are_seen_as_openspiel_shows_them():
     """Runs have nets of these observations."""
     pyspiel = pytest.importorskip("pyspiel")
