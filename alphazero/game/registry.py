@@ -47,6 +47,7 @@ def _find_nets() -> Path:
 NETS = _find_nets()
 """Holds a folder of nets for some games."""
 HINT = "give the path of a Python file with a Game class"
+A_GAME = "a game is a name, a Game class or an object of one"
 
 
 # --- the games of the folder ---
@@ -146,7 +147,7 @@ def of(game: str | Path | LoadedGame | Game | type | Any) -> LoadedGame:
 @functools.lru_cache(maxsize=64)
 def _of_class(cls: type) -> LoadedGame:
     if not _is_game(cls):
-        raise GameError(f"a game is a name, a Game class or an object of one, not the class {cls.__name__}")
+        raise GameError(f"{A_GAME}, not the class {cls.__name__}{_lacking(cls)}")
     return _keep(_load_class(cls, [], f"the game class {cls.__name__}"), _again(cls, cls))
 
 
@@ -231,7 +232,13 @@ def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:
 
 
 def _is_game(cls: type) -> bool:
-    return issubclass(cls, Game) or alpha_zero_general.fits(cls)
+    return issubclass(cls, Game) or not alpha_zero_general.missing(cls)
+
+
+def _lacking(cls: type) -> str:
+    """The end of a sentence: the methods that a class lacks, if it has others of alpha-zero-general's interface."""
+    missing = alpha_zero_general.missing(cls)
+    return f": {cls.__name__} lacks {', '.join(missing)}" if len(missing) < len(alpha_zero_general.METHODS) else ""
 
 
 def _load_declared(name: str, holder: ModuleType, spec: GameSpec) -> LoadedGame:
@@ -248,18 +255,16 @@ def _load_declared(name: str, holder: ModuleType, spec: GameSpec) -> LoadedGame:
 
 def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     """The game of a module; `class_name` may be followed by arguments in brackets."""
-    found = {
-        value.__name__: value
-        for value in vars(module).values()
-        if isinstance(value, type) and value.__module__ == module.__name__ and _is_game(value)
-    }
+    classes = [cls for cls in vars(module).values() if isinstance(cls, type) and cls.__module__ == module.__name__]
+    found = {cls.__name__: cls for cls in classes if _is_game(cls)}
     class_name, arguments = _split_arguments(class_name)
+    if not class_name:  # what only chooses arguments for another class must be named
+        written = {*alpha_zero_general.METHODS}
+        found = {n: cls for n, cls in found.items() if issubclass(cls, Game) or written & {*vars(cls)}} or found
     if class_name and class_name not in found:
-        if isinstance(vars(module).get(class_name), type):
-            raise GameError(
-                f"{class_name} in {shorten_path(given)} is not a Game: derive it from Game, as "
-                f"`class {class_name}(Game)`"
-            )
+        if isinstance(cls := vars(module).get(class_name), type):
+            derive = f": derive it from Game, as `class {class_name}(Game)`"
+            raise GameError(f"{class_name} in {shorten_path(given)} is not a Game{_lacking(cls) or derive}")
         raise UnknownName(f"game class in {shorten_path(given)}", class_name, found)
     spec = getattr(module, "SPEC", None)
     if not class_name and not found and isinstance(spec, GameSpec) and spec.games:
@@ -268,11 +273,10 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
         choices = listed(_reference(name, part, module) for name, part in spec.games.items())
         raise GameError(f"{shorten_path(given)} declares {len(spec.games)} games: choose one of {choices}")
     if not class_name and len(found) != 1:
-        choose = f"add :NAME to choose one of {', '.join(sorted(found))}"
-        raise GameError(
-            f"{shorten_path(given)} must hold one Game class, not {len(found)}: "
-            + (choose if found else "define one there, as `class MyGame(Game)`")
-        )
+        remedy = f": add :NAME to choose one of {', '.join(sorted(found))}"
+        if not found:
+            remedy = next(filter(None, map(_lacking, classes)), ": define one there, as `class MyGame(Game)`")
+        raise GameError(f"{shorten_path(given)} must hold one Game class, not {len(found)}{remedy}")
     cls = found[class_name] if class_name else next(iter(found.values()))
     return _load_class(cls, arguments, f"the game class in {given}")
 
@@ -301,8 +305,8 @@ def _as_game(made: Any, title: str) -> Game:
         if not isinstance(getattr(made, "name", None), str):
             raise GameError(f'{title} must have a `name`, the word for it on the command line, as name = "my_game"')
         return _with_safe_name(made, title)
-    if not alpha_zero_general.fits(type(made)):
-        raise GameError(f"a game is a name, a Game class or an object of one, not {quote(made)}")
+    if alpha_zero_general.missing(type(made)):
+        raise GameError(f"{A_GAME}, not {quote(made)}{_lacking(type(made))}")
     return _with_safe_name(alpha_zero_general.GeneralGame(made, title), title)
 
 

@@ -301,3 +301,89 @@ class TurnsTheBoardAlone(StartsAside):
 
     def getSymmetries(self, board, pi):
         return [(np.rot90(board, turns), pi) for turns in range(4)]
+
+
+class FlatBoard(TicTacToeGame):
+    """A board of one dimension, whatever size getBoardSize tells."""
+
+    def __init__(self, size=(1, 9)):
+        self.n, self.size = 3, size
+
+    def getInitBoard(self):
+        return np.zeros(9)
+
+    def getBoardSize(self):
+        return self.size
+
+    def getNextState(self, board, player, action):
+        board[action] = player
+        return [board, -player]  # two values, as a search takes them apart
+
+    def getValidMoves(self, board, player):
+        return [*(board == 0), False]
+
+    def getGameEnded(self, board, player):
+        return np.float32(super().getGameEnded(board.reshape(3, 3), player))
+
+    def getSymmetries(self, board, pi):
+        return [(image.ravel(), policy) for image, policy in super().getSymmetries(board.reshape(3, 3), pi)]
+
+
+class ListBoard(TicTacToeGame):
+    """A board of lists, which methods of lists work on."""
+
+    def getInitBoard(self):
+        return [[0] * 3 for _ in range(3)]
+
+    def getNextState(self, board, player, action):
+        board = [row.copy() for row in board]
+        board[action // 3].insert(action % 3, player)
+        del board[action // 3][action % 3 + 1]
+        return board, -player
+
+    def getValidMoves(self, board, player):
+        return super().getValidMoves(np.array(board), player)
+
+    def getGameEnded(self, board, player):
+        if sum(row.count(0) for row in board) > 4:
+            return 0
+        return super().getGameEnded(np.array(board), player)
+
+    def getCanonicalForm(self, board, player):
+        return [[player * cell for cell in row] for row in board]
+
+
+class FourByFour(TicTacToeGame):
+    """Chooses the arguments of another class, and no more."""
+
+    def __init__(self):
+        super().__init__(4)
+
+
+class NoSymmetries(TicTacToeGame):
+    getSymmetries = None
+
+
+class OtherShapes(TicTacToeGame):
+    def getCanonicalForm(self, board, player):
+        return player * (board if (board == 0).all() else board[:, :1])
+
+
+class Words(TicTacToeGame):
+    def getValidMoves(self, board, player):
+        return ["yes" if valid else "no" for valid in super().getValidMoves(board, player)]
+
+
+class NotANumber(TicTacToeGame):
+    def getGameEnded(self, board, player):
+        return float("nan")
+
+
+class ManyPlayers(TicTacToeGame):
+    def getNextState(self, board, player, action):
+        return super().getNextState(board, player, action)[0], np.array([player, -player])
+
+
+class ForgetsTheBoard(TicTacToeGame):
+    def getInitBoard(self):
+        super().getInitBoard()

@@ -20,6 +20,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.game.python_game import PythonGame
 from alphazero.game.validator import validate
 from tests.game.double_move_game import DoubleMove
+from tests.game.general_games import NoSymmetries
 
 FILE = str(Path(__file__).parent / "general_games.py")
 OPENSPIEL = (
@@ -285,6 +286,11 @@ def test_arguments_of_the_constructor_and_symmetries():
         ("NoPlayer", "getNextState must give a board and the next player"),
         ("Raises", r"getCanonicalForm fails: RuntimeError: three stones \(.*general_games.py, line \d+\)"),
         ("NoMoves", "must have a legal action"),
+        ("OtherShapes", r"getCanonicalForm must give boards of one shape, \(3, 3\), not \(3, 1\)"),
+        ("Words", "getValidMoves must give 10 numbers, .* not an array of shape .* and type <U3"),
+        ("NotANumber", "getGameEnded must give a number, not nan"),
+        ("ManyPlayers", "getNextState must give a board and the next player"),
+        ("ForgetsTheBoard", r"getInitBoard must give an array of numbers, .* not None \(.*general_games.py"),
         ("Dice", "same of a position whenever they are asked, but its observation changed"),
         ("TurnsTheBoardAlone", "symmetry 1 must turn a game into a game that goes just like it"),
     ],
@@ -318,6 +324,38 @@ def test_a_board_that_is_no_array_is_refused_with_the_line_of_the_users_file():
     words = rf"getInitBoard must give an array of numbers, .* `def __array__.*general_games.py, line {line}\)"
     with pytest.raises(GameError, match=words):
         registry.load(f"{FILE}:NoArray")
+
+
+@pytest.mark.parametrize(
+    ("size", "shape"), [((1, 9), (4, 1, 9)), ([3, 3], (4, 3, 3)), (9, (4, 1, 9)), ((3, 3, 1), (4, 1, 9))]
+)
+def test_a_board_of_one_dimension_has_the_size_that_the_class_tells(size: object, shape: tuple[int, int, int]):
+    game = registry.load(f"{FILE}:FlatBoard({size!r})").game
+    assert game.observation_shape == shape and len(game.symmetries[0]) == 8
+    assert game.position([0, 3, 1, 4, 2]).outcome == 1
+    assert validate(game, num_games=10).warnings == []
+
+
+def test_a_board_of_lists_stays_one():
+    game = registry.load(f"{FILE}:ListBoard").game
+    assert game.position([0, 3, 1, 4, 2]).outcome == 1 and isinstance(game.object_of(game.start().state).board, list)
+    assert validate(game, num_games=10).num_games == 10
+
+
+def test_a_class_may_inherit_all_methods():
+    assert registry.load(f"{FILE}:FourByFour").game.num_actions == 17
+
+
+def test_the_methods_that_a_class_lacks_are_named(tmp_path: Path):
+    with pytest.raises(GameError, match="NoSymmetries in .* is not a Game: NoSymmetries lacks getSymmetries$"):
+        registry.load(f"{FILE}:NoSymmetries")
+    text = Path(FILE).read_text().partition("\n\nclass MoveAgainGame")[0].replace("def stringRepr", "def text_repr")
+    (tmp_path / "old.py").write_text(text)
+    with pytest.raises(GameError, match="must hold one Game class, not 0: TicTacToeGame lacks stringRepresentation$"):
+        registry.load(f"{tmp_path / 'old.py'}")
+    for made in (NoSymmetries, NoSymmetries()):
+        with pytest.raises(GameError, match=": NoSymmetries lacks getSymmetries$"):
+            registry.of(made)
 
 
 def test_a_start_that_is_drawn_by_lot_is_the_same_in_all_games_and_this_is_said(caplog: pytest.LogCaptureFixture):

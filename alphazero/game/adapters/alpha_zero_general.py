@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import random
 import threading
 from collections.abc import Iterable, Iterator
@@ -38,13 +39,13 @@ LOOKED_AHEAD = 4
 """Plies within which the boards of a game must differ for its two players, if they ever do."""
 
 
-def fits(cls: type) -> bool:
-    """The class has all methods of the interface and defines some of them itself."""
-    return all(callable(getattr(cls, name, None)) for name in METHODS) and any(name in vars(cls) for name in METHODS)
+def missing(cls: type) -> list[str]:
+    """The methods of the interface that a class lacks; it may inherit the others."""
+    return [name for name in METHODS if not callable(getattr(cls, name, None))]
 
 
 class Node(NamedTuple):
-    """A position. Its boards are arrays, or objects that `np.asarray` turns into arrays."""
+    """A position. Its boards are arrays or lists, or objects that `np.asarray` turns into arrays."""
 
     board: Any
     player: int
@@ -65,7 +66,7 @@ class GeneralGame(PythonGame[Node]):
         self._calling = threading.Lock()  # the class may keep a board of its own while it computes
         self._warned = False
         self._start = self._choose_start()
-        shape = self._numbers("getInitBoard", self._start).shape
+        shape = self._shape = self._numbers("getInitBoard", self._start).shape
         # of three dimensions the first is that of planes if it is the smaller end, else the last
         self._planes_first = len(shape) == 3 and shape[0] < shape[2]
         rows = [size for axis, size in enumerate(shape) if len(shape) == 2 or axis != self._axis]
@@ -105,7 +106,7 @@ class GeneralGame(PythonGame[Node]):
         node = self.begin()
         for _ in range(LOOKED_AHEAD):
             other = self._call("getCanonicalForm", _copied(node.board), -node.player)
-            if not np.array_equal(np.asarray(node.canonical), np.asarray(other)):
+            if not np.array_equal(*(self._numbers("getCanonicalForm", view) for view in (node.canonical, other))):
                 return True
             actions = np.flatnonzero(self._valid(node))
             if not len(actions) or self._ended_for(node.board, node.player):
@@ -120,11 +121,13 @@ class GeneralGame(PythonGame[Node]):
 
     def after(self, position: Node, action: int) -> Node:
         answer = self._call("getNextState", _copied(position.board), position.player, action)
-        if not (isinstance(answer, tuple) and len(answer) == 2) or answer[1] not in (1, -1):
-            raise self._fault(
-                "getNextState", f"must give a board and the next player, 1 or -1, not {quote(answer, 200)}"
-            )
-        return self._node(answer[0], int(answer[1]))
+        try:
+            board, player = answer
+            if player in (1, -1):
+                return self._node(board, int(player))
+        except (TypeError, ValueError):  # not two values, or an array for the player
+            pass
+        raise self._fault("getNextState", f"must give a board and the next player, 1 or -1, not {quote(answer, 200)}")
 
     def allowed(self, position: Node) -> Iterable[int]:
         return [int(action) for action in np.flatnonzero(self._valid(position))]
@@ -141,6 +144,8 @@ class GeneralGame(PythonGame[Node]):
 
     def planes(self, position: Node) -> np.ndarray:
         board = self._numbers("getCanonicalForm", position.canonical).astype(np.float32)
+        if board.shape != self._shape:
+            raise self._fault("getCanonicalForm", f"must give boards of one shape, {self._shape}, not {board.shape}")
         board = np.moveaxis(board, self._axis, 0) if board.ndim == 3 else board[None]
         mover = 1 if self._has_views else position.player  # where both players see one board, this tells who moves
         ones = np.full((1, *board.shape[1:]), mover, np.float32)
@@ -157,10 +162,9 @@ class GeneralGame(PythonGame[Node]):
 
     def _valid(self, position: Node) -> np.ndarray:
         valid = np.asarray(self._call("getValidMoves", _copied(position.canonical), 1))
-        if valid.shape != (self.num_actions,):
-            raise self._fault(
-                "getValidMoves", f"must give {self.num_actions} numbers, as getActionSize says, not {valid.shape}"
-            )
+        if valid.shape != (self.num_actions,) or valid.dtype.kind not in "biuf":
+            wanted = f"must give {self.num_actions} numbers, as getActionSize says"
+            raise self._fault("getValidMoves", f"{wanted}, not an array of shape {valid.shape} and type {valid.dtype}")
         return valid
 
     def _ended(self, position: Node) -> float:
@@ -189,9 +193,12 @@ class GeneralGame(PythonGame[Node]):
     def _ended_for(self, board: Any, player: int) -> float:
         answer = self._call("getGameEnded", _copied(board), player)
         try:
-            return float(answer)
+            value = math.nan if isinstance(answer, str) else float(answer)
         except (TypeError, ValueError):
-            raise self._fault("getGameEnded", f"must give a number, not {quote(answer, 100)}") from None
+            value = math.nan
+        if math.isnan(value):
+            raise self._fault("getGameEnded", f"must give a number, not {quote(answer, 100)}")
+        return value
 
     # --- asking the wrapped class ---
 
@@ -203,21 +210,33 @@ class GeneralGame(PythonGame[Node]):
             raise GameError(f"{self.name}: {method} fails: {describe(error)}") from error
 
     def _numbers(self, method: str, board: Any) -> np.ndarray:
-        """The board as an array of two or three dimensions."""
+        """The board as an array of two or three dimensions; a board of one is folded as getBoardSize says, or a row."""
         try:
             numbers = np.asarray(board)
         except ValueError:  # rows of different lengths
             numbers = np.empty((), object)
-        if numbers.ndim in (2, 3) and numbers.dtype.kind in "biuf":
-            return numbers
+        if numbers.ndim in (1, 2, 3) and numbers.dtype.kind in "biuf":
+            folds = numbers.ndim == 1 and math.prod(self._rows_and_columns) == numbers.size
+            return numbers.reshape(self._rows_and_columns) if folds else np.atleast_2d(numbers)
+        kind = type(board).__name__
         if isinstance(board, np.ndarray | list | tuple):
             what = f"not one of shape {numbers.shape} and type {numbers.dtype}"
+        elif board is None or np.isscalar(board):  # None where a method forgets to return the board
+            what = f"not {quote(board)}"
         else:
-            kind = type(board).__name__
             what = (
                 f"not a {kind}; or give {kind} a method `def __array__(self, dtype=None, copy=None)` that returns one"
             )
-        raise self._fault(method, f"must give an array of numbers, of rows and columns, {what}")
+        raise self._fault(method, f"must give an array of numbers, of one to three dimensions, {what}")
+
+    @cached_property
+    def _rows_and_columns(self) -> tuple[int, int]:
+        """The board's size by getBoardSize; (0, 0) if that is not two numbers."""
+        try:
+            rows, columns = map(int, self._call("getBoardSize"))
+        except (TypeError, ValueError):
+            return 0, 0
+        return rows, columns
 
     def _fault(self, method: str, what: str) -> GameError:
         """The error that says what is wrong with an answer, and where the user has written the method."""
@@ -240,10 +259,10 @@ class GeneralGame(PythonGame[Node]):
         _, height, width = self.observation_shape
         cells, actions = np.arange(height * width), np.arange(self.num_actions)
         identity = cells[None], actions[None]
-        if np.ndim(np.asarray(self._start)) != 2:
+        if len(self._shape) != 2:
             return identity
         try:
-            images = self.wrapped.getSymmetries(cells.reshape(height, width), actions.tolist())
+            images = self.wrapped.getSymmetries(cells.reshape(np.shape(np.asarray(self._start))), actions.tolist())
             found = {(tuple(np.ravel(image).tolist()), tuple(np.ravel(policy).tolist())) for image, policy in images}
         except Exception:  # not all classes take such boards; without symmetries they learn a little slower
             return identity
@@ -267,8 +286,7 @@ class GeneralGame(PythonGame[Node]):
     @cached_property
     def board(self) -> Board:
         """A square for each number of a board of two dimensions; other boards have no cells."""
-        start = np.asarray(self.object_of(self.start().state).board)
-        return grid_board(self) if start.ndim == 2 else Board()
+        return grid_board(self) if len(self._shape) == 2 else Board()
 
     def pieces(self, position: Position) -> list[Piece]:
         """Stones by the sign of the numbers; numbers other than 1 and -1 are written on the stones."""
@@ -282,7 +300,7 @@ class GeneralGame(PythonGame[Node]):
         ]
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        board = np.asarray(self.object_of(state).board)
+        board = self._numbers("getNextState", self.object_of(state).board)
         if board.ndim != 2 or set(np.unique(board)) - {-1, 0, 1}:
             return str(board)
         marks = {1: "X", -1: "O", 0: "."}
@@ -290,7 +308,7 @@ class GeneralGame(PythonGame[Node]):
 
 
 def _copied(board: Any) -> Any:
-    return np.array(board) if isinstance(board, np.ndarray | list | tuple) else copy.deepcopy(board)
+    return np.array(board) if isinstance(board, np.ndarray) else copy.deepcopy(board)
 
 
 @contextmanager
