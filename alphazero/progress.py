@@ -11,10 +11,11 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from alphazero import interruption
-from alphazero.errors import printable
+from alphazero.errors import InvalidSetting, printable, quote
 
 _SECONDS_BETWEEN_LINES = 10.0
 _NOT_THERE = OSError, ValueError, AttributeError
@@ -26,7 +27,12 @@ _shown: ContextVar[bool | None] = ContextVar("shown", default=True)
 
 @contextlib.contextmanager
 def showing(wanted: bool | None) -> Iterator[None]:
-    """Turns every `Progress` of this thread on or off; None shows bars on a terminal or in a notebook, and no lines."""
+    """Turns every `Progress` of this thread on or off; None shows bars on a terminal or in a notebook, and no lines.
+
+    Raises InvalidSetting for anything else.
+    """
+    if not (wanted is None or isinstance(wanted, bool | np.bool_)):
+        raise InvalidSetting(f"progress must be True, False or None, not {quote(wanted)}")
     token = _shown.set(wanted)
     try:
         yield

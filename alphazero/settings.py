@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -12,7 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting, quote
+from alphazero.errors import InvalidSetting, quote, shorten
 from alphazero.invocation import option
 from alphazero.storage.files import to_json
 
@@ -63,6 +64,30 @@ def check_range(name: str, value: Any, lowest: float, highest: float = math.inf,
             return
         allowed = "be a whole number"
     raise InvalidSetting(f"{name} must {allowed}, not {quote(value)}")
+
+
+def check_function(what: str, function: Any, *arguments: str) -> None:
+    """Raises InvalidSetting unless `function` can be called with these arguments, named as in its documentation.
+
+    `what` opens the sentence. A function that does not tell its arguments, as many built-in ones, is taken as it is.
+    """
+    wanted = f"({', '.join(arguments)})"
+    if not callable(function):
+        raise InvalidSetting(f"{what} must be a function of {wanted}, not {quote(function)}")
+    name = getattr(function, "__name__", type(function).__name__)
+    later = inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction
+    called = function if isinstance(function, type) else type(function).__call__
+    if any(is_later(part) for is_later in later for part in (function, called)):
+        raise InvalidSetting(f"{what} must return its answer, but {name} is `async` or has a `yield`: leave these out")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        given = shorten(f"{name}{signature}")
+        raise InvalidSetting(f"{what} is called with {wanted}, which {given} does not take: {error}") from None
 
 
 def _show(limit: float) -> str:

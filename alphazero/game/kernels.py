@@ -21,7 +21,7 @@ from numba import njit
 from numba.core.registry import CPUDispatcher
 from numpy.typing import ArrayLike
 
-from alphazero.errors import GameError
+from alphazero.errors import GameError, quote
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, recursive, rule_functions, with_callees
 from alphazero.game.game import Game
 from alphazero.storage.kernel_cache import cached, is_on_disk
@@ -329,6 +329,8 @@ class Kernels:
     """
 
     def __init__(self, game: Game):
+        if not isinstance(game, Game):
+            raise GameError(f"kernels are made of a Game, as az.load_game gives it, not of {quote(game)}")
         self.game = game
         self.rules = _bind_rules(game)
         """Shared by all game objects that have them."""

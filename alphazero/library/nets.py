@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import IllegalAction, InvalidSetting, NetError, UnknownName
+from alphazero.errors import IllegalAction, InvalidSetting, NetError, UnknownName, quote
 from alphazero.game import Game, Position, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
@@ -17,6 +17,7 @@ from alphazero.nets.devices import INFERENCES
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.players import contestants
 from alphazero.search.evaluator import Evaluator
+from alphazero.settings import check_function
 
 MakeNet = Callable[[Game], Any]
 """From the game to a NeuralNet, or to a torch module `forward(observations) -> (policy_logits, value)`."""
@@ -51,7 +52,13 @@ def load_net(
 
 
 def with_net(loaded: LoadedGame, make: MakeNet) -> LoadedGame:
-    """The game with networks made by `make(game)`."""
+    """The game with networks made by `make(game)`; raises InvalidSetting if it cannot be called so."""
+    if hasattr(make, "forward") and not isinstance(make, type):  # a torch module, which can be called, too
+        raise InvalidSetting(
+            "net is a function that makes a new network for a game, and no network: give its class, as "
+            f"net={type(make).__name__}, or net=lambda game: ..."
+        )
+    check_function("net", make, "game")
     return replace(loaded, make_net=NetMaker(make))
 
 
@@ -69,7 +76,10 @@ class NetMaker:
     def __call__(self, game: Game, settings: Mapping[str, Any]) -> NeuralNet:
         made = self.make(game)
         if isinstance(made, NeuralNet):
+            check_net(made, game)
             return made
+        if not hasattr(made, "forward"):
+            raise NetError(f"{self.__name__} must return a NeuralNet or a torch module, not {quote(made)}")
         from alphazero.nets.torch_net import TorchNet
 
         return TorchNet(game, made, dict(settings))

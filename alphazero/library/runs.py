@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from alphazero.cluster.connection import cluster_at
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, UnknownName, quote
@@ -20,7 +19,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.library.nets import MakeNet, with_net
 from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
-from alphazero.settings import config_from_dict, plain
+from alphazero.settings import check_function, config_from_dict, plain
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.run_folder import check_run_folder, choose_folder, new_folder, resolve_checkpoint
 from alphazero.training import run
@@ -104,11 +103,6 @@ def train(
 
 def _with_given_net(loaded: LoadedGame, net: Any) -> LoadedGame:
     """The game with the networks that `net` makes, if it is a function; raises InvalidSetting."""
-    if isinstance(net, nn.Module):  # which can be called, too
-        raise InvalidSetting(
-            "net is a function that makes a new network for a game, and no network: give its class, as "
-            f"net={type(net).__name__}, or net=lambda game: ..."
-        )
     if callable(net):
         return with_net(loaded, net)
     if net is not None and not isinstance(net, Mapping):
@@ -123,17 +117,16 @@ def _check_arguments(resume: Any, value_targets: Any, cluster: Any, stop: Any) -
             f"resume must be True or False, not {quote(resume)}: name the run's folder by folder, as in "
             "az.train(..., folder='old', resume=True)"
         )
-    if not (value_targets is None or callable(value_targets)):
-        raise InvalidSetting(
-            "value_targets must be a function from the recordings of games and the settings of self-play to an array "
-            f"of targets, not {quote(value_targets)}"
-        )
+    if value_targets is not None:
+        check_function("value_targets", value_targets, "games", "settings")
     if cluster and not isinstance(cluster, str):
         raise InvalidSetting(f"cluster must be 'auto', 'local' or 'HOST:PORT', not {quote(cluster)}")
     if stop is not None and (isinstance(stop, type) or not callable(getattr(stop, "is_set", None))):
         raise InvalidSetting(
             f"stop must be a threading.Event(), which another thread sets to end the training, not {quote(stop)}"
         )
+    if stop is not None:
+        check_function("stop.is_set", stop.is_set)
 
 
 def _check_main_is_guarded() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from alphazero.errors import CheckpointError, InvalidSetting, NetError, shorten
 from alphazero.game import Game
 from alphazero.invocation import option
+from alphazero.settings import check_function
 from alphazero.storage.checkpoint import read_card
 
 
@@ -230,7 +231,8 @@ def on_one_thread(net: object) -> Iterator[None]:
 
 
 def check_net(net: NeuralNet, game: Game) -> None:
-    """Raises NetError if the card of the net says that it is for another game."""
+    """Raises NetError if the card of the net says that it is for another game; InvalidSetting for another interface."""
+    check_function(f"{type(net).__name__}.evaluate", net.evaluate, "observations", "legal_masks")
     if (trained := net.card.get("game", game.name)) != game.name:
         raise NetError(f"this is a net for {shorten(trained)}, not for {game.name}")
 

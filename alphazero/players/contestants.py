@@ -58,7 +58,7 @@ from alphazero.players.net_players import SearchPlayer, make_net_player
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
-from alphazero.settings import check_range, config_from_dict
+from alphazero.settings import check_function, check_range, config_from_dict
 from alphazero.storage.checkpoint import check_weights, read_card, read_net_card
 from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_folder import resolve_checkpoint
@@ -103,6 +103,8 @@ def make_player(
     if isinstance(contestant, str):
         return open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
     if isinstance(contestant, Player):
+        what = f"{type(contestant).__name__}.select_actions"
+        check_function(what, contestant.select_actions, "states", "games", "plies")
         if not hasattr(contestant, "name"):
             object.__setattr__(contestant, "name", type(contestant).__name__)  # a frozen dataclass refuses otherwise
         return contestant

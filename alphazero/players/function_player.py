@@ -20,6 +20,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.game.user_code import can_be_found, file_instead, import_file, naming
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.players.player import BEST, Assessment, FollowingPlayer, Temperature
+from alphazero.settings import check_function
 
 EXAMPLE = "write python:my_net.py:policy, with the path of a file, or python:my_package.my_net:policy"
 
@@ -34,6 +35,7 @@ class FunctionPlayer(FollowingPlayer):
 
     def __init__(self, game: Game, function: Callable[[Position], SupportsIndex], name: str = ""):
         super().__init__(game)
+        check_function("the function of a player", function, "position")
         self.name, self._function = name or name_of(function), function
 
     def choose(self, position: Position, game: int) -> int:
@@ -78,6 +80,7 @@ class LogitsPlayer(PolicyPlayer):
         name: str = "",
     ):
         name = name or name_of(function)
+        check_function(name, function, "observations")
         super().__init__(name, kernels, [_Evaluate(kernels, name, function)], seed, temperature)
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
@@ -107,7 +110,8 @@ def find_function(where: str) -> Callable[..., Any]:
             raise InvalidSetting(f"there is no module {quote(module_name, 200)}: {EXAMPLE}")
         with naming(f"the module {quote(module_name)}", InvalidSetting):
             module = importlib.import_module(module_name)
-    callables = {key: value for key, value in vars(module).items() if callable(value) and not key.startswith("__")}
+    named = {key: value for key, value in vars(module).items() if not key.startswith("__")}
+    callables = {key: value for key, value in named.items() if callable(value) and not isinstance(value, type)}
     if name not in callables:
         raise UnknownName(f"function in {module_name}", name, callables)
     function = callables[name]

@@ -18,7 +18,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel, of_fixed_types
 from alphazero.game.randomness import combine
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.settings import check_range
+from alphazero.settings import check_function, check_range
 
 BUCKET = 4
 LARGEST_VALUE = 1 + 1e-3
@@ -175,6 +175,7 @@ class CheckedFunction:
     """A function as the `evaluate` of a search: its answers are checked as those of a network are."""
 
     def __init__(self, kernels: Kernels, function: Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]):
+        check_function("the evaluate of a search", function, "states", "legal_masks")
         self._game, self._function = kernels.game, function
         self._name = f"the function {getattr(function, '__name__', type(function).__name__)}"
 

@@ -6,6 +6,8 @@ import multiprocessing
 import re
 import threading
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +50,44 @@ class Frozen(az.Player):
 
     def select_actions(self, states, games, plies):
         return az.Kernels(TICTACTOE).describe_all(states)[0].argmax(axis=1)
+
+
+class OneArgument(az.NeuralNet):
+    def evaluate(self, observations):
+        return uniform(observations, None)
+
+    def save(self, path, card):
+        return {}
+
+    def load(self, path):
+        return {}
+
+
+class NoArgument(az.Player):
+    def select_actions(self):
+        return np.zeros(1, np.int64)
+
+
+class NoEvent:
+    def is_set(self, when):
+        return False
+
+
+class Later:
+    async def __call__(self, position):
+        return 0
+
+
+async def later(*arguments):
+    return 0
+
+
+def one_by_one(*arguments):
+    yield 0
+
+
+def last(weight, position):
+    return position.legal_actions[-1]
 
 
 SMALL = {
@@ -104,6 +144,62 @@ MATCHES = {
         lambda: az.match(Path("random"), "random", TICTACTOE), r"^'\./random' is no file or folder here",
     ),
 }  # fmt: skip
+
+WITH_POSITION = r"^the function of a player is called with \(position\), which "
+FUNCTIONS = {
+    "another program's agent": (
+        lambda: az.match(lambda observation, configuration: 0, "random", TICTACTOE),
+        WITH_POSITION + r"<lambda>\(observation, configuration\) does not take: missing .* 'configuration'$",
+    ),
+    "no argument": (lambda: az.match(lambda: 0, "random", TICTACTOE), WITH_POSITION + r"<lambda>\(\) .*: too many"),
+    "a keyword": (lambda: az.match(lambda p, *, c: 0, "random", TICTACTOE), WITH_POSITION + ".* argument: 'c'$"),
+    "a part": (lambda: az.match(partial(last, 1, 2), "random", TICTACTOE), WITH_POSITION + r"partial\(\) does"),
+    "a page's": (
+        lambda: az.play_web(lambda a, b: 0, TICTACTOE, port=0, wait=False), WITH_POSITION + r"<lambda>\(a, b\) does",
+    ),
+    "a coroutine": (lambda: az.match(later, "random", TICTACTOE), "must return its answer, but later is `async` or"),
+    "a coroutine object": (lambda: az.match(Later(), "random", TICTACTOE), "answer, but Later is `async`"),
+    "a generator": (lambda: az.match(one_by_one, "random", TICTACTOE), "one_by_one is `async` or has a `yield`"),
+    "a Player": (
+        lambda: az.match(NoArgument(), "random", TICTACTOE),
+        r"^NoArgument.select_actions is called with \(states, games, plies\), which select_actions\(\) does not take",
+    ),
+    "a NeuralNet": (
+        lambda: az.match(OneArgument(), "random", TICTACTOE),
+        r"^OneArgument.evaluate is called with \(observations, legal_masks\), which evaluate\(observations\) does",
+    ),
+    "a searched NeuralNet": (lambda: az.search(TICTACTOE.start(), OneArgument()), "^OneArgument.evaluate is called"),
+    "an asked NeuralNet": (lambda: az.evaluate(TICTACTOE.start(), OneArgument()), "^OneArgument.evaluate is called"),
+    "a search's": (
+        lambda: az.search(TICTACTOE.start(), lambda states: 0),
+        r"^the evaluate of a search is called with \(states, legal_masks\), which <lambda>\(states\) does not take",
+    ),
+    "no search's": (
+        lambda: az.Search(az.Kernels(TICTACTOE), az.SearchConfig(), None, 1),
+        r"^the evaluate of a search must be a function of \(states, legal_masks\), not None$",
+    ),
+    "a net's": (lambda: az.train("tictactoe", net=lambda: 0), r"^net is called with \(game\), which <lambda>\(\) does"),
+    "a net's class": (lambda: az.train("tictactoe", net=NoEvent), r"^net is called with \(game\), which NoEvent\(\) d"),
+    "no net": (
+        lambda: az.train("tictactoe", net=lambda game: None),
+        "<lambda> must return a NeuralNet or a torch module, not None$",
+    ),
+    "another NeuralNet": (
+        lambda: az.train("tictactoe", net=lambda game: OneArgument()), "^OneArgument.evaluate is called with ",
+    ),
+    "a loaded net's": (lambda: az.load_net("best", "connect4", net=5), r"^net must be a function of \(game\), not 5$"),
+    "a loaded module": (
+        lambda: az.load_net("best", "connect4", net=Tiny(TICTACTOE)), "no network: give its class, as net=Tiny",
+    ),
+    "targets": (
+        lambda: az.train("tictactoe", value_targets=lambda games: games.z),
+        r"^value_targets is called with \(games, settings\), which <lambda>\(games\) does not take",
+    ),
+    "stop": (lambda: az.train("tictactoe", stop=NoEvent()), r"^stop.is_set is called with \(\), which is_set\(when"),
+    "progress": (lambda: az.train("tictactoe", progress=print), "^progress must be True, False or None, not <built-in"),
+    "a match's progress": (lambda: az.match("random", "random", TICTACTOE, progress="no"), "^progress must .* 'no'$"),
+    "kernels": (lambda: az.Kernels("tictactoe"), "^kernels are made of a Game, as az.load_game gives it, not of 'tict"),
+}  # fmt: skip
 OTHERS = {
     "a player's class": (
         lambda: az.match(Frozen, "random", TICTACTOE),
@@ -155,7 +251,27 @@ TRAININGS = {
 }  # fmt: skip
 
 
-CASES = [case for cases in (SEARCHES, OTHERS, MATCHES, TRAININGS) for case in cases.values()]
+CASES = [case for cases in (SEARCHES, FUNCTIONS, OTHERS, MATCHES, TRAININGS) for case in cases.values()]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [partial(last, 1), lambda *all: last(1, *all), lambda position, then=None: last(1, position)],
+    ids=["part", "any arguments", "default"],
+)
+def test_a_function_that_takes_a_position_plays_whatever_else_it_takes(function):
+    assert len(az.match(function, "random", TICTACTOE, games=2).games) == 2
+
+
+def test_a_function_that_does_not_tell_its_arguments_is_asked():
+    with pytest.raises(InputError, match=r"^attrgetter returned \d, which is not a legal action"):
+        az.match(attrgetter("ply"), "random", TICTACTOE, games=20)
+
+
+@pytest.mark.parametrize("targets", ["a", [[1], [1, 2]], None], ids=["text", "ragged", "nothing"])
+def test_targets_that_are_no_numbers_are_one_sentence(targets, own_folder: Path):
+    with pytest.raises(InputError, match="^the value target gave .*: it must give one number for each ply"):
+        az.train("tictactoe", value_targets=lambda games, settings: targets, **SMALL)
 
 
 @pytest.mark.parametrize(("call", "message"), CASES, ids=lambda case: "")

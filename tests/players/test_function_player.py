@@ -62,6 +62,7 @@ def infinite(observations): return torch.full((len(observations), 9), torch.inf)
 def nothing(observations): return torch.full((len(observations), 9), -torch.inf)
 def broken(observations): return observations / {}
 def leaves(observations): raise SystemExit(0)
+def two_arguments(a, b): return a
 number = 5
 """
 
@@ -163,6 +164,8 @@ def test_a_wrong_answer_is_said_in_one_sentence(file, name, message, capsys):
         ("python:json.nothing:f", "cannot be used until this error is fixed: ModuleNotFoundError"),
         ("python:json:lods", "did you mean 'loads'?"),
         ("python:FILE:number", "unknown function in"),
+        ("python:FILE:Net", "unknown function in"),
+        ("python:FILE:two_arguments", "is called with (observations), which two_arguments(a, b) does not take"),
         (
             "python:FILE:net@simulations=5",
             "unknown setting 'simulations' (allowed: final_temperature, temperature, temperature_plies)",

@@ -10,11 +10,11 @@ game's module or SPEC holds under that name:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, quote
 from alphazero.training.selfplay.config import SelfPlayConfig
 
 
@@ -73,14 +73,15 @@ def _returns(games: Recordings, td_lambda: float) -> np.ndarray:
     return returns
 
 
-def check_targets(targets: np.ndarray, games: Recordings) -> np.ndarray:
+def check_targets(targets: Any, games: Recordings) -> np.ndarray:
     """The targets as `float32`; raises InvalidSetting if their shape or a known one of them is not allowed."""
-    targets = np.asarray(targets, np.float32)
+    wanted = f"it must give one number for each ply of the recordings, an array of shape {games.done.shape}"
+    try:
+        targets = np.asarray(targets, np.float32)
+    except (TypeError, ValueError):
+        raise InvalidSetting(f"the value target gave {quote(targets)}: {wanted}") from None
     if targets.shape != games.done.shape:
-        raise InvalidSetting(
-            f"the value target gave an array of shape {targets.shape}: it must give one target for each ply of the "
-            f"recordings, here {games.done.shape}"
-        )
+        raise InvalidSetting(f"the value target gave an array of shape {targets.shape}: {wanted}")
     if not (np.abs(targets[games.known]) <= 1.0 + 1e-6).all():  # also where one is nan
         raise InvalidSetting("the value target gave a number that does not lie between -1 and 1: check its formula")
     return targets
