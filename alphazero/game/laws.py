@@ -45,6 +45,10 @@ class Laws:
         """Seconds spent in the rules."""
         self.line: list[int] = []
         """The actions that led to the position that is being checked."""
+        self.visited: list[tuple[np.ndarray, int]] = []
+        """The positions of all random games, with their movers."""
+        self.first_answers: list[Answers] = []
+        """The rules' answers at every visited position, when it was reached."""
         self._asked: float | None = None
         """Since when a rule has been at work; None between rules."""
         self._stuck = False
@@ -197,7 +201,8 @@ class Laws:
             return alternating
         player = self.ask("to_play", state, alternating)
         if player not in (0, 1):
-            raise self.fail(f"`to_play` must give 0 or 1, not {quote(player)}", state, alternating)
+            law = f"`to_play` must give 0 or 1, not {quote(player)}: a game has two players"
+            raise self.fail(law, state, alternating)
         return int(player)
 
     def legal(self, state: np.ndarray, player: int) -> np.ndarray:
@@ -262,14 +267,38 @@ class Laws:
         for child in children:
             self.ask("step", child, player, action)
         if not np.array_equal(children[0], children[1]):
-            raise self.fail(
-                f"`step` must do the same each time; action {self.format(action, state)} did not", state, player
-            )
+            law = f"`step` must do the same each time; action {self.format(action, state)} did not"
+            raise self.fail(f"{law}: a game must be free of chance", state, player)
         if np.array_equal(children[0], state) and self.mover(children[0], 1 - player) == player:
             raise self.fail(
                 f"`legal` allows {self.format(action, state)}, but `step` leaves the position as it is", state, player
             )
         return children[0]
+
+    def random_game(self, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, int, Answers, np.ndarray | None]]:
+        """Plays a random game; gives each position, its mover, the answers there, and the mask unless it is over."""
+        self.line = []
+        state, player = self.start()
+        for ply in range(self.game.max_plies + 1):
+            answers, mask = self.answers(state, player)
+            self.visited.append((state, player))
+            self.first_answers.append(answers)
+            if mask is None and ply == 0:
+                raise self.fail("the start position must not be over", state, player)
+            yield state, player, answers, mask
+            if mask is None:
+                return
+            action = int(rng.choice(np.flatnonzero(mask)))
+            state = self.step(state, player, action)
+            self.line = [*self.line, action]
+            player = self.mover(state, 1 - player)
+        raise self.fail(f"a game must end within `max_plies` = {self.game.max_plies}", state, player, self.game.too_long)
+
+    def both_move(self) -> None:
+        """Each player has had a turn in the games that were played."""
+        if not {player for _, player in self.visited} >= {0, 1}:
+            law = "`to_play` must give both players their turns; one of them never moved: a game has two players"
+            raise self.fail(law)
 
     def format(self, action: int, state: np.ndarray) -> str:
         try:

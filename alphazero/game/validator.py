@@ -7,6 +7,7 @@ compiled, and compared with it.
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -91,94 +92,83 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     check_range("the number of games", num_games, 1)
     rng = np.random.default_rng(seed)
     findings = Findings()
-    check = _Check(game)
+    check = Check(game)
     check.declaration()
-    visited: list[tuple[np.ndarray, int]] = []
     lines: list[list[int]] = []
     seen = np.zeros(game.num_actions, bool)
-    begin = time.monotonic()
     with check.watched():
-        while findings.num_games < num_games and (time.monotonic() < begin + SECONDS or findings.num_games < 2):
-            visited += check.play_one(rng, findings, seen)
+        while findings.num_games < num_games and (time.monotonic() < check.deadline or findings.num_games < 2):
+            check.play_one(rng, findings, seen)
             lines.append(check.line)
         check.line = []
-        check.asked_again(visited, rng)
-        if set(findings.outcomes) and not {player for _, player in visited} >= {0, 1}:
-            raise check.fail("`to_play` must give both players their turns; one of them never moved")
+        check.asked_again(rng)
+        check.both_move()
         findings.never_legal = int((~seen).sum())
-        cells, actions = check.permutations()
-        if game.rules.transform is not None:
-            check.transforms(visited, cells, actions, rng)
-        check.images(lines[:FOLLOWED], cells, actions, findings)
+        check.mirrored(lines[:FOLLOWED], findings, rng)
         check.board(lines[0])
         check.line = []
-        check.hidden(visited, findings)
-    _compare_compiled(game, check, visited, findings)
+        check.hidden(findings)
+    _compare_compiled(game, check, check.visited, findings)
     _advise(game, findings)
     return findings
 
 
-class _Check(Laws):
+class Check(Laws):
     """Whole games, and what their symmetries make of them."""
 
-    def __init__(self, game: Game):
+    def __init__(self, game: Game, seconds: float | None = None):
+        """`seconds`: the longest time for the games, and for each kind of checks after them; None = the usual ones."""
         super().__init__(game)
-        self.deadline = time.monotonic() + SECONDS
+        self.seconds = math.inf if seconds is None else seconds
+        self.deadline = time.monotonic() + min(self.seconds, SECONDS)
         """The time from which slow checks that are not essential are skipped."""
-        self.first_answers: list[Answers] = []
-        """The rules' answers at every visited position, when it was reached."""
 
-    def play_one(self, rng: np.random.Generator, findings: Findings, seen: np.ndarray) -> list[tuple[np.ndarray, int]]:
-        """One random game; returns its positions with their movers, and marks in `seen bool[A]` what was legal."""
-        game = self.game
-        self.line = []
-        state, player = self.start()
-        visited = [(state, player)]
-        begin = self.busy
-        for ply in range(game.max_plies + 1):
-            answers, mask = self.answers(state, player)
-            self.first_answers.append(answers)
-            if mask is None and ply == 0:
-                raise self.fail("the start position must not be over", state, player)
-            if mask is None:
-                value, drawn = answers.result or 0.0, self.drawing(state, player)
-                mover_before = visited[-2][1] if ply else player
-                if value:
-                    winner = player if value > 0 else 1 - player
-                    findings.last_mover_won.append(winner == mover_before)
-                    findings.end = f"{drawn}\nplayer {winner + 1} has won"
-                    ended = f"player {winner + 1} has won"
-                else:
-                    ended = "draw"
-                if findings.num_games < 10:
-                    self.words(self.line)
-                findings.example = findings.example or f"{self.write(self.line)}\n{drawn}\n{ended}"
-                findings.outcomes[int(value if player == 0 else -value)] += 1
-                findings.lengths.append(ply)
-                findings.num_games += 1
-                if isinstance(game, PythonGame) and game.cut(game.object_of(state)):
-                    findings.cut.append(findings.num_games)
-                findings.num_positions += len(visited)
-                findings.plies_per_second = max(findings.plies_per_second, ply / max(1e-9, self.busy - begin))
-                return visited
-            if findings.num_games < 10 and time.monotonic() < self.deadline:
-                self.notation(state, player, mask)
-            findings.branching.append(int(mask.sum()))
-            seen |= mask
-            action = int(rng.choice(np.flatnonzero(mask)))
-            state = self.step(state, player, action)
-            self.line = [*self.line, action]
-            before, player = player, self.mover(state, 1 - player)
-            findings.moved_again += before == player
-            visited.append((state, player))
-        raise self.fail(f"a game must end within `max_plies` = {game.max_plies}", state, player, game.too_long)
+    def play_one(self, rng: np.random.Generator, findings: Findings, seen: np.ndarray) -> None:
+        """Plays one random game, and marks in `seen bool[A]` what was legal."""
+        first, begin = len(self.visited), self.busy
+        for state, player, answers, mask in self.random_game(rng):
+            ply = len(self.line)
+            mover_before = self.visited[-2][1] if ply else 1 - player
+            findings.moved_again += mover_before == player
+            if mask is not None:
+                if findings.num_games < 10 and time.monotonic() < self.deadline:
+                    self.notation(state, player, mask)
+                findings.branching.append(int(mask.sum()))
+                seen |= mask
+                continue
+            value, drawn = answers.result or 0.0, self.drawing(state, player)
+            if value:
+                winner = player if value > 0 else 1 - player
+                findings.last_mover_won.append(winner == mover_before)
+                findings.end = f"{drawn}\nplayer {winner + 1} has won"
+                ended = f"player {winner + 1} has won"
+            else:
+                ended = "draw"
+            if findings.num_games < 10:
+                self.words(self.line)
+            findings.example = findings.example or f"{self.write(self.line)}\n{drawn}\n{ended}"
+            findings.outcomes[int(value if player == 0 else -value)] += 1
+            findings.lengths.append(ply)
+            findings.num_games += 1
+            if isinstance(self.game, PythonGame) and self.game.cut(self.game.object_of(state)):
+                findings.cut.append(findings.num_games)
+            findings.num_positions += len(self.visited) - first
+            findings.plies_per_second = max(findings.plies_per_second, ply / max(1e-9, self.busy - begin))
 
-    def transforms(
-        self, visited: list[tuple[np.ndarray, int]], cells: np.ndarray, actions: np.ndarray, rng: np.random.Generator
-    ) -> None:
+    def mirrored(self, lines: list[list[int]], findings: Findings, rng: np.random.Generator) -> None:
+        """What the symmetries make of some of the visited positions, and of games."""
+        cells, actions = self.permutations()
+        if self.rules.transform is not None:
+            self.transforms(cells, actions, rng)
+        self.images(lines, cells, actions, findings)
+
+    def transforms(self, cells: np.ndarray, actions: np.ndarray, rng: np.random.Generator) -> None:
         """The images that `transform` makes of some of the positions, and of the positions after one action."""
-        to_images = np.argsort(actions, axis=1)
-        for state, player in (visited[row] for row in rng.permutation(len(visited))[:CHECKED_WITH_SYMMETRIES]):
+        to_images, deadline = np.argsort(actions, axis=1), time.monotonic() + min(self.seconds, SECONDS)
+        for row in rng.permutation(len(self.visited))[:CHECKED_WITH_SYMMETRIES]:
+            if time.monotonic() > deadline:
+                return
+            state, player = self.visited[row]
             planes = self.observation(state, player).reshape(-1, cells.shape[1])
             terminal = self.is_terminal(state, player)
             value, mask = (self.value(state, player), None) if terminal else (0.0, self.legal(state, player))
@@ -221,7 +211,7 @@ class _Check(Laws):
             findings.warnings.append(
                 f"symmetry {symmetry} changes the start position, so it could not be checked{cure}"
             )
-        deadline = time.monotonic() + SECONDS_WITH_SYMMETRIES
+        deadline = time.monotonic() + min(self.seconds, SECONDS_WITH_SYMMETRIES)
         for number, line in enumerate(lines):
             for i, (symmetry, start) in enumerate(starts.items()):
                 if i and time.monotonic() > deadline:
@@ -246,18 +236,18 @@ class _Check(Laws):
             return other, other.start()[0]
         return self, image
 
-    def asked_again(self, visited: list[tuple[np.ndarray, int]], rng: np.random.Generator) -> None:
+    def asked_again(self, rng: np.random.Generator) -> None:
         """The rules say the same of some of the positions once more, after all those that came in between.
 
         Positions that are Python objects are made anew, so that an object which was changed is found.
         """
         if isinstance(self.game, PythonGame):
             self.game.forget()
-        deadline = time.monotonic() + SECONDS_ASKED_AGAIN
-        for row in rng.permutation(len(visited))[:ASKED_AGAIN]:
+        deadline = time.monotonic() + min(self.seconds, SECONDS_ASKED_AGAIN)
+        for row in rng.permutation(len(self.visited))[:ASKED_AGAIN]:
             if time.monotonic() > deadline:
                 return
-            state, player = visited[row]
+            state, player = self.visited[row]
             now, _ = self.answers(state, player)
             changed = [name for name in Answers._fields if getattr(now, name) != getattr(self.first_answers[row], name)]
             if self.mover(state, player) != player:
@@ -268,7 +258,7 @@ class _Check(Laws):
                 note = "does a rule draw lots, keep something outside of the state, or change an earlier position?"
                 raise self.fail(law, state, player, note)
 
-    def hidden(self, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
+    def hidden(self, findings: Findings) -> None:
         """Warns of two positions that the network cannot tell apart, though their legal actions or results differ.
 
         Planes need not show that a game is over, as by two passes, nor a draw by repetition or by the number of plies.
@@ -281,7 +271,7 @@ class _Check(Laws):
             before = self.first_answers[first]
             if now != before:
                 what = "legal actions" if now.result is None else "results"
-                one, other = (self._draw(*visited[each]) for each in (first, row))
+                one, other = (self._draw(*self.visited[each]) for each in (first, row))
                 findings.warnings.append(
                     f"a position looks to the network like another one with other {what}. Does `observe` show all that "
                     f"they depend on, such as who moves?\n{one}\nand\n{other}"
@@ -366,7 +356,7 @@ def _advise(game: Game, findings: Findings) -> None:
 
 
 def _ask(
-    check: _Check, positions: list[tuple[np.ndarray, int]], rules: str, ask: Callable[..., Any], *arrays: np.ndarray
+    check: Check, positions: list[tuple[np.ndarray, int]], rules: str, ask: Callable[..., Any], *arrays: np.ndarray
 ) -> Any:
     """`ask(*arrays)`, by compiled rules; each array has a row for every position.
 
@@ -403,7 +393,7 @@ def _guessed(kernels: Kernels, states: np.ndarray) -> np.ndarray:
     return guesses
 
 
-def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
+def _compare_compiled(game: Game, check: Check, visited: list[tuple[np.ndarray, int]], findings: Findings) -> None:
     """Compares the compiled rules with plain Python at the same positions, and measures their speed."""
     if not game.compiled:
         return
@@ -446,7 +436,7 @@ def _compare_compiled(game: Game, check: _Check, visited: list[tuple[np.ndarray,
         )
 
 
-def _play_carefully(kernels: Kernels, check: _Check, seed: int, deadline: float) -> None:
+def _play_carefully(kernels: Kernels, check: Check, seed: int, deadline: float) -> None:
     """Plays one game at random, but takes a win, and lets the other player have none if one of some actions does."""
     rng, most = np.random.default_rng(seed), kernels.game.max_plies
     states, to_play = kernels.start_states(1), np.zeros(1, np.int8)
@@ -479,7 +469,7 @@ def _careful_ply(
     return children[chosen : chosen + 1], movers[chosen : chosen + 1]
 
 
-def _compare_optional_rules(kernels: Kernels, check: _Check, going_on: list[tuple[np.ndarray, int]]) -> None:
+def _compare_optional_rules(kernels: Kernels, check: Check, going_on: list[tuple[np.ndarray, int]]) -> None:
     """`transform` and `heuristic`, at some of the positions that are not over."""
     some = going_on[:: 1 + len(going_on) // CHECKED_WITH_SYMMETRIES]
     states = np.array([state for state, _ in some])
