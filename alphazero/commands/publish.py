@@ -32,7 +32,6 @@ from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, co
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
-from alphazero.game.trial import tried
 from alphazero.machine import count_cores
 from alphazero.matches.arena import MatchResult, play_match
 from alphazero.matches.intervals import elo_difference, elo_interval, finite
@@ -131,7 +130,7 @@ def main(argv: list[str]) -> None:
     lines = [line for line in lines if line["generation"] <= card.get("generation", 0)]
     if not lines:
         raise CheckpointError(f"{config.net} has learned nothing yet; publish a later generation")
-    loaded = tried(config.game) if config.game else registry.load_named(saved["game"], str(path.parent))
+    loaded = registry.tried(config.game) if config.game else registry.load_named(saved["game"], str(path.parent))
     card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
     first = read_card(path.with_name("generation_0000.json"))
     card |= {name: first[name] for name in ORIGINS if name in first}

@@ -19,7 +19,6 @@ from alphazero.commands.shared import Threads, argument, parse, say
 from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
-from alphazero.game.trial import try_rules
 from alphazero.invocation import command_line, quoted
 from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
@@ -99,7 +98,7 @@ def main(argv: list[str]) -> None:
         saved = training.read_saved(named, given.game, defaults.config, loaded.game.name)
         defaults = replace(defaults, config=saved.config, threads=saved.threads, seed=saved.seed)
     options = parse(Options, argv, default=defaults, command="train")
-    try_rules(loaded.game, options.game)
+    registry.try_rules(loaded.game, options.game)
     with new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named) as folder:
         train(options, loaded, folder)
 

@@ -9,6 +9,9 @@ A name is one of these:
     openspiel:hex(board_size=5)   a game of OpenSpiel's
 
 A class with the interface of alpha-zero-general is taken as well as a `Game`.
+
+All that begins with a game gets it by `tried`, or calls `try_rules`: a net trained by rules that break a law is worth
+nothing, and its training may never end.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import importlib.machinery
 import importlib.metadata
 import importlib.util
 import sys
+import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
@@ -27,12 +32,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from alphazero.errors import GameError, UnknownName, listed, quote, shorten, shorten_path
+import numpy as np
+
+from alphazero.errors import GameError, LawBroken, UnknownName, listed, quote, shorten, shorten_path
 from alphazero.game.adapters import alpha_zero_general, openspiel
 from alphazero.game.game import Game
+from alphazero.game.python_game import PythonGame
 from alphazero.game.spec import PARTS, GameSpec, LoadedGame, load_parts, resolve
 from alphazero.game.user_code import ALONE, can_be_found, file_instead, import_file, naming
-from alphazero.invocation import option
+from alphazero.game.validator import Check, Findings
+from alphazero.invocation import command_line, option
 
 FOLDER = Path(__file__).resolve().parents[2] / "games"
 """The games that come with the framework, a package each; a new folder there is found without being installed."""
@@ -385,3 +394,69 @@ def _split_arguments(text: str) -> tuple[str, list[Any]]:
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two for too many brackets
         pass
     raise GameError(f"{quote(text)}: the arguments in brackets must be plain values, as in {name}(6)")
+
+
+# --- a trial of rules that nobody has checked ---
+
+TRIAL_GAMES = 20
+"""Random games of a trial, at most."""
+TRIAL_SECONDS = 0.3
+"""No longer for the games of a trial, nor for each kind of checks after them."""
+_tried_rules: set[tuple[str, str]] = set()
+"""The names and fingerprints of the games that have kept all laws."""
+_tried_objects: weakref.WeakSet[PythonGame[Any]] = weakref.WeakSet()
+"""The same for objects whose rules have no fingerprint."""
+
+
+def tried(game: str | Path | LoadedGame | Game | type) -> LoadedGame:
+    """`of(game)`, for all that begins with a game; raises LawBroken as `try_rules` does."""
+    loaded = of(game)
+    try_rules(loaded.game, str(game) if isinstance(game, str | Path) else "")
+    return loaded
+
+
+def try_rules(game: Game, given: str = "") -> None:
+    """Raises LawBroken if random games of about a second show that a law of `Game` is broken.
+
+    It takes plain Python alone, compiles nothing, and leaves notation, pictures and warnings to `validate`. Games that
+    come with the framework and OpenSpiel's cost nothing, and others are tried once. `given`: the name that the user
+    gave the game, for the sentence.
+    """
+    if _is_known(game):
+        return
+    try:
+        _try(game)
+    except LawBroken as error:
+        check = command_line("check", given) if given else "az.check_game(game)"
+        raise LawBroken(f"{error}; to see where, and for all laws: {check}", error.drawing) from error
+
+
+def _is_known(game: Game) -> bool:
+    """The game comes with the framework, or OpenSpiel has checked it."""
+    file = getattr(sys.modules.get(type(game).__module__), "__file__", None)
+    return isinstance(game, openspiel.OpenSpielGame) or (file is not None and Path(file).is_relative_to(FOLDER))
+
+
+def _try(game: Game) -> None:
+    check, rng = Check(game, TRIAL_SECONDS), np.random.default_rng(0)
+    check.declaration()
+    check.permutations()
+    if game in _tried_objects if isinstance(game, PythonGame) else (game.name, game._fingerprint) in _tried_rules:
+        return
+    lines: list[list[int]] = []
+    with check.watched():
+        while len(lines) < TRIAL_GAMES and time.monotonic() < check.deadline:
+            for *_, mask in check.random_game(rng):
+                if mask is None:
+                    lines.append(check.line)
+                elif time.monotonic() > check.deadline:
+                    break
+        check.line = []
+        check.asked_again(rng)
+        if lines:
+            check.both_move()
+            check.mirrored(lines[:1], Findings(), rng)
+    if isinstance(game, PythonGame):
+        _tried_objects.add(game)
+    else:
+        _tried_rules.add((game.name, game._fingerprint))

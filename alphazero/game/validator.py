@@ -156,7 +156,7 @@ class Check(Laws):
             findings.plies_per_second = max(findings.plies_per_second, ply / max(1e-9, self.busy - begin))
 
     def mirrored(self, lines: list[list[int]], findings: Findings, rng: np.random.Generator) -> None:
-        """What the symmetries make of some of the visited positions, and of games."""
+        """The images of some of the visited positions, and of games, are like them."""
         cells, actions = self.permutations()
         if self.rules.transform is not None:
             self.transforms(cells, actions, rng)

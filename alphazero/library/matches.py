@@ -8,10 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.game import Game
+from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
-from alphazero.game.trial import tried
 from alphazero.invocation import option
 from alphazero.machine import count_cores
 from alphazero.matches.arena import MatchResult, play_and_show
@@ -137,7 +136,7 @@ def match(
     >>> result.score < 0.5, len(result.games)
     (True, 50)
     """
-    loaded = tried(game)
+    loaded = registry.tried(game)
     threads = count_cores() if threads is None else threads
     check_range("threads", threads, 1, 4096)
     check_range("simulations", simulations, 0, 1_000_000)

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alphazero.errors import InvalidSetting
-from alphazero.game import Game
-from alphazero.game.trial import tried
+from alphazero.game import Game, registry
 from alphazero.players.contestants import Contestant
 from alphazero.settings import check_range
 
@@ -43,7 +42,7 @@ def play_web(
             f"the page needs the package {error.name}: install it by `pip install fastapi uvicorn websockets`"
         ) from error
     check_range("port", port, 0, 65535)
-    loaded = tried(game)
+    loaded = registry.tried(game)
     name = str(game) if isinstance(game, str | Path) else loaded.game.name
     stage = Stage(name, loaded, [contestant], None if runs is None else Path(runs))
     server = PageServer(Engine(stage), port)

@@ -16,7 +16,6 @@ from alphazero.cluster.connection import cluster_at
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, UnknownName, quote
 from alphazero.game import Game, registry
 from alphazero.game.spec import LoadedGame
-from alphazero.game.trial import tried
 from alphazero.library.nets import MakeNet, with_net
 from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
@@ -78,7 +77,7 @@ def train(
     _check_arguments(resume, value_targets, cluster, stop)
     if resume and preset is not None:
         raise run.preset_on_resume()
-    loaded, sizes = _with_given_net(tried(game), net), net if isinstance(net, Mapping) else None
+    loaded, sizes = _with_given_net(registry.tried(game), net), net if isinstance(net, Mapping) else None
     loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
     devices = choose_devices(device)
     game_name = str(game) if isinstance(game, str | Path) else loaded.game.name  # by which it can be loaded again

@@ -37,7 +37,6 @@ from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote
 from alphazero.game import Position, registry
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LaterPart, LoadedGame
-from alphazero.game.trial import tried
 from alphazero.invocation import option
 from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, wanted_inference
@@ -222,10 +221,10 @@ def load_game(game: str | None, contestants: Sequence[str], default: str | None 
     Raises LawBroken for rules that break a law.
     """
     if game:
-        return game, tried(game)
+        return game, registry.tried(game)
     for contestant in contestants:
         if named := game_of(contestant):
-            return named, tried(registry.load_named(named, contestant))
+            return named, registry.tried(registry.load_named(named, contestant))
     if default is not None:
         return default, registry.load(default)
     raise InvalidSetting(f"{', '.join(contestants):.200} names no game: say which one by {option('game')}")

@@ -106,7 +106,8 @@ class GeneralGame(PythonGame[Node]):
         node = self.begin()
         for _ in range(LOOKED_AHEAD):
             other = self._call("getCanonicalForm", _copied(node.board), -node.player)
-            if not np.array_equal(*(self._numbers("getCanonicalForm", view) for view in (node.canonical, other))):
+            views = [self._numbers("getCanonicalForm", view) for view in (node.canonical, other)]
+            if not np.array_equal(views[0], views[1]):
                 return True
             actions = np.flatnonzero(self._valid(node))
             if not len(actions) or self._ended_for(node.board, node.player):
