@@ -270,7 +270,7 @@ def test_a_function_that_does_not_tell_its_arguments_is_asked():
 
 @pytest.mark.parametrize("targets", ["a", [[1], [1, 2]], None], ids=["text", "ragged", "nothing"])
 def test_targets_that_are_no_numbers_are_one_sentence(targets, own_folder: Path):
-    with pytest.raises(InputError, match="^the value target gave .*: it must give one number for each ply"):
+    with pytest.raises(InputError, match="^the value target gave .*: it must give one target for each ply"):
         az.train("tictactoe", value_targets=lambda games, settings: targets, **SMALL)
 
 

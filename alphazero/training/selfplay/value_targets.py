@@ -75,7 +75,7 @@ def _returns(games: Recordings, td_lambda: float) -> np.ndarray:
 
 def check_targets(targets: Any, games: Recordings) -> np.ndarray:
     """The targets as `float32`; raises InvalidSetting if their shape or a known one of them is not allowed."""
-    wanted = f"it must give one number for each ply of the recordings, an array of shape {games.done.shape}"
+    wanted = f"it must give one target for each ply of the recordings, here {games.done.shape}"
     try:
         targets = np.asarray(targets, np.float32)
     except (TypeError, ValueError):
