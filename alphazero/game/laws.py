@@ -292,7 +292,8 @@ class Laws:
             state = self.step(state, player, action)
             self.line = [*self.line, action]
             player = self.mover(state, 1 - player)
-        raise self.fail(f"a game must end within `max_plies` = {self.game.max_plies}", state, player, self.game.too_long)
+        game = self.game
+        raise self.fail(f"a game must end within `max_plies` = {game.max_plies}", state, player, game.too_long)
 
     def both_move(self) -> None:
         """Each player has had a turn in the games that were played."""
