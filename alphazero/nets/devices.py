@@ -5,12 +5,13 @@ torch is imported when a function needs it, so that commands can check their opt
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from alphazero.errors import InvalidSetting, UnknownName, quote, shorten
@@ -49,6 +50,22 @@ def describe_inference(library: str) -> str:
 def say_once(text: str) -> None:
     """Logs the text the first time that this process says it, since runs and matches have many networks."""
     logger.info(text)
+
+
+@contextlib.contextmanager
+def usual_torch() -> Iterator[None]:
+    """Inside, new tensors are float32 and on the processor, and have gradients, whatever the caller has chosen."""
+    import torch
+
+    before, cpu = torch.get_default_dtype(), torch.device("cpu")
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():  # type: ignore[no-untyped-call]
+            # only where it differs, since every call of torch inside takes longer
+            with contextlib.nullcontext() if torch.get_default_device() == cpu else cpu:
+                yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def wanted_inference() -> str:

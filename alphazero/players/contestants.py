@@ -39,7 +39,7 @@ from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LaterPart, LoadedGame
 from alphazero.invocation import option
 from alphazero.machine import without_draws
-from alphazero.nets.devices import choose_device, describe_inference, say_once, wanted_inference
+from alphazero.nets.devices import choose_device, describe_inference, say_once, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.contestant_text import (
@@ -345,6 +345,7 @@ def find_net(text: str, loaded: LoadedGame) -> tuple[Path, dict[str, Any]]:
     return path, card
 
 
+@usual_torch()
 def load_net(text: str, loaded: LoadedGame, device: str = "auto", inference: str | None = None) -> NeuralNet:
     """The net of a checkpoint, a run folder or a shipped net; its card also has the `search` that it learned with.
 

@@ -23,7 +23,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
 from alphazero.machine import count_cores, keep_free_memory, limit_arenas, without_draws
-from alphazero.nets.devices import name_devices, take_gpu, wanted_inference
+from alphazero.nets.devices import name_devices, take_gpu, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code, text_of
 from alphazero.settings import config_from_dict, settings_changed
@@ -197,6 +197,7 @@ def _say_changes(changed: Sequence[str]) -> None:
         logger.info("changed on resume: %s", line)
 
 
+@usual_torch()
 def train(
     loaded: LoadedGame,
     config: RunConfig,

@@ -1,14 +1,17 @@
 """The library inside servers, pools and pipelines of others: what reaches other processes, and what it leaves alone."""
 
+import contextlib
 import copy
 import inspect
 import io
 import pickle
 
 import pytest
+import torch
 
 import alphazero as az
 from alphazero import errors, progress
+from alphazero.nets.devices import INFERENCES
 
 ERRORS = [
     kind for _, kind in inspect.getmembers(errors, inspect.isclass)
@@ -70,3 +73,51 @@ def test_lines_are_written_to_whatever_can_be_written_to(monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0)
     az.match("random", "random", "tictactoe", games=2, progress=True)
     assert "random - random: " in stream.text
+
+
+# --- the torch of the program around it ---
+
+
+@contextlib.contextmanager
+def float64():
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("library", [name for name in INFERENCES if name != "auto"])
+@pytest.mark.parametrize(
+    "chosen", [torch.no_grad, torch.inference_mode, float64, lambda: torch.device("meta")],
+    ids=["no_grad", "inference_mode", "float64", "device"],
+)  # fmt: skip
+def test_a_net_is_loaded_whatever_the_program_has_chosen_in_torch(chosen, library):
+    """Notebooks turn gradients off, take float64, or put all new tensors on a GPU."""
+    position = az.load_game("connect4").position("44")
+    expected = az.evaluate(position, az.load_net("beginner", "connect4", inference=library))
+    with chosen():
+        found = az.evaluate(position, az.load_net("beginner", "connect4", inference=library))
+    assert found.value == expected.value and (found.policy == expected.policy).all()
+
+
+@pytest.mark.parametrize(
+    "chosen", [torch.no_grad, torch.inference_mode, float64, lambda: torch.device("meta")],
+    ids=["no_grad", "inference_mode", "float64", "device"],
+)  # fmt: skip
+def test_a_net_learns_whatever_the_program_has_chosen_in_torch(chosen, own_folder):
+    def losses() -> list[float]:
+        run = az.train(
+            "tictactoe", generations=1, minutes=0, net={"blocks": 1, "channels": 8}, search={"num_simulations": 4},
+            self_play={"games_per_generation": 16}, gate={"enabled": False}, evaluation={"opponents": ()},
+            threads=1, deterministic=True, progress=False,
+        )  # fmt: skip
+        return [run.metrics[0]["policy_loss"], run.metrics[0]["value_loss"]]
+
+    expected = losses()
+    with chosen():
+        state = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.empty(0).dtype, torch.empty(0).device
+        assert losses() == expected
+        assert state == (
+            torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.empty(0).dtype, torch.empty(0).device
+        )  # fmt: skip
