@@ -107,7 +107,8 @@ def answers_of(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]
     """The module's logits and values; None if it fails on these observations, in their type and memory layout."""
     try:
         with torch.no_grad():
-            return forward(module, observations.clone())  # some modules write into what they are given
+            logits, values = forward(module, observations.clone())  # some modules write into what they are given
+            return logits.detach(), values.detach()  # a view of a parameter has gradients all the same
     except Exception as error:
         if is_out_of_memory(error):
             raise

@@ -55,7 +55,7 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     with torch.inference_mode():
-        wanted = [answer.numpy() for answer in module(torch.from_numpy(observations))]
+        wanted = [answer.detach().numpy() for answer in module(torch.from_numpy(observations))]
     found = session.run(["policy_logits", "values"], {"observations": observations})
     largest = _largest_difference(found, wanted, legal)
     if not largest <= TOLERANCE:

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from alphazero.errors import NetError
+from alphazero.nets.onnx_export import to_onnx
 from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
@@ -355,6 +356,23 @@ def test_lazy_layers_are_taken_once_they_know_their_shapes():
         TorchNet(GAME, module)
     module(torch.zeros(2, *GAME.observation_shape))
     TorchNet(GAME, module)
+
+
+def test_a_policy_that_is_a_parameter_plays_and_is_exported():
+    """A view of a parameter has gradients even where torch counts none."""
+
+    class SamePolicy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.logits, self.value = nn.Parameter(torch.arange(7.0)), nn.Linear(PLANES * CELLS, 1)
+
+        def forward(self, x):
+            return self.logits.expand(len(x), 7), torch.tanh(self.value(x.flatten(1)))
+
+    net, position = TorchNet(GAME, SamePolicy()), GAME.start()
+    priors, _ = net.evaluate(position.observation[None], position.legal_mask[None])
+    assert priors.argmax() == 6
+    assert to_onnx(net, GAME, {})[1] < 1e-4
 
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
