@@ -47,6 +47,11 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
         raise NetError(f"this network cannot be written as ONNX: {_first_line(error)}") from error
     assert program is not None
     model = program.model_proto
+    if not model.graph.input[0].type.tensor_type.shape.dim[0].dim_param:  # the converter says nothing
+        raise NetError(
+            "this network cannot be written as ONNX for any number of positions, since `forward` makes a number of "
+            "Python of it: write x.shape[0] for len(x), and x.flatten(1) for a view with it"
+        )
     for name, value in (("game", game.name), ("card", json.dumps(card))):
         entry = model.metadata_props.add()
         entry.key, entry.value = name, value

@@ -78,6 +78,21 @@ def test_any_module_of_torch_can_be_written(tmp_path):
         assert [array.shape for array in found] == [(count, 9), (count,)]
 
 
+def test_a_module_that_counts_its_positions_in_python_is_told_so():
+    class Counting(torch.nn.Module):
+        def __init__(self, game):
+            super().__init__()
+            self.both = torch.nn.Linear(int(np.prod(game.observation_shape)), game.num_actions + 1)
+
+        def forward(self, observations):
+            both = self.both(observations.view(len(observations), -1))
+            return both[:, :-1], torch.tanh(both[:, -1])
+
+    game = az.load_game("tictactoe")
+    with pytest.raises(NetError, match=r"^this network cannot be .* for any number of positions.*x\.shape\[0\] for len"):
+        onnx_export.to_onnx(az.TorchNet(game, Counting(game)), game, {})
+
+
 def test_a_file_that_answers_otherwise_is_refused(monkeypatch):
     game = az.load_game("tictactoe")
     net = az.load_game("tictactoe").loaded.make_net(game, {"blocks": 1, "channels": 4})

@@ -367,7 +367,7 @@ def test_a_policy_that_is_a_parameter_plays_and_is_exported():
             self.logits, self.value = nn.Parameter(torch.arange(7.0)), nn.Linear(PLANES * CELLS, 1)
 
         def forward(self, x):
-            return self.logits.expand(len(x), 7), torch.tanh(self.value(x.flatten(1)))
+            return self.logits.expand(x.shape[0], 7), torch.tanh(self.value(x.flatten(1)))
 
     net, position = TorchNet(GAME, SamePolicy()), GAME.start()
     priors, _ = net.evaluate(position.observation[None], position.legal_mask[None])
