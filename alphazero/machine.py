@@ -16,16 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-CGROUP = Path("/sys/fs/cgroup")
-"""Files that tell the limits of this process's control group, as a container has them, on Linux."""
+CGROUP, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+"""Files that tell the limits of control groups, as containers and jobs have them, and the groups of this process, on
+Linux."""
 
 _MEMORY_FILES = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
-    (
-        "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes",  # version 1 of control groups
-        "memory/memory.stat", "total_inactive_file",
-    ),
-)  # fmt: skip
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file"),  # version 1 of them
+)
 """The limit, the use, the statistics, and the entry of files that leave the memory when it is needed."""
 
 ARENA_MAX = -8
@@ -70,30 +68,50 @@ def count_cores() -> int:
 
 
 def cpu_quota() -> float | None:
-    """Cores whose time the control group allows, on Linux; None without a limit."""
+    """Cores whose time the control groups allow, on Linux; None without a limit."""
+    return min((quota for group in _groups("cpu") if (quota := _quota(group)) is not None), default=None)
+
+
+def _quota(group: Path) -> float | None:
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-        quota, period = (CGROUP / "cpu.max").read_text(encoding="ascii").split()
+        quota, period = (group / "cpu.max").read_text(encoding="ascii").split()
         return None if quota == "max" else int(quota) / int(period)
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # version 1 of control groups
-        quota, period = ((CGROUP / "cpu" / f"cpu.cfs_{x}_us").read_text(encoding="ascii") for x in ("quota", "period"))
+        quota, period = ((group / f"cpu.cfs_{x}_us").read_text(encoding="ascii") for x in ("quota", "period"))
         return None if int(quota) < 0 else int(quota) / int(period)
     return None
 
 
+def _groups(kind: str) -> list[Path]:
+    """The folders of this process's control groups and of all around them, each of which can have a limit.
+
+    With version 1 there is a tree for each kind of limit. A container may see its own group as the root of the tree.
+    """
+    folders = [CGROUP, CGROUP / kind]
+    with contextlib.suppress(OSError, ValueError):
+        for line in OWN_GROUPS.read_text(encoding="utf-8").splitlines():
+            _, kinds, path = line.split(":", 2)
+            if kinds == "" or kind in kinds.split(","):
+                own = Path(path.lstrip("/"))
+                folders += [CGROUP / (kind if kinds else "") / group for group in (own, *own.parents)]
+    return folders
+
+
 def free_memory() -> int | None:
-    """Bytes that this process can still get, on Linux; the limit of its control group counts. None elsewhere."""
+    """Bytes that this process can still get, on Linux; the limits of its control groups count. None elsewhere."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-        return min(free + [left for files in _MEMORY_FILES if (left := _memory_left(*files)) is not None], default=None)
+        limits = (_memory_left(group, *files) for group in _groups("memory") for files in _MEMORY_FILES)
+        return min(free + [left for left in limits if left is not None], default=None)
     return None
 
 
-def _memory_left(limit: str, usage: str, statistics: str, key: str) -> int | None:
-    """Bytes below the control group's limit, by its files; None without a limit."""
+def _memory_left(group: Path, limit: str, usage: str, statistics: str, key: str) -> int | None:
+    """Bytes below a control group's limit, by its files; None without a limit."""
     with contextlib.suppress(OSError, ValueError):
-        most, used = (int((CGROUP / name).read_text(encoding="ascii")) for name in (limit, usage))
-        kinds = dict(line.split() for line in (CGROUP / statistics).read_text(encoding="ascii").splitlines())
+        most, used = (int((group / name).read_text(encoding="ascii")) for name in (limit, usage))
+        kinds = dict(line.split() for line in (group / statistics).read_text(encoding="ascii").splitlines())
         return most - used + int(kinds.get(key, 0))  # files that nobody has read for a while leave when it is needed
     return None
 

@@ -159,6 +159,34 @@ def test_files_that_nobody_reads_count_as_free_memory_of_a_container(names, inac
     assert free is None if sys.platform != "linux" else free > 400_000_000
 
 
+@pytest.mark.parametrize(
+    ("line", "root", "quota", "memory"),
+    [
+        ("0::/slurm/job_7/step", ".", {"cpu.max": "200000 100000"}, OF_VERSION_2),
+        (
+            "3:cpu,cpuacct:/slurm/job_7/step\n4:memory:/slurm/job_7/step", "cpu",
+            {"cpu.cfs_quota_us": "200000", "cpu.cfs_period_us": "100000"}, OF_VERSION_1,
+        ),
+    ],
+    ids=["version 2", "version 1"],
+)  # fmt: skip
+def test_the_limits_of_a_job_are_those_of_the_groups_that_it_lies_in(line, root, quota, memory, tmp_path, monkeypatch):
+    """Slurm, systemd and containers without a view of their own limit a group deep in the tree."""
+    (tmp_path / "groups").write_text(line + "\n")
+    files = {f"{root}/slurm/job_7/{name}": text for name, text in quota.items()}
+    for name, text in zip(memory, ("400000000", "390000000", "anon 390000000"), strict=True):
+        folder, _, last = name.rpartition("/")
+        files[f"{folder or '.'}/slurm/job_7/{last}"] = text
+        files[f"{folder or '.'}/slurm/{last}"] = text.replace("400000000", "395000000")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    monkeypatch.setattr(machine, "OWN_GROUPS", tmp_path / "groups")
+    assert machine.cpu_quota() == 2.0
+    assert machine.free_memory() == (5_000_000 if sys.platform == "linux" else None)
+
+
 class Turn:
     """A lock that tells who asks for it."""
 

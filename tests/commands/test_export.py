@@ -89,7 +89,9 @@ def test_a_module_that_counts_its_positions_in_python_is_told_so():
             return both[:, :-1], torch.tanh(both[:, -1])
 
     game = az.load_game("tictactoe")
-    with pytest.raises(NetError, match=r"^this network cannot be .* for any number of positions.*x\.shape\[0\] for len"):
+    with pytest.raises(
+        NetError, match=r"^this network cannot be .* for any number of positions.*x\.shape\[0\] for len"
+    ):
         onnx_export.to_onnx(az.TorchNet(game, Counting(game)), game, {})
 
 
