@@ -102,7 +102,12 @@ class ChildProcess:
     """A process and the connection to it."""
 
     def __init__(self, settings: WorkerSettings, stop: threading.Event):
-        """Once `stop` is set, a process that is gone is no fault."""
+        """Once `stop` is set, a process that is gone is no fault. Raises InvalidSetting where none can be started."""
+        if multiprocessing.current_process().daemon:
+            raise InvalidSetting(
+                f"this run plays in processes of its own, which a process of multiprocessing.Pool cannot start: take "
+                f"{option('threads', 1)}, or concurrent.futures.ProcessPoolExecutor in place of the Pool"
+            )
         context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
         self._stop = stop
         self.shared = context.Array("q", [0] * 7, lock=False)  # a process that dies would take a lock with it

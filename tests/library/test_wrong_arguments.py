@@ -104,6 +104,16 @@ def test_a_process_that_imports_an_unguarded_script_trains_nothing(tmp_path, mon
     assert not list(tmp_path.iterdir())
 
 
+def test_a_process_of_a_pool_that_may_start_no_process_is_told_so(tmp_path, monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # as those of multiprocessing.Pool
+    with pytest.raises(InputError, match=r"^this run plays in .* take threads=1, or concurrent.futures"):
+        az.train(
+            Path(__file__).parents[1] / "game" / "general_games.py:TicTacToeGame", threads=2, self_play={"games_per_generation": 8},
+            folder=tmp_path / "run", progress=False,
+        )  # fmt: skip
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_arguments_of_a_search_are_those_that_help_shows():
     shown = inspect.signature(az.search)
     assert list(shown.parameters.values()) == list(inspect.signature(search_position).parameters.values())
