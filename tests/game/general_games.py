@@ -155,6 +155,46 @@ class StuckHasLost(TicTacToeGame):
         return 0
 
 
+class Dominoes:
+    """Player 1 lays vertical dominoes, the other one horizontal ones; who has no room has lost.
+
+    The other player sees the board turned, so that all dominoes are vertical ones.
+    """
+
+    def getInitBoard(self):
+        return np.zeros((4, 4), int)
+
+    def getBoardSize(self):
+        return (4, 4)
+
+    def getActionSize(self):
+        return 16
+
+    def getNextState(self, board, player, action):
+        view = (board if player == 1 else board.T).copy()
+        row, column = divmod(action, 4)
+        view[row : row + 2, column] = player
+        return view if player == 1 else view.T, -player
+
+    def getValidMoves(self, board, player):
+        view = board if player == 1 else board.T
+        free = np.zeros((4, 4), int)
+        free[:-1] = (view[:-1] == 0) & (view[1:] == 0)
+        return free.ravel()
+
+    def getGameEnded(self, board, player):
+        return 0 if self.getValidMoves(board, player).any() else -1
+
+    def getCanonicalForm(self, board, player):
+        return board if player == 1 else -board.T
+
+    def getSymmetries(self, board, pi):
+        return [(board, pi)]
+
+    def stringRepresentation(self, board):
+        return board.tobytes()
+
+
 class Columns:
     """Stones fall into ten columns of ten; nobody wins."""
 

@@ -398,6 +398,11 @@ def test_who_cannot_move_may_have_lost_for_the_mover_alone():
     assert position.terminal and position.outcome == (-1 if position.to_play == 0 else 1)
 
 
+def test_who_cannot_move_has_lost_even_if_the_other_player_could_not_move_either(caplog: pytest.LogCaptureFixture):
+    findings = validate(registry.load(f"{FILE}:Dominoes").game, num_games=30)
+    assert findings.outcomes[0] == 0 and all(findings.last_mover_won) and "both players" not in caplog.text
+
+
 def test_long_games_with_few_actions_are_not_cut_short():
     game = registry.load(f"{FILE}:Columns").game
     assert game.num_actions == 10 and game.max_plies >= 100

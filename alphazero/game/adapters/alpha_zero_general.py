@@ -35,6 +35,8 @@ PLIES_PER_ACTION = 4
 LEAST_PLIES, MOST_PLIES = 256, 2048
 DRAW = 0.5
 """`getGameEnded` gives 1 or -1 for a win or a loss, 0 while the game goes on, and something small for a draw."""
+GAMES_TO_TELL = 30
+"""Random games that show whether the end of a game is told to its mover alone."""
 LOOKED_AHEAD = 4
 """Plies within which the boards of a game must differ for its two players, if they ever do."""
 
@@ -181,7 +183,7 @@ class GeneralGame(PythonGame[Node]):
             return value
         view = self._call("getCanonicalForm", _copied(position.board), -position.player)
         other = self._ended_for(view, 1)
-        if abs(other) <= DRAW or np.sign(value) != np.sign(other):
+        if abs(other) <= DRAW or np.sign(value) != np.sign(other) or self._tells_the_mover_alone:
             return value
         if not self._warned:
             self._warned = True
@@ -190,6 +192,22 @@ class GeneralGame(PythonGame[Node]):
                 "number, as 1e-4", self.name, "won" if value > 0 else "lost",
             )  # fmt: skip
         return DRAW / 2
+
+    @cached_property
+    def _tells_the_mover_alone(self) -> bool:
+        """getGameEnded looks at who is to move, who has lost without a move: some game that is over goes on for the
+        other player. Else two players who have both lost are a draw."""
+        rng = np.random.default_rng(0)
+        for _ in range(GAMES_TO_TELL):
+            node = self.begin()
+            for _ in range(self.max_plies):
+                if self._ended_for(node.canonical, 1):
+                    view = self._call("getCanonicalForm", _copied(node.board), -node.player)
+                    if self._ended_for(view, 1) == 0:
+                        return True
+                    break
+                node = self.after(node, int(rng.choice(np.flatnonzero(self._valid(node)))))
+        return False
 
     def _ended_for(self, board: Any, player: int) -> float:
         answer = self._call("getGameEnded", _copied(board), player)
