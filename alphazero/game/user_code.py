@@ -24,7 +24,9 @@ from alphazero.machine import without_warnings
 LEVELS = 3
 """A file's imports are looked for in its own folder and in the folders above it, so many in all."""
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-"""Folders of Python and of installed libraries."""
+"""Folders of Python and of libraries installed in its environment."""
+LIBRARIES = {"site-packages", "dist-packages"}
+"""Folders of libraries everywhere: an environment may see those of the system or of the user, too."""
 FRAMEWORK = str(Path(__file__).resolve().parents[1])
 OURS = ("alphazero", "games")
 """The packages that come with the framework, which every file may import."""
@@ -229,5 +231,9 @@ def describe(raised: BaseException) -> str:
         text = f"numpy has no `{old[1]}` any more: write {INSTEAD[old[1]]}"
     places = [frame for frame in traceback.extract_tb(raised.__traceback__) if "importlib" not in frame.filename]
     places = [frame for frame in places if not frame.filename.startswith(FRAMEWORK)]
-    own = [frame for frame in places if not frame.filename.startswith(INSTALLED)] or places
+    own = [frame for frame in places if not _is_installed(frame.filename)] or places
     return f"{text:.500}" + (f" ({own[-1].filename}, line {own[-1].lineno})" if own else "")
+
+
+def _is_installed(file: str) -> bool:
+    return file.startswith(INSTALLED) or not LIBRARIES.isdisjoint(Path(file).parts)

@@ -14,7 +14,7 @@ from alphazero.commands import pit
 from alphazero.commands import train as main_module
 from alphazero.commands.shared import run_command
 from alphazero.errors import GameError, InputError, LawBroken, UnknownName
-from alphazero.game import registry, validator
+from alphazero.game import registry, user_code, validator
 from alphazero.game.adapters import openspiel
 from alphazero.game.kernels import Kernels
 from alphazero.game.python_game import PythonGame
@@ -376,6 +376,14 @@ def test_names_that_numpy_has_no_more_are_named_with_the_users_line(tmp_path: Pa
     (tmp_path / "old.py").write_text(text)
     line = 1 + next(i for i, row in enumerate(text.splitlines()) if old in row)
     with pytest.raises(GameError, match=rf"any more: {re.escape(new)} \(.*old.py, line {line}\)"):
+        registry.load(f"{tmp_path / 'old.py'}:TicTacToeGame")
+
+
+def test_the_users_line_is_named_where_numpy_comes_from_another_environment(tmp_path: Path, monkeypatch):
+    """As in one made with --system-site-packages, or by `pip install --user`."""
+    monkeypatch.setattr(user_code, "INSTALLED", (str(tmp_path / "lib"),))
+    (tmp_path / "old.py").write_text(Path(FILE).read_text().replace("return player * board", "return np.int(board)", 1))
+    with pytest.raises(GameError, match=r"write int \(.*old.py, line \d+\)"):
         registry.load(f"{tmp_path / 'old.py'}:TicTacToeGame")
 
 
