@@ -59,11 +59,11 @@ def usual_torch() -> Iterator[None]:
 
     before, cpu = torch.get_default_dtype(), torch.device("cpu")
     torch.set_default_dtype(torch.float32)
+    # only where it differs, since every call of torch inside takes longer
+    placed = contextlib.nullcontext() if torch.get_default_device() == cpu else cpu
     try:
-        with torch.inference_mode(False), torch.enable_grad():  # type: ignore[no-untyped-call]
-            # only where it differs, since every call of torch inside takes longer
-            with contextlib.nullcontext() if torch.get_default_device() == cpu else cpu:
-                yield
+        with torch.inference_mode(False), torch.enable_grad(), placed:  # type: ignore[no-untyped-call]
+            yield
     finally:
         torch.set_default_dtype(before)
 
