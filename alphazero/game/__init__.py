@@ -20,6 +20,7 @@ from alphazero.game.board import (
     square,
 )
 from alphazero.game.game import Game, Position, Rules
+from alphazero.game.reading.boards import Grid, check_turns, in_turn, placed_in_turn, reached, read_grid
 
 __all__ = [
     "Board",
@@ -28,6 +29,7 @@ __all__ = [
     "Clicks",
     "Colors",
     "Game",
+    "Grid",
     "IllegalAction",
     "Label",
     "Piece",
@@ -36,10 +38,15 @@ __all__ = [
     "Stroke",
     "View",
     "cells_in_line",
+    "check_turns",
     "clicks_by_difference",
     "edge_labels",
     "grid_board",
     "grid_cells",
     "hexagon",
+    "in_turn",
+    "placed_in_turn",
+    "reached",
+    "read_grid",
     "square",
 ]

@@ -142,18 +142,17 @@ def view_of(position: Position) -> View:
 
 
 def _last_cells(position: Position) -> tuple[int, ...]:
-    """The cells of the last action; none if a position that was set up, without a history, came before it."""
+    """The cells of the last action; none if the position does not know its history."""
     if not position.actions:
         return ()
-    *earlier, last = position.actions
     try:
-        before = position.game.position(earlier)
-        known = before.play(last).state
+        *_, before, reached = position.history
     except IllegalAction:
         return ()
-    if (known != position.state).any():
+    if (reached.state != position.state).any():
         return ()
-    return next((tuple(path) for path, action in position.game.clicks(before).items() if action == last), ())
+    clicks = position.game.clicks(before)
+    return next((tuple(path) for path, action in clicks.items() if action == position.actions[-1]), ())
 
 
 def _checked_clicks(position: Position) -> tuple[Click, ...]:

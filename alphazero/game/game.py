@@ -29,6 +29,7 @@ from alphazero.game.board import (
 )
 from alphazero.game.drawing import draw
 from alphazero.game.functions import plain, rules_fingerprint
+from alphazero.game.reading.moves import meant_by, read_position
 
 if TYPE_CHECKING:
     from alphazero.game.spec import LoadedGame
@@ -136,22 +137,34 @@ class Game:
         return Position(self, state, self.mover(state, 0), ())
 
     def position(self, moves: str | Sequence[SupportsIndex | str]) -> Position:
-        """The position after some moves from the start; raises IllegalAction.
+        """The position after some moves from the start, or of a board; raises IllegalAction, or InputError for a board.
 
-        `moves` is a text in the game's notation, as "f5 d6", or a sequence of actions.
+        `moves` is a text in the game's notation, as "f5 d6", a board as `read_board` takes it, or a sequence of
+        actions. A text of moves may be numbered and spelled as other programs do, and leave out forced passes.
         """
-        if not isinstance(moves, str | Iterable):
+        if isinstance(moves, str):
+            return read_position(self, moves)
+        if not isinstance(moves, Iterable):
             raise IllegalAction(
                 f'moves are a text, as in game.position("{moves}"), or a sequence of actions, not {quote(moves)}'
             )
         position = self.start()
-        for move in self.split_moves(moves) if isinstance(moves, str) else moves:
+        for move in moves:
             position = position.play(position.parse(move) if isinstance(move, str) else move)
         return position
 
     def split_moves(self, text: str) -> list[str]:
         """The moves of a text; override it in a game whose moves hold commas, or need no spaces between them."""
         return text.replace(",", " ").split()
+
+    def read_board(self, text: str) -> Position | None:
+        """The position of a board that is written as text, without its history; None if the text is no board.
+
+        Raises ValueError, which says why, for a board that no game leads to. Default: None, so that a text is always
+        read as moves. `read_grid` reads boards of one sign for each cell, `placed_in_turn` makes positions of them in
+        games whose actions are the cells.
+        """
+        return None
 
     @cached_property
     def plain_rules(self) -> Rules:
@@ -189,7 +202,8 @@ class Game:
 class Position:
     """One position of a game: immutable, with its history and every rule checked.
 
-    Positions are equal if the game, the state and the player to move are, whatever has led there.
+    The history of a board that was set up begins with the board. Positions are equal if the game, the state and the
+    player to move are, whatever has led there.
 
     >>> import alphazero as az
     >>> position = az.load_game("connect4").position("4453")
@@ -205,20 +219,45 @@ class Position:
     1 2 3 4 5 6 7
     """
 
-    def __init__(self, game: Game, state: np.ndarray, to_play: int, actions: tuple[int, ...]):
+    def __init__(
+        self, game: Game, state: np.ndarray, to_play: int, actions: tuple[int, ...], start: Position | None = None
+    ):
         self.game = game
         self.state = state
         """`uint64[K]`, read-only."""
         self.to_play = to_play
         """0 or 1: the player to move."""
         self.actions = actions
-        """The actions that led here from the start position."""
+        """The actions that led here from `start`."""
+        self._start = start
         state.setflags(write=False)
 
     @property
     def ply(self) -> int:
         """Actions played so far."""
         return len(self.actions)
+
+    @property
+    def start(self) -> Position:
+        """The position where `actions` begin: the start of the game, or a board that was set up."""
+        return self._start or (self.game.start() if self.actions else self)
+
+    @property
+    def is_set_up(self) -> bool:
+        """The history begins with another board than the start of the game."""
+        return self.start != self.game.start()
+
+    @property
+    def history(self) -> list[Position]:
+        """All positions from `start` to this one; raises IllegalAction if the actions do not lead here."""
+        positions = [self.start]
+        for action in self.actions:
+            positions.append(positions[-1].play(action))
+        return positions
+
+    def follows(self, earlier: Position) -> bool:
+        """`earlier` is part of this position's history, or equal to this position."""
+        return self.actions[: earlier.ply] == earlier.actions and self.start == earlier.start
 
     @cached_property
     def terminal(self) -> bool:
@@ -271,7 +310,8 @@ class Position:
         state = self.state.copy()
         with np.errstate(over="ignore"):
             self.game.plain_rules.step(state, action)
-        return Position(self.game, state, self.game.mover(state, 1 - self.to_play), (*self.actions, action))
+        mover, start = self.game.mover(state, 1 - self.to_play), self._start if self.actions else self
+        return Position(self.game, state, mover, (*self.actions, action), start)
 
     def parse(self, text: str) -> int:
         """The legal action that `text` means; raises IllegalAction naming the legal ones."""
@@ -281,10 +321,14 @@ class Position:
             action = self.game.parse_action(text.strip(), self.state)
         except (ValueError, LookupError, TypeError, AttributeError):  # a notation may be a dict, or `re.match(...)`
             action = -1
-        if action not in self.legal_actions:
-            legal = listed(map(self.format, self.legal_actions)) or "none, the game is over"
+        if action in self.legal_actions:
+            return action
+        words = {legal: self.format(legal) for legal in self.legal_actions}
+        found = meant_by(text.strip(), words)
+        if found is None:
+            legal = listed(words.values()) or "none, the game is over"
             raise IllegalAction(f"{quote(text.strip())} is not a legal action here (legal: {legal})")
-        return action
+        return found
 
     def format(self, action: SupportsIndex) -> str:
         """`action` in the game's notation; raises IllegalAction if it is no whole number."""
@@ -347,11 +391,12 @@ class Position:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By `__init__`, since an array that is read from a pickle can be written to."""
-        return type(self), (self.game, self.state, self.to_play, self.actions)
+        return type(self), (self.game, self.state, self.to_play, self.actions, self._start)
 
     def __repr__(self) -> str:
         status = "the game is over" if self.terminal else f"player {self.to_play + 1} to move"
-        return f"<{self.game.name} after {self.ply} plies: {status}>"
+        where = " from a board" if self.is_set_up else ""
+        return f"<{self.game.name} after {self.ply} plies{where}: {status}>"
 
     def __str__(self) -> str:
         return self.game.render(self.state, self.to_play)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from alphazero.errors import IllegalAction, quote
 from alphazero.game import Game, Position
+from alphazero.game.reading.moves import meant_by
 
 COLOURS = ("black", "white")
 """The first player's and the second player's."""
@@ -50,6 +51,8 @@ class GtpWords:
         vertices = _vertices(self.vertex_of, position)
         exact = [action for action, word in vertices.items() if word == vertex]
         found = exact or [action for action, word in vertices.items() if word.lower() == vertex.lower()]
+        if not found and (meant := meant_by(vertex, vertices)) is not None:
+            return meant
         if not found:
             raise IllegalAction(f"{quote(vertex)} is not a legal move here")
         if len(found) > 1:

@@ -233,6 +233,8 @@ class GtpPlayer(FollowingPlayer):
             raise InvalidSetting(f"the engine {quote(self.name.removeprefix('gtp:'), 200)} {note}{fault}") from None
 
     def choose(self, position: Position, game: int) -> int:
+        if position.is_set_up:
+            raise InvalidSetting(f"{self.name} follows games from their start: it cannot play on from a board")
         try:
             vertex = self._ask_move(position)
         except EngineFault as fault:

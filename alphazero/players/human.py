@@ -91,7 +91,7 @@ class HumanPlayer(FollowingPlayer):
 
     def _show(self, position: Position) -> None:
         """Prints the board with the last move marked, and the moves since one's own last move."""
-        history = self._history(position)
+        history = position.history
         own = [ply for ply, earlier in enumerate(history[:-1]) if earlier.to_play == position.to_play]
         since = range(own[-1] + 1 if own else 0, position.ply)
         words = words_of(self._game.start(), position.actions)
@@ -104,19 +104,12 @@ class HumanPlayer(FollowingPlayer):
         legal = ", ".join(position.format(action) for action in position.legal_actions)
         print(f"Your moves: {legal}, or help")
 
-    def _history(self, position: Position) -> list[Position]:
-        """All positions from the start to this one."""
-        history = [self._game.start()]
-        for action in position.actions:
-            history.append(history[-1].play(action))
-        return history
-
     def _empty_cell(self) -> str:
         """The character that fills most of the board at the start; empty if nothing is drawn."""
         return next((most for most, _ in Counter("".join(str(self._game.start()).split())).most_common(1)), "")
 
     def _undo(self, position: Position, game: int, rest: str) -> None:
-        for ply, earlier in reversed(list(enumerate(self._history(position)[:-1]))):
+        for ply, earlier in reversed(list(enumerate(position.history[:-1]))):
             if earlier.to_play == position.to_play:
                 raise TakeBack(ply)
         print("There is no move of yours to take back.")

@@ -209,7 +209,7 @@ class Analysis:
         """Begins a search of `position`, which is not terminal; its subtree is kept if the tree has one."""
         last, zero = self._last, np.zeros(1, np.int64)
         self._last = None  # until it has begun: an evaluation may fail
-        since = () if last is None or position.actions[: last.ply] != last.actions else position.actions[last.ply :]
+        since = () if last is None or not position.follows(last) else position.actions[last.ply :]
         for action in since[:-1]:
             assert last is not None
             last = last.play(action)

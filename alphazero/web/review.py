@@ -28,7 +28,7 @@ def review(
     if position.ply > MOST_PLIES:
         raise InputError(f"a game of more than {MOST_PLIES} plies is too long for a review")
     analysis = None if seat is None else short_search(seat, generation, table.game, simulations)
-    at, rows = table.game.start(), list[dict[str, Any]]()
+    at, rows = position.start, list[dict[str, Any]]()
     for ply in range(position.ply + 1):
         if stop.is_set():
             return

@@ -156,7 +156,8 @@ class Grown:
 
     def _grow(self, position: Position, limit: int, stop: Stop) -> Iterator[dict[str, Any]]:
         with self._analysis.on_one_thread(), self._forgetting():
-            if self.position is None or self.position.actions != position.actions:  # else it goes on
+            same = self.position is not None and self.position.ply == position.ply and position.follows(self.position)
+            if not same:  # else it goes on
                 with self._lock:
                     self._analysis.begin(position)
                     self.position = position

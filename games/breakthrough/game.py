@@ -14,12 +14,13 @@ A pawn goes one row forward, straight on or slanting; it takes an opponent's paw
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, Rules, edge_labels, grid_cells
+from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, Rules, edge_labels, grid_cells, read_grid
 
 SIZE = 6
 ZERO, ONE, ROW = np.uint64(0), np.uint64(1), np.uint64(0b111111)
@@ -181,3 +182,24 @@ class Breakthrough(Game):
         if forward != 1 or not 1 <= row < SIZE or abs(to_column - column) > 1:
             raise ValueError(text)
         return 3 * (SIZE * (row - 1) + column) + to_column - column + 1
+
+    def read_board(self, text: str) -> Position | None:
+        """A FEN, whose white is the first player: P, and w to move; or a sign for each square, and X or O to move."""
+        text = re.sub(r"(?<=\s)[wb](?=\s|$)", lambda side: "P" if side[0] == "w" else "p", text)
+        grid = read_grid(text, SIZE, SIZE, "PXx*", "pOo")
+        if grid is None:
+            return None
+        if grid.to_play is None:
+            raise ValueError("behind the board must stand who moves: w or b, or X or O")
+        if max(len(grid.first), len(grid.second)) > 2 * SIZE:
+            raise ValueError(f"a player has {2 * SIZE} pawns at most")
+        own, opponent = (grid.second, grid.first) if grid.to_play else (grid.first, grid.second)
+        squares = [[self.cell_of(cell, grid.to_play) for cell in cells] for cells in (own, opponent)]
+        arrived = [
+            sum(square >= SIZE * (SIZE - 1) for square in squares[0]),
+            sum(square < SIZE for square in squares[1]),
+        ]
+        if not opponent or arrived[0] or arrived[1] > 1:
+            raise ValueError("the game was over before: the player to move has won, or two pawns have arrived")
+        words = [sum(1 << square for square in own) for own in squares]
+        return Position(self, np.array([*words, grid.to_play], np.uint64), grid.to_play, ())

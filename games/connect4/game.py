@@ -14,12 +14,28 @@ Layout after J. Tromp, https://tromp.github.io/c4/c4.html.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, Rules, cells_in_line, edge_labels, grid_cells
+from alphazero.game import (
+    Board,
+    Clicks,
+    Colors,
+    Game,
+    Piece,
+    Position,
+    Rules,
+    cells_in_line,
+    check_turns,
+    edge_labels,
+    grid_cells,
+    reached,
+    read_grid,
+)
 
 COLUMNS, ROWS = 7, 6
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -232,5 +248,40 @@ class Connect4(Game):
         return int(text) - 1
 
     def split_moves(self, text: str) -> list[str]:
-        """A move is one digit, so "4453" needs no spaces."""
-        return list("".join(super().split_moves(text)))
+        """A move is one digit, so "4453" needs no spaces, and may have hyphens."""
+        return list(re.sub(r"(?<=\w)-(?=\w)", "", "".join(super().split_moves(text))))
+
+    def read_board(self, text: str) -> Position | None:
+        """A sign for each cell, row by row from the top; who moves follows from the stones."""
+        grid = read_grid(text, ROWS, COLUMNS)
+        if grid is None:
+            return None
+        owners = dict.fromkeys(grid.first, 0) | dict.fromkeys(grid.second, 1)
+        columns = [[owners.get(cell) for cell in range(column, ROWS * COLUMNS, COLUMNS)][::-1] for column in range(7)]
+        stones = [[owner for owner in column if owner is not None] for column in columns]
+        for number, (column, own) in enumerate(zip(columns, stones, strict=True), 1):
+            if column[: len(own)] != own:
+                raise ValueError(f"in column {number} a stone lies above an empty cell")
+        check_turns(grid)
+        return reached(self, orders_of_play(stones, int(len(grid.first) == len(grid.second))))
+
+
+def orders_of_play(columns: Sequence[Sequence[int]], last: int) -> Iterator[list[int]]:
+    """Orders in which players in turn fill the columns, player `last` at the end, with each end that is possible.
+
+    `columns` have the owners of their stones from below.
+    """
+    dead_ends = set[tuple[int, ...]]()
+
+    def orders(heights: tuple[int, ...], player: int) -> Iterator[list[int]]:
+        if not any(heights):
+            yield []
+        for column, height in enumerate(heights):
+            if height and columns[column][height - 1] == player:
+                below = (*heights[:column], height - 1, *heights[column + 1 :])
+                if below not in dead_ends and (order := next(orders(below, 1 - player), None)) is not None:
+                    yield [*order, column]
+                else:
+                    dead_ends.add(below)
+
+    yield from orders(tuple(map(len, columns)), last)

@@ -166,7 +166,7 @@ def describe(score: int, position: Position) -> str:
     """A score in words, for the player to move; the moves counted are the winner's."""
     if score == 0:
         return "draw"
-    moves = moves_to_end(score, position.ply)
+    moves = moves_to_end(score, int(np.bitwise_count(position.state).sum()))  # a board has no history
     return f"{'wins' if score > 0 else 'loses'} in {moves} {'move' if moves == 1 else 'moves'}"
 
 

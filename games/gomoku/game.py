@@ -10,12 +10,25 @@ last word whether the last ply has won. Action = cell:
 
 from __future__ import annotations
 
+import re
 from functools import cache, cached_property
 
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Colors, Game, Position, Rules, Stroke, cells_in_line, edge_labels, grid_cells
+from alphazero.game import (
+    Board,
+    Colors,
+    Game,
+    Position,
+    Rules,
+    Stroke,
+    cells_in_line,
+    edge_labels,
+    grid_cells,
+    placed_in_turn,
+    read_grid,
+)
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 LETTERS = "abcdefghijklmno"
@@ -158,10 +171,22 @@ class Gomoku(Game):
         return f"{LETTERS[action % self.size]}{action // self.size + 1}"
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
-        column, row = LETTERS[: self.size].index(text[0].lower()), int(text[1:])
-        if not 1 <= row <= self.size:
+        """Also column and row as Piskvork's programs count them, from 0: `7,7` is h8."""
+        if "," in text:
+            column, row = (int(number) for number in text.split(","))
+        else:
+            column, row = LETTERS[: self.size].index(text[0].lower()), int(text[1:]) - 1
+        if not 0 <= min(row, column) <= max(row, column) < self.size:
             raise ValueError(text)
-        return column + self.size * (row - 1)
+        return column + self.size * row
+
+    def split_moves(self, text: str) -> list[str]:
+        """Two numbers with a comma between them are one move."""
+        return re.findall(r"\d+,\d+|[^\s,]+", text)
+
+    def read_board(self, text: str) -> Position | None:
+        grid = read_grid(text, self.size, self.size)
+        return None if grid is None else placed_in_turn(self, grid)
 
 
 class Gomoku15(Gomoku):

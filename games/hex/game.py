@@ -19,7 +19,20 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Cell, Game, Label, Position, Rules, Stroke, hexagon
+from alphazero.game import (
+    Board,
+    Cell,
+    Game,
+    Label,
+    Position,
+    Rules,
+    Stroke,
+    hexagon,
+    in_turn,
+    placed_in_turn,
+    reached,
+    read_grid,
+)
 
 SIZE = 7
 CELLS = SIZE * SIZE
@@ -205,6 +218,10 @@ class Hex(Game):
             raise ValueError(text)
         return "abcdefg".index(column) + SIZE * (int(row) - 1)
 
+    def read_board(self, text: str) -> Position | None:
+        grid = read_grid(text, SIZE, SIZE)
+        return None if grid is None else placed_in_turn(self, grid)
+
 
 class HexWithSwap(Hex):
     """The same with the swap rule, which takes the first player's advantage away."""
@@ -215,3 +232,16 @@ class HexWithSwap(Hex):
     rules = Rules(
         init, legal_with_swap, step, is_terminal, terminal_value, observe_with_swap, transform=transform
     )  # fmt: skip
+
+    def read_board(self, text: str) -> Position | None:
+        """After a swap there may be one O more than X, or as many while O is to move."""
+        grid = read_grid(text, SIZE, SIZE)
+        if grid is None:
+            return None
+        lead = len(grid.second) - len(grid.first)
+        if lead == 0 and grid.second and grid.to_play is None:
+            raise ValueError("after a swap O is to move and else X, so behind the board must stand who moves, X or O")
+        if grid.second and lead in (0, 1) and grid.to_play in (None, 1 - lead):
+            games = in_turn(grid.second, grid.first)
+            return reached(self, ([first % SIZE * SIZE + first // SIZE, SWAP, *more] for first, *more in games))
+        return placed_in_turn(self, grid)

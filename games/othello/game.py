@@ -23,7 +23,7 @@ from functools import cache, cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Colors, Game, Rules, grid_board
+from alphazero.game import Board, Colors, Game, Position, Rules, grid_board, read_grid
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 EIGHT = np.uint64(8)
@@ -273,8 +273,30 @@ class Othello(Game):
         return self.size * row_index + col
 
     def split_moves(self, text: str) -> list[str]:
-        """Squares need no spaces between them, as in "f5d6c3"."""
-        return re.findall("pass|..?", "".join(super().split_moves(text)), re.IGNORECASE)
+        """Squares need no spaces between them, as in "f5d6c3", and may have hyphens."""
+        joined = re.sub(r"(?<=\w)-(?=\w)", "", "".join(super().split_moves(text)))
+        return re.findall("pass|..?", joined, re.IGNORECASE)
+
+    def read_board(self, text: str) -> Position | None:
+        """A sign for each square, then the sign of the player to move: the first is X, * or B, the second O or W."""
+        grid = read_grid(text, self.size, self.size)
+        if grid is None:
+            return None
+        if grid.to_play is None:
+            raise ValueError("behind the board must stand who moves, X or O")
+        discs = {divmod(cell, self.size) for cell in (*grid.first, *grid.second)}
+        middle = (self.size // 2 - 1, self.size // 2)
+        group = [(row, col) for row in middle for col in middle]
+        if not discs.issuperset(group):
+            raise ValueError("the four squares in the middle are never empty")
+        for row, col in group:  # those that are found come later
+            beside = {(row + down, col + right) for down in (-1, 0, 1) for right in (-1, 0, 1)}
+            group += beside & discs.difference(group)
+        if len(group) < len(discs):
+            raise ValueError("all discs hang together with those in the middle, and here some lie apart")
+        own, opponent = (grid.second, grid.first) if grid.to_play else (grid.first, grid.second)
+        words = [sum(1 << 8 * (cell // self.size) + cell % self.size for cell in cells) for cells in (own, opponent)]
+        return Position(self, np.array(words, np.uint64), grid.to_play, ())
 
 
 class Othello6(Othello):

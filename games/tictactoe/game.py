@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Game, Position, Rules, cells_in_line, grid_board
+from alphazero.game import Board, Game, Position, Rules, cells_in_line, grid_board, placed_in_turn, read_grid
 
 ONE = np.uint64(1)
 FULL = np.uint64(0b111_111_111)
@@ -109,3 +109,7 @@ class TicTacToe(Game):
     def parse_action(self, text: str, state: np.ndarray) -> int:
         column, row = text.lower()
         return "abc".index(column) + 3 * (int(row) - 1)
+
+    def read_board(self, text: str) -> Position | None:
+        grid = read_grid(text, 3, 3)
+        return None if grid is None else placed_in_turn(self, grid)

@@ -249,13 +249,17 @@ def test_a_pawn_moves_by_two_clicks_seen_from_the_first_player_by_both():
         ("hex", "a1 b1", "c1 d1"),
     ],
 )
-def test_a_position_that_was_set_up_does_not_know_where_the_last_action_was(name: str, line: str, more: str):
-    """Its actions are not all that were played: played from the start, they are not allowed, or lead elsewhere."""
-    before = played(name, line)
-    position = Position(before.game, before.state.copy(), before.to_play, ())
-    for word in more.split():
-        position = position.play(position.parse(word))
-        assert position.view.last == () and position.svg()
+def test_a_position_that_was_set_up_knows_the_actions_since(name: str, line: str, more: str):
+    whole = played(name, line)
+    position = Position(whole.game, whole.state.copy(), whole.to_play, ())
+    assert position.view.last == () and position.is_set_up and position.history == [position]
+    for number, word in enumerate(more.split(), 1):
+        whole, position = whole.play(whole.parse(word)), position.play(position.parse(word))
+        assert position.view.last == whole.view.last != () and position.svg()
+        assert position.ply == number and len(position.history) == number + 1 and position.is_set_up
+        # actions that do not lead to the position: played from the start, they are not allowed, or lead elsewhere
+        wrong = Position(whole.game, whole.state.copy(), whole.to_play, position.actions)
+        assert wrong.view.last == () and wrong.svg()
 
 
 def test_boxes_belong_to_who_completed_them():

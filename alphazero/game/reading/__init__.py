@@ -1,0 +1,1 @@
+"""Reads the moves and boards that people and other programs write."""

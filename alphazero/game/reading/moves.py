@@ -1,0 +1,97 @@
+"""Reads moves as people and other programs write them: with numbers, hyphens, and passes spelled or left out.
+
+A game's own notation comes first: what it reads means that. Only a text that it does not read is taken for another
+spelling, so no text has two meanings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from alphazero.errors import IllegalAction, InputError
+
+if TYPE_CHECKING:
+    from alphazero.game.game import Game, Position
+
+SPELLINGS = {word: "pass" for word in ("pass", "pa", "ps", "--", "@@")} | {"swap": "swap", "swap-pieces": "swap"}
+"""Words of other programs, in small letters, and ours for the same. Edax writes pa and ps, programs for Hex
+swap-pieces; their swap-sides is another move."""
+SQUARES = re.compile(r"([a-z]\d+)[-x:]?([a-z]\d+)")
+NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
+
+
+def read_position(game: Game, text: str) -> Position:
+    """The position of a board, or after moves from the start; raises IllegalAction, or InputError for a wrong board."""
+    try:
+        board = game.read_board(text)
+    except ValueError as error:
+        raise InputError(f"this is no board of {game.name}: {error}") from None
+    return read_moves(game.start(), text) if board is None else board
+
+
+def read_moves(position: Position, text: str) -> Position:
+    """The position after the moves of a text; raises IllegalAction.
+
+    A forced pass may be left out. Moves may be numbered from 1, and joined by hyphens.
+    """
+    try:
+        return _read(position, text)
+    except IllegalAction:
+        without = _without_numbers(text)
+        if without == text:
+            raise
+    return _read(position, without)
+
+
+def meant_by(text: str, words: Mapping[int, str]) -> int | None:
+    """The action whose word another program spells as `text`; None if that is no action, or several."""
+    found = [action for action, word in words.items() if _plain(word) == _plain(text)]
+    return found[0] if len(found) == 1 else None
+
+
+def _plain(word: str) -> str:
+    """The common form of the spellings of a move: `pass` of PA, `a2b3` of a2-b3 and a2xb3."""
+    squares = SQUARES.fullmatch(word.lower())
+    return squares[1] + squares[2] if squares else SPELLINGS.get(word.lower(), word)
+
+
+def _read(position: Position, text: str) -> Position:
+    for word in position.game.split_moves(text):
+        while word:
+            position, word = _read_first(position, word)
+    return position
+
+
+def _read_first(position: Position, word: str) -> tuple[Position, str]:
+    """The position after the first move of a word, and what is left of the word behind a hyphen."""
+    try:
+        return position.play(position.parse(word)), ""
+    except IllegalAction:
+        passed = _after_forced_pass(position)
+        if passed is not None:
+            with suppress(IllegalAction):
+                return _read_first(passed, word)
+        first, _, rest = word.partition("-")
+        if first and rest:
+            with suppress(IllegalAction):
+                return _read_first(position, first)[0], rest
+        raise
+
+
+def _after_forced_pass(position: Position) -> Position | None:
+    """The position after a pass, if nothing else is allowed."""
+    legal = position.legal_actions
+    return position.play(legal[0]) if len(legal) == 1 and position.format(legal[0]).lower() == "pass" else None
+
+
+def _without_numbers(text: str) -> str:
+    """The moves without the numbers before them, as in `1. f5 d6 2. c3`; raises IllegalAction unless they count up."""
+    count = 0
+    for number, dots in NUMBER.findall(text):
+        if int(number) != count + (dots == "."):  # 1... stands before the second player's move
+            raise IllegalAction(f"move numbers count 1., 2., 3. and so on: {number}{dots} is out of place")
+        count = int(number)
+    return NUMBER.sub(" ", text)
