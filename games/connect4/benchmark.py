@@ -88,7 +88,7 @@ class BenchmarkConfig(JudgeConfig):
     """
 
     positions: Path | None = None
-    """Score on the positions of this file (lines `moves score`, or JSON lines with moves and scores) instead."""
+    """Score on the positions of this file (lines `moves score`, boards, or JSON lines of moves and scores) instead."""
     solver_command: str | None = None
     """A solver program that must confirm the labels: reads `moves` lines, answers `moves score` (as Pons' does)."""
 

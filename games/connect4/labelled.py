@@ -51,7 +51,7 @@ class Labelled:
     """Positions with their truth; row i of everything belongs together."""
 
     moves: Sequence[str]
-    """The moves to each of the n positions, as "4453"."""
+    """The moves to each of the n positions, as "4453"; "" for a board."""
     states: np.ndarray
     """`uint64[n, 2]`."""
     column_scores: np.ndarray
@@ -110,7 +110,7 @@ def _states_after(actions: np.ndarray) -> np.ndarray:
 def load_file(path: str | Path, solver: Solver) -> Labelled:
     """The positions of a file, whose values are asked for as well.
 
-    Its lines are `moves score`, with the columns left to the solver, or JSON,
+    Its lines are `moves score`, with the columns left to the solver, boards with or without a score, or JSON,
     `{"moves": "4453", "scores": [s1, ..., s7]}`, with null for a full column.
 
     Raises InputError, naming line and column.
@@ -125,8 +125,8 @@ def load_file(path: str | Path, solver: Solver) -> Labelled:
         positions = [position for position, _ in scored]
         scores = solver.column_scores_all(np.array([position.state for position in positions]))
         for (place, line), (_, given), best in zip(lines, scored, best_scores(scores), strict=True):
-            if given != best:
-                column = line.rindex(line.split()[1]) + 1
+            if given is not None and given != best:
+                column = line.rindex(line.split()[-1]) + 1
                 raise InputError(f"{place}, column {column}: the score is {best}, not {given}; correct the line")
     moves = [format_moves(position.actions) for position in positions]
     states = np.array([position.state for position in positions])

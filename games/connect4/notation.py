@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from alphazero.errors import IllegalAction, InputError, quote
 from alphazero.game import Position
 from alphazero.storage.files import read_bytes
@@ -49,12 +51,29 @@ def format_moves(actions: Iterator[int] | tuple[int, ...]) -> str:
     return "".join(str(action + 1) for action in actions)
 
 
+def _board(text: str, place: str) -> Position | None:
+    """The position of a board that is not over; None if the text is no board; raises InputError."""
+    try:
+        position = GAME.read_board(text)
+    except ValueError as error:
+        raise InputError(f"{place}: this is no board: {error}") from None
+    if position is not None and position.terminal:
+        raise InputError(f"{place}: the game is over here; there is nothing to solve")
+    return position
+
+
+def num_stones(position: Position) -> int:
+    """The stones on the board; the ply, unless the position was set up."""
+    return int(np.bitwise_count(position.state).sum())
+
+
 def check_score(score: int, position: Position, place: str) -> int:
     """`score`, if a position of that ply can have it; raises InputError."""
-    low, high = score_limits(position.ply)
+    stones = num_stones(position)
+    low, high = score_limits(stones)
     if not low <= score <= high:
         raise InputError(
-            f"{place}: {score} is an impossible score; after {position.ply} moves it lies between {low} and {high}"
+            f"{place}: {score} is an impossible score; after {stones} moves it lies between {low} and {high}"
         )
     return score
 
@@ -81,9 +100,13 @@ def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
     return iter([(place, line) for place, line in lines if line.strip()])
 
 
-def parse_scored_line(line: str, place: str) -> tuple[Position, int]:
-    """A line of Pascal Pons' test files, `moves score`; raises InputError."""
+def parse_scored_line(line: str, place: str) -> tuple[Position, int | None]:
+    """A line of Pascal Pons' test files, `moves score`, or a board with or without a score; raises InputError."""
     words = line.split()
+    last = parse_score(words[-1])
+    text = line if last is None else line[: line.rindex(words[-1])]
+    if not words[0].isdigit() and (board := _board(text, place)) is not None:
+        return board, None if last is None else check_score(last, board, f"{place}, column {len(text) + 1}")
     start = line.index(words[0])
     if len(words) != 2:
         raise InputError(

@@ -79,7 +79,7 @@ def check_file(path: Path, solver: Solver) -> None:
     with Progress(f"solving {path}") as progress:
         for scores, times in solver.solve_timed(states):
             for (place, _, given), score in zip(lines[num_done:], scores, strict=False):
-                if score != given:
+                if given is not None and score != given:
                     num_wrong += 1
                     print(f"{place}: the score is {score}, not {given}")
             num_done += len(scores)

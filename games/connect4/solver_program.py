@@ -47,6 +47,10 @@ def confirm(labelled: Labelled, command: str) -> int:
 def _questions(labelled: Labelled) -> Iterator[tuple[str, int]]:
     """`(moves, score)` of every child that is not the end of the game, each once."""
     asked: dict[str, int] = {}
+    if not all(moves or not state.any() for moves, state in zip(labelled.moves, labelled.states, strict=True)):
+        raise InputError(
+            "a solver program reads moves, and this file has boards: write their moves, or leave the program out"
+        )
     for moves, scores in zip(labelled.moves, labelled.column_scores, strict=True):
         wins_now, last = score_limits(len(moves))[1], len(moves) == 41
         for action in np.flatnonzero((scores != NO_SCORE) & (scores != wins_now)):

@@ -70,7 +70,7 @@ class BenchmarkConfig(JudgeConfig):
     """
 
     positions: Path | None = None
-    """Score on the positions of this JSON file instead: {"1": {"board": "--XXO...", "to_move": "X"}, ...}."""
+    """Score on the positions of this file instead: a board and who moves in each line, as --XXO... X, or JSON."""
     game: str = "othello"
     """othello or othello6."""
 

@@ -9,12 +9,13 @@ symmetry, and in each some move is better than another.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -69,30 +70,51 @@ def load_frozen(size: int) -> Labelled:
     return Labelled(names, arrays["states"], arrays["scores"])
 
 
-def load_file(path: Path, solver: Solver, game: Othello, most_empty: int = MOST_EMPTY_SQUARES) -> Labelled:
-    """The positions of a JSON file that have at most `most_empty` empty squares, solved anew.
+class Known(NamedTuple):
+    """A position of a file."""
 
-    The file is `{"name": {"board": "--XO...", "to_move": "X", "score": 6}, ...}`, where `score` and all else may be
-    missing, or an object that holds such an object. Raises InputError, also where a score is not the true one.
+    name: str
+    where: str
+    """Its place, for messages."""
+    position: Position
+    scores: dict[str, int]
+    """Scores that the file gives, by move; that of the position itself under ""."""
+
+
+def load_file(path: Path, solver: Solver, game: Othello, most_empty: int = MOST_EMPTY_SQUARES) -> Labelled:
+    """The positions of a file that have at most `most_empty` empty squares, solved anew.
+
+    A line is a board and who moves, or moves: `--XO... X; G8:+18; H1:+12`, the scores being those of moves. Or the file
+    is JSON, `{"name": {"board": "--XO...", "to_move": "X", "score": 6}, ...}`, or an object that holds such an object.
+    All scores may be missing. Raises InputError, also where a score is not the true one.
     """
-    states, names, given = [], [], []
-    for name, value in _find_problems(path).items():
-        where = f"{path}, position {quote(name)}"
-        problem = check(Problem, value, where, InputError)
-        state = _parse_board(where, problem, game)
-        if solver.num_empty(state[None])[0] <= most_empty:
-            states.append(state)
-            names.append(name)
-            given.append(problem.score)
-    if not states:
+    content = read_bytes(path, MAX_FILE_BYTES)
+    in_json = content.lstrip()[:1] in (b"{", b"[")
+    every = list(_known_of_json(path, content, game) if in_json else _known_of_lines(path, content, game))
+    known = [one for one in every if solver.num_empty(one.position.state[None])[0] <= most_empty]
+    if not known:
         raise InputError(f"{path}: no position has at most {most_empty} empty squares; more take too long")
-    scores = solver.move_scores(np.array(states))
-    for name, score, row in zip(names, given, scores, strict=True):
-        if score is not None and score != int(row.max()):
-            raise InputError(
-                f"{path}, position {quote(name)}: the score is {row.max()}, not {score}; correct it or leave it out"
-            )
-    return Labelled(names, np.array(states), scores)
+    states = np.array([one.position.state for one in known])
+    scores = solver.move_scores(states)
+    for one, row in zip(known, scores, strict=True):
+        for move, score in one.scores.items():
+            true = int(row[one.position.parse(move)] if move else row.max())
+            if score != true:
+                which = f"the score of {move}" if move else "the score"
+                raise InputError(f"{one.where}: {which} is {true}, not {score}; correct it or leave it out")
+    return Labelled([one.name for one in known], states, scores)
+
+
+def _known_of_lines(path: Path, content: bytes, game: Othello) -> Iterator[Known]:
+    for number, line in enumerate(content.decode("utf-8-sig", errors="replace").splitlines(), 1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            text, _, rest = line.partition(";")
+            position = _read(where, text, game)
+            scores = dict(re.findall(r"([A-Za-z][1-8])[: ]\s*([+-]?\d{1,2})\b", rest))
+            with _naming(where):
+                known = {position.format(position.parse(move)): int(score) for move, score in scores.items()}
+            yield Known(f"line {number}", where, position, known)
 
 
 class Problem(Struct):
@@ -103,34 +125,47 @@ class Problem(Struct):
     score: Annotated[int | None, Meta(description="a whole number")] = None
 
 
-def _find_problems(path: Path) -> dict[str, dict[str, Any]]:
+def _known_of_json(path: Path, content: bytes, game: Othello) -> Iterator[Known]:
+    for name, value in _find_problems(path, content).items():
+        where = f"{path}, position {quote(name)}"
+        problem = check(Problem, value, where, InputError)
+        board = problem.board
+        if len(board) != (cells := game.size**2):
+            raise InputError(
+                f"{where}: a board is {cells} of the signs X, O and -, row by row from the top, not {quote(board)}"
+            )
+        scores = {} if problem.score is None else {"": problem.score}
+        yield Known(name, where, _read(where, f"{board} {problem.to_move}", game), scores)
+
+
+def _find_problems(path: Path, content: bytes) -> dict[str, dict[str, Any]]:
     form = '{"1": {"board": "--XXO...", "to_move": "X"}, ...}'
     try:
-        value = parse_json(read_bytes(path, MAX_FILE_BYTES), str(path))
+        value = parse_json(content, str(path))
     except StorageError as error:
         raise InputError(f"{error}; it must look like {form}") from None
     for found in (value, *(value.values() if isinstance(value, dict) else ())):
         if isinstance(found, dict) and found and all(isinstance(x, dict) and "board" in x for x in found.values()):
             return found
-    raise InputError(f"{path} holds no positions; it must look like {form}")
+    raise InputError(f"{path} holds no positions; it must look like {form}, or have lines such as --XXO... X")
 
 
-def _parse_board(where: str, problem: Problem, game: Othello) -> np.ndarray:
-    """`uint64[2]` of a drawn board."""
-    board, mover = problem.board, problem.to_move
-    cells = game.size**2
-    if not re.fullmatch(rf"[XO-]{{{cells}}}", board):
-        raise InputError(
-            f"{where}: a board is {cells} of the signs X, O and -, row by row from the top, not {quote(board)}"
-        )
-    words = [0, 0]
-    for cell, mark in enumerate(board):
-        if mark != "-":
-            words[mark != mover] |= 1 << 8 * (cell // game.size) + cell % game.size
-    state = np.array(words, np.uint64)
-    if Position(game, state.copy(), 0, ()).terminal:
+def _read(where: str, text: str, game: Othello) -> Position:
+    """The position of a board or of moves; raises InputError that names `where` it was found."""
+    with _naming(where):
+        position = game.position(text)
+    if position.terminal:
         raise InputError(f"{where}: neither side can move, so there is nothing to solve; leave it out")
-    return state
+    return position
+
+
+@contextlib.contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Names the place in what is raised."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 # --- making the frozen sets ---

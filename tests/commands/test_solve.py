@@ -1,6 +1,7 @@
 """The exact results that `alphazero solve` shows."""
 
 import re
+import shlex
 
 import pytest
 
@@ -45,9 +46,38 @@ def test_the_end_of_a_game_of_othello_is_solved(capsys):
 
 def test_the_examples_of_the_help_are_solved(capsys):
     examples = re.findall(r"^alphazero solve (.+)$", solve.__doc__, re.MULTILINE)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
-        assert solved(capsys, *example.split())[1]
+        assert solved(capsys, *shlex.split(example))[1]
+
+
+# two problems of FForum as Edax keeps them (abulmo/edax-reversi, fforum-1-19.obf, commit 75848c8): all moves and scores
+PROBLEMS = {
+    "--XXXXX--OOOXX-O-OOOXXOX-OXOXOXXOXXXOXXX--XOXOXX-XXXOOO--OOOOO-- X; "
+    "G8:+18; H1:+12; H7:+6; A2:+6; A3:+4; B1:-4; A4:-22; G2:-24;": "first",
+    "---O-XOX----XXOX---XXOOXO-XXOXOXXXXOOXOX-XOOXXXXXOOOXX-XOOOOOOO- O; "
+    "B3:+30; C2:+26; A6:+24; G7:+20; C3:+18; D2:+16; B4:+10; E1:+6;": "second",
+}
+
+
+@pytest.mark.parametrize(("line", "mover"), PROBLEMS.items())
+def test_a_line_of_a_board_is_solved_as_published(line, mover, capsys):
+    shown, results = solved(capsys, line, "--game", "othello")
+    assert f"\n\n{mover} player to move on a board\n" in shown
+    published = {move.lower(): int(score) for move, score in re.findall(r"([A-H][1-8]):([+-]\d+)", line)}
+    words = {"wins": 1, "loses": -1}
+    found = {move: words[said.split()[0]] * int(said.split()[2]) for move, said in results.items()}
+    assert {move: found[move] for move in published} == published
+    board, side = line.split()[0], line.split()[1].strip(";")
+    assert solved(capsys, board, side, "--game", "othello")[1] == results
+
+
+def test_a_grid_of_connect_four_is_solved_like_its_moves(capsys):
+    grid = "7/7/7/7/3O3/2OXX2"
+    shown, results = solved(capsys, grid)
+    assert results == solved(capsys, "4453")[1] and "first player to move on a board" in shown
+    shown, _ = solved(capsys, "7/7/X6/XO5/XO5/XO5")
+    assert shown.endswith("The game is over: the first player has won.\n")
 
 
 @pytest.mark.parametrize(
@@ -58,6 +88,8 @@ def test_the_examples_of_the_help_are_solved(capsys):
         ("48 --game connect4", "8"),
         ("4444444", "4"),
         ("--game conect4", "did you mean 'connect4'?"),
+        ("7/7/7/7/7/3XX2", "this is no board of connect4: X begins"),
+        ("7/7/7/3X3/7/3O3", "in column 4 a stone lies above an empty cell"),
     ],
 )
 def test_what_cannot_be_solved_gets_one_sentence(words, message, capsys):

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from alphazero.commands.watch import list_games
-from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.game.spec import LoadedGame
@@ -31,7 +30,6 @@ from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import read_json, to_json, write_json, write_sealed_json
 from alphazero.storage.formats import check_metrics
 from alphazero.storage.run_folder import CONFIG, CONFIG_SEAL, latest_manifest, read_settings
-from alphazero.storage.schema import check
 from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 from alphazero.training.config import RunConfig
@@ -41,7 +39,7 @@ from alphazero.training.run_state import read_state
 from alphazero.training.selfplay import SelfPlay
 from games.connect4.labelled import _parse_json_line
 from games.connect4.notation import read_lines
-from games.othello.labelled import Problem, _find_problems, _parse_board
+from games.othello.labelled import _known_of_json
 
 SIZES = {"blocks": 1, "channels": 4, "head_channels": 2, "value_hidden": 4}
 SLOTS, SAMPLES = 3, 20
@@ -241,8 +239,7 @@ def write_endgames(folder: Path) -> Path:
 
 def read_endgames(path: Path) -> object:
     game: Any = registry.load("othello").game
-    problems = {name: check(Problem, value, name, InputError) for name, value in _find_problems(path).items()}
-    return [_parse_board(name, problem, game) for name, problem in problems.items()]
+    return list(_known_of_json(path, path.read_bytes(), game))
 
 
 def write_weights(folder: Path) -> Path:

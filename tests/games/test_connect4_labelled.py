@@ -12,6 +12,7 @@ from games.connect4 import labelled as module
 from games.connect4.labelled import FROZEN_FILE, Labelled, best_scores, decisive, load_file, load_frozen, main
 from games.connect4.notation import GAME
 from games.connect4.solver import NO_SCORE, Solver
+from games.connect4.solver_program import confirm
 
 SOLVED = Path(__file__).parent / "connect4_scores.json"
 
@@ -256,6 +257,33 @@ def test_a_file_of_moves_and_scores(tmp_path, solver):
     assert loaded.column_scores[1, 0] == 18 and loaded.column_scores[1, 1:].max() < 18
     assert loaded.value_scores.tolist() == [-1, 18]
     assert loaded.column_scores.dtype == loaded.value_scores.dtype == np.int8
+
+
+def test_a_file_of_boards_with_and_without_scores(tmp_path, solver):
+    """Of the positions after 121212 and 4453, a score of which is -2 (Pascal Pons' convention)."""
+    grid = "\n".join(["......."] * 3)
+    spaced = " ".join(grid.replace("\n", "/")) + " / X O . . . . . / X O . . . . . / X O . . . . . X 18"
+    loaded = load_file(write(tmp_path, "7/7/7/XO5/XO5/XO5", "7/7/7/7/3O3/2OXX2 X -2", "4453 -2", spaced), solver)
+    assert list(loaded.moves) == ["", "", "4453", ""]
+    assert np.array_equal(loaded.states, [state_after(text) for text in ("121212", "4453", "4453", "121212")])
+    assert loaded.value_scores.tolist() == [18, -2, -2, 18]
+    with pytest.raises(InputError, match="write their moves, or leave the program out"):
+        confirm(loaded, "cat")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("7/7/7/7/3O3/2OXX2 -1", "line 1, column 19: the score is -2, not -1; correct the line"),
+        ("7/7/7/7/3O3/2OXX2 40", "line 1, column 19: 40 is an impossible score; after 4 moves it lies between"),
+        ("7/7/7/7/7/3XX2", "line 1: this is no board: X begins"),
+        ("7/7/X6/XO5/XO5/XO5", "line 1: the game is over here; there is nothing to solve"),
+    ],
+)
+def test_wrong_boards_are_refused_with_their_line(line, said, tmp_path, solver):
+    with pytest.raises(InputError) as caught:
+        load_file(write(tmp_path, line), solver)
+    assert said in str(caught.value)
 
 
 def test_a_file_of_json_lines(tmp_path, solver):

@@ -215,6 +215,23 @@ def test_wrong_settings_are_refused(text: str):
 
 # --- positions of files ---
 
+# FForum's problem 1 as a line of fforum-1-19.obf, which comes with Edax (abulmo/edax-reversi, commit 75848c8)
+FFO_1 = (
+    "--XXXXX--OOOXX-O-OOOXXOX-OXOXOXXOXXXOXXX--XOXOXX-XXXOOO--OOOOO-- X; "
+    "G8:+18; H1:+12; H7:+6; A2:+6; A3:+4; B1:-4; A4:-22; G2:-24;"
+)
+
+
+def test_lines_of_boards_are_read_with_the_scores_of_their_moves(tmp_path: Path):
+    """A line of moves besides, from the game that Takizawa's solution ends with (arXiv:2310.19387v3, figure 1)."""
+    path = tmp_path / "positions.obf"
+    moves = "F5D6C3D3C4F4F6F3E6E7D7C5B6D8C6C7D2B5A5A6A7G5E3B4C8G6G4C2E8D1F7E2G3H4F1E1F2G1B1F8G8B3H3B2H5B7A3A4A1A2C1H2"
+    path.write_text(f"{FFO_1}\n\n{FFO_1.lower().replace('x;', 'x ; ')}\n{moves}\n")
+    labelled = load_file(path, SOLVERS[8], GAMES[8])
+    assert labelled.names == ["line 1", "line 3", "line 4"]
+    assert (labelled.states[0] == labelled.states[1]).all() and labelled.scores[0].max() == 18
+    assert labelled.scores[2].max() == 0
+
 
 @pytest.mark.parametrize(
     ("text", "words"),
@@ -224,7 +241,11 @@ def test_wrong_settings_are_refused(text: str):
         ('{"1": {"board": "XO", "to_move": "X"}}', "64 of the signs X, O and -"),
         ('{"1": {"board": "' + "X" * 64 + '", "to_move": "B"}}', 'must be "X" or "O"'),
         ('{"1": {"board": "' + "X" * 64 + '", "to_move": "X"}}', "neither side can move"),
-        ('{"1": {"board": "' + "-" * 64 + '", "to_move": "X"}}', "neither side can move"),
+        ('{"1": {"board": "' + "-" * 64 + '", "to_move": "X"}}', "position '1': .* in the middle are never empty"),
+        ("--XXXXX--OOOXX-O X", "line 1: .* it has 64 cells"),
+        (f"\n{FFO_1.partition(';')[0]}; G8:+18; H1:+10", "line 2: the score of h1 is 12, not 10"),
+        (f"{FFO_1.partition(';')[0]}; E4:+18", "line 1: 'E4' is not a legal action"),
+        ("f5d6 z9", "line 1: 'z9' is not a legal action"),
         ('{"1": {"board": "-O' + "X" * 62 + '", "to_move": "X", "score": 3}}', "the score is 64"),
     ],
 )
