@@ -13,6 +13,7 @@ from typing import Any
 
 from alphazero.errors import InputError, StorageError, quote
 from alphazero.game import Game, Position, registry
+from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import LoadedGame
 from alphazero.players.contestants import Contestant, load_net, text_of
@@ -25,6 +26,8 @@ from alphazero.web.truth import Result, results_of
 
 MOST_RUNS = 50
 """Runs, the newest, that the page offers as contestants."""
+MOST_BOARD = 2000
+"""Characters of a board that is written as text."""
 MOST_NETS = 8
 """Nets of a game that stay in memory."""
 _CONFIGS = Kept[dict[str, Any]](lambda file: read_config(file.parent), 200)
@@ -61,20 +64,30 @@ class Table:
     # --- positions ---
 
     def position(self, question: Question) -> Position:
-        """The position that a question is about; raises IllegalAction."""
+        """The position that a question is about; raises InputError.
+
+        `board` is the text of a board that takes the place of the start. `moves` without it may be such a text, too.
+        """
+        position = self.game.start()
+        if question.has("board"):
+            position = self.game.position(question.text("board", MOST_BOARD, printable=False))
+            if position.actions:
+                raise InputError("this is no board, but moves")
         if question.has("moves"):
-            moves = question.text("moves", 20_000, printable=False)
-            return self.game.position(" ".join(moves.split()))  # as pasted, with tabs or no-break spaces
-        return self.game.position(question.actions())
+            moves = " ".join(question.text("moves", 20_000, printable=False).split())  # as pasted, with tabs and such
+            return read_moves(position, moves) if question.has("board") else self.game.position(moves)
+        for action in question.actions():
+            position = position.play(action)
+        return position
 
     def position_fields(self, position: Position) -> dict[str, Any]:
         """A position, and how it came about, for a message."""
-        words, movers, at = list[str](), list[int](), self.game.start()
-        for action in position.actions:
-            words.append(at.format(action))
-            movers.append(at.to_play)
-            at = at.play(action)
-        return {"actions": list(position.actions), "words": words, "movers": movers, "view": asdict(position.view)}
+        *before, _ = position.history
+        pairs = list(zip(before, position.actions, strict=True))
+        return {
+            "actions": list(position.actions), "words": [at.format(action) for at, action in pairs],
+            "movers": [at.to_play for at, _ in pairs], "set_up": position.is_set_up, "view": asdict(position.view),
+        }  # fmt: skip
 
     # --- contestants ---
 
@@ -124,8 +137,15 @@ class Table:
     # --- records ---
 
     def record_text(self, question: Question) -> str:
-        """The game so far as a line of a games file; with `resigned`, that side has lost it."""
+        """The game so far as a line of a games file; with `resigned`, that side has lost it.
+
+        Raises InputError for a game that began from a board, to which no moves lead.
+        """
         position = self.position(question)
+        if position.is_set_up:
+            raise InputError(
+                "no moves lead to the board that this game began from, so it cannot be saved: its link keeps it"
+            )
         names = question.text("first", MOST_TEXT), question.text("second", MOST_TEXT)
         result, forfeit = RESULTS[position.outcome] if position.terminal else "*", ""
         if question.has("resigned") and not position.terminal:

@@ -155,6 +155,18 @@ def test_games_are_saved_and_loaded_and_moves_are_read():
 
 
 @needs_node
+def test_numbers_and_hyphens_are_read_and_boards_are_not():
+    texts = ["1. b2 a1 2. c3", "1.b2 1...a1", "b2-a1-c3", "1. b2 3. a1", "b2--a1"]
+    questions = [{"ask": "position", "game": "tictactoe", "moves": text} for text in texts]
+    *right, (jump,), (twice,) = ask(small_page("tictactoe"), *questions)
+    for (answer,), question in zip(right, questions, strict=False):
+        assert answer["actions"] == on_server("tictactoe", question)["actions"]
+    assert "3. is out of place" in jump["error"] and "'-a1' is not a legal action" in twice["error"]
+    ((board,),) = ask(small_page("tictactoe"), {"ask": "position", "actions": [], "board": "X../.../..."})
+    assert board["error"] == "this file sets up no boards: the page of alphazero serve does"
+
+
+@needs_node
 def test_moves_are_read_without_spaces_where_the_game_splits_them():
     """Tic-tac-toe does not; its page does once it is told so."""
     texts = ["a1B1 c1a2", "a1b9"]
@@ -179,7 +191,9 @@ def test_moves_of_othello_are_read_as_the_server_reads_them():
             words.append(position.format(action))
             position = position.play(action)
     joined = "".join(words)
-    texts = [joined, f"{joined[:12]} {joined[12:]}", joined.upper()]
+    texts = [joined, f"{joined[:12]} {joined[12:]}", joined.upper(), joined.replace("pass", ""), "-".join(words)]
+    texts += [joined.replace("pass", spelling) for spelling in ("PA", "ps", "--", "@@")]
+    texts.append(" ".join(f"{ply // 2 + 1}. {word}" if ply % 2 == 0 else word for ply, word in enumerate(words)))
     questions = [{"ask": "position", "game": "othello6", "moves": text} for text in texts]
     for question, (answer,) in zip(questions, ask(small_page("othello6"), *questions), strict=True):
         expected = on_server("othello6", question)

@@ -11,6 +11,12 @@ from tests.web.browser import IN_THE_VIEW, choose_opponent, click_first, needs_c
 
 pytestmark = needs_chromium
 VIEW = "play"
+PASTE = """text => {
+  const field = document.querySelector('[aria-label="Moves or a board to start from"]');
+  const data = new DataTransfer();
+  data.setData("text", text);
+  field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+}"""
 
 
 def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
@@ -131,6 +137,44 @@ def test_back_and_links_lead_to_their_positions(browser, address):
         follow("")
         wait_moves(0)
         assert page.url.endswith("?game=tictactoe")
+
+
+def test_a_board_is_pasted_played_from_and_kept_by_its_link(browser, address):
+    """Undo goes back to the board and no further; the game is not saved as moves, and a new one has no board."""
+    drawing = "\n".join([*[". . . . . . ."] * 4, ". . . O . . .", ". . O X X . .", "1 2 3 4 5 6 7"])
+    pieces = "() => document.querySelectorAll('.board .piece').length"
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "human")
+        page.get_by_text("Start from a position").click()
+        page.evaluate(PASTE, drawing)
+        page.get_by_role("button", name="Go", exact=True).click()
+        page.wait_for_function("() => location.hash.includes('board=')")
+        wait_status(page, "First player to move")
+        before = page.evaluate(pieces)
+        page.get_by_label("Type a move").fill("4")
+        page.keyboard.press("Enter")
+        wait_status(page, "Second player to move")
+        assert page.evaluate(pieces) == before + 1
+        assert page.locator(".move").all_inner_texts()[1:] == ["1.4"]
+        page.get_by_role("button", name="Save game").click()
+        page.locator("#trouble", has_text="its link keeps it").wait_for()
+        page.get_by_role("button", name="Undo", exact=True).click()
+        wait_status(page, "First player to move")
+        assert page.get_by_role("button", name="Undo", exact=True).is_disabled()
+        page.get_by_role("button", name="Redo", exact=True).click()
+        wait_status(page, "Second player to move")
+        link = page.url
+        page.get_by_role("button", name="New game").click()
+        page.wait_for_function("() => !location.hash.includes('board=')")
+        wait_status(page, "First player to move")
+        assert page.evaluate(pieces) == 0
+    with page_at(browser, link.replace("#/play", "#/analyse")) as page:
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 2")
+        page.locator(".exact-line.known").wait_for()
+        assert page.evaluate(pieces) == before + 1
+    with page_at(browser, link.replace("O", "X")) as page:
+        page.locator("#trouble", has_text="no board of connect4").wait_for()
 
 
 def test_a_link_that_leads_nowhere_is_told(browser, address):

@@ -356,7 +356,7 @@ HOLD = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("label", "moves"), [("Moves to start from", "b2 a1"), ("Type a move", "b2")])
+@pytest.mark.parametrize(("label", "moves"), [("Moves or a board to start from", "b2 a1"), ("Type a move", "b2")])
 def test_moves_that_were_typed_in_one_game_are_not_played_in_the_next(label, moves, browser, place):
     with page_at(browser, place) as page:
         wait_status(page, "Your turn")

@@ -12,6 +12,8 @@ const KINDS = { bool: Uint8Array, int8: Int8Array, int32: Int32Array, float32: F
 const NAMES = { 1: "win", 0: "draw", "-1": "loss" };
 const RESULTS = { 1: "1-0", "-1": "0-1", 0: "1/2-1/2" };
 
+const SPELLINGS = { pass: "pass", pa: "pass", ps: "pass", "--": "pass", "@@": "pass", "swap-pieces": "swap" };
+
 class Refused extends Error {}
 
 // One instance of a module: a position, and the search of one position.
@@ -182,6 +184,22 @@ function plainName(game) {
   return String(game).split(/[\\/]/).at(-1).replace(/\.py$/, "");
 }
 
+// `a2b3` of a2-b3 and a2xb3; nothing of a word that is not two squares.
+function squaresOf(word) {
+  const [, from, to] = word.toLowerCase().match(/^([a-z]\d+)[-x:]?([a-z]\d+)$/) ?? [];
+  return from && from + to;
+}
+
+// The moves without the numbers before them, as in `1. f5 d6 2. c3`.
+function withoutNumbers(text) {
+  let count = 0;
+  return text.replace(/(^|[\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)/g, (_, before, number, dots) => {
+    if (Number(number) !== count + (dots === "." ? 1 : 0)) throw new Refused(`move numbers count 1., 2., 3. and so on: ${number}${dots} is out of place`);
+    count = Number(number);
+    return " ";
+  });
+}
+
 function clip(value) {
   return Math.max(-1, Math.min(1, value));
 }
@@ -272,7 +290,8 @@ class FileEngine {
     return { game, title, board, players, truth: Boolean(truth), moves_run_together: runs_together };
   }
 
-  position({ actions, moves }) {
+  position({ actions, moves, board }) {
+    if (board) throw new Refused("this file sets up no boards: the page of alphazero serve does");
     const core = this.core("quick");
     if (moves !== undefined) actions = this.parsed(core, moves);
     const words = [];
@@ -283,24 +302,66 @@ class FileEngine {
       movers.push(core.mover);
       if (words.length === actions.length) [last = []] = core.clicks([action])[0];
     });
-    return { actions, words, movers, view: core.view(last) };
+    return { actions, words, movers, set_up: false, view: core.view(last) };
   }
 
-  // The actions of a text in the game's notation.
+  // The actions of a text of moves, which the server's reader reads alike (alphazero/game/reading/moves.py).
   parsed(core, text) {
+    const joined = this.file.splits_words ? text.replace(/(\w)-(?=\w)/g, "$1") : text;
+    try {
+      return this.readMoves(core, joined);
+    } catch (error) {
+      const without = withoutNumbers(joined);
+      if (without === joined) throw error;
+      return this.readMoves(core, without);
+    }
+  }
+
+  readMoves(core, text) {
     const actions = [];
     for (let rest of text.split(/[\s,]+/).filter(Boolean)) {
-      while (rest) {
-        core.set(actions);
-        const legal = core.legal();
-        const words = core.words(legal);
-        const at = this.wordAt(rest, words);
-        if (at < 0) throw new Refused(`'${rest}' is not a legal action here (legal: ${words.join(", ") || "none, the game is over"})`);
-        actions.push(legal[at]);
-        rest = rest.slice(words[at].length);
-      }
+      while (rest) rest = this.readFirst(core, actions, rest);
     }
     return actions;
+  }
+
+  // Adds the first move of a text to the actions, and a forced pass before it that was left out; returns what is left of the text.
+  readFirst(core, actions, text) {
+    core.set(actions);
+    const legal = core.legal();
+    const words = core.words(legal);
+    const [at, length] = this.wordOf(text, words);
+    if (at >= 0) {
+      actions.push(legal[at]);
+      return text.slice(length);
+    }
+    const before = actions.length;
+    const [, first, rest] = text.match(/^([^-]+)-(.+)$/) ?? [];
+    const tries = [];
+    if (words.length === 1 && words[0].toLowerCase() === "pass") tries.push(() => (actions.push(legal[0]), this.readFirst(core, actions, text)));
+    if (first) tries.push(() => (this.readFirst(core, actions, first), rest));
+    for (const attempt of tries) {
+      try {
+        return attempt();
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        actions.length = before;
+      }
+    }
+    throw new Refused(`'${text}' is not a legal action here (legal: ${words.join(", ") || "none, the game is over"})`);
+  }
+
+  // The index of the word that a text is or begins with, in our or another spelling, and the length of its part.
+  wordOf(text, words) {
+    const at = this.wordAt(text, words);
+    if (at >= 0) return [at, words[at].length];
+    for (const [spelling, word] of Object.entries(SPELLINGS)) {
+      const meant = words.findIndex((one) => one.toLowerCase() === word);
+      const begins = this.file.splits_words && text.toLowerCase().startsWith(spelling);
+      if (meant >= 0 && (begins || text.toLowerCase() === spelling)) return [meant, spelling.length];
+    }
+    const alike = words.flatMap((word, i) => (squaresOf(word) && squaresOf(word) === squaresOf(text) ? [i] : []));
+    return alike.length === 1 ? [alike[0], text.length] : [-1, 0];
   }
 
   // The index of the word that a text is, with its capitals, or else without them if only one word is meant then.

@@ -124,7 +124,7 @@ export class AnalyseView {
     refill(this.exact);
     if (!this.game.truth || view.outcome !== null) return;
     try {
-      const { results } = await this.app.engine.ask("truth", { game: this.game.game, actions: this.line.here });
+      const { results } = await this.app.engine.ask("truth", this.line.at(this.line.here));
       if (key !== this.key || !results) return; // stopped: another position was asked about meanwhile
       this.truth = results;
       const best = results.filter((result) => result.words === results[0].words);

@@ -71,7 +71,7 @@ export class Desk {
       if (!this.report && !this.fault) refill(this.numbers, "The search is being made ready; the first time takes up to a minute.");
     }, PATIENCE);
     const { key } = this;
-    const fields = { game: this.view.game.game, actions: this.actions, player: this.picker.fields, side: this.side, limit: this.limit, fresh };
+    const fields = { ...this.view.line.at(this.actions), player: this.picker.fields, side: this.side, limit: this.limit, fresh };
     this.stop = this.view.app.engine.follow("analyse", fields, (answer) => {
       if (key !== this.key) return;
       clearTimeout(this.waiting);
@@ -141,7 +141,7 @@ export class Desk {
     const { token } = this;
     if (this.policy || this.shown.outcome !== null) return;
     try {
-      const found = await this.view.app.engine.ask("policy", { game: this.view.game.game, actions: this.actions, player: this.picker.fields });
+      const found = await this.view.app.engine.ask("policy", { ...this.view.line.at(this.actions), player: this.picker.fields });
       if (token !== this.token) return;
       this.policy = found;
     } catch (error) {

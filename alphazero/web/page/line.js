@@ -1,12 +1,14 @@
 // The line of play that the page is about: the actions, where one looks, and the positions on the way.
+// It begins at the start of the game, or at a board that was set up from a text.
 
 const MOST_KEPT = 400;
 const MOST_CLICKS = 200_000; // in all positions that are kept; each takes about 100 bytes
 
 export class Line {
-  constructor(engine, game) {
+  constructor(engine, game, board = "") {
     this.engine = engine;
     this.game = game;
+    this.board = board;
     this.actions = [];
     this.words = [];
     this.movers = [];
@@ -22,6 +24,11 @@ export class Line {
     return this.actions.slice(0, this.ply);
   }
 
+  // The fields of a question about the position after some actions.
+  at(actions) {
+    return { game: this.game, actions, ...(this.board && { board: this.board }) };
+  }
+
   // The position after some actions: {actions, words, movers, view}.
   async place(actions) {
     const key = actions.join(".");
@@ -30,7 +37,7 @@ export class Line {
         this.places.clear();
         this.clicks = 0;
       }
-      const found = this.engine.ask("position", { game: this.game, actions });
+      const found = this.engine.ask("position", this.at(actions));
       this.places.set(key, found);
       found.then(({ view }) => (this.clicks += view.clicks.length), () => this.places.delete(key));
     }
@@ -43,12 +50,6 @@ export class Line {
     const { words, movers } = await this.place(actions);
     if (change !== this.changes) return;
     Object.assign(this, { actions, words, movers, title: "", ply: Math.max(0, Math.min(ply, actions.length)) });
-  }
-
-  // Replaces the line by moves in the game's notation.
-  async read(moves) {
-    const { actions } = await this.engine.ask("position", { game: this.game, moves });
-    await this.set(actions);
   }
 
   // Plays an action where one looks. What came after is kept if it begins with the same action.

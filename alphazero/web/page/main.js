@@ -62,9 +62,10 @@ class App {
     let wrong = "";
     try {
       if (this.game?.game !== game && !(await this.chooseGame(game))) return;
-      if (asked.get("moves")) await this.line.read(asked.get("moves"));
-      else if (asked.has("actions")) await this.line.set(asked.get("actions").split(".").filter(Boolean).map(Number));
-      else if (asked.has("game")) await this.line.set([]);
+      const board = asked.get("board") ?? "";
+      if (asked.get("moves")) await this.read({ moves: asked.get("moves") }, board);
+      else if (asked.has("actions")) await this.read({ actions: asked.get("actions").split(".").filter(Boolean).map(Number) }, board);
+      else if (asked.has("game")) await this.read({ actions: [] }, board);
       if (asked.has("ply")) this.line.go(Number(asked.get("ply")) || 0);
     } catch (error) {
       if (!this.game && !(await this.chooseGame(this.welcome.game))) return;
@@ -72,6 +73,24 @@ class App {
     }
     await this.open(view);
     if (wrong) this.trouble(wrong);
+  }
+
+  // Replaces the line, and the views of it if it begins elsewhere.
+  beginLine(board) {
+    if (this.line.board === board) return;
+    this.close();
+    this.line = new Line(this.engine, this.game.game, board);
+    this.fresh("play");
+    this.fresh("analyse");
+  }
+
+  // Replaces the line by {actions} or {moves} from a board or from the start; moves may be the text of a board, too.
+  async read(fields, board = "") {
+    const { line } = this;
+    const found = await this.engine.ask("position", { game: line.game, ...fields, ...(board && { board }) });
+    if (line !== this.line) return; // another game was chosen meanwhile
+    this.beginLine(board || (found.set_up ? fields.moves : ""));
+    await this.line.set(found.actions);
   }
 
   // Another game in the same view.
@@ -156,6 +175,7 @@ class App {
   // Shows a recorded game in the analysis.
   async showRecord(record) {
     if (record.game !== this.game.game && !(await this.chooseGame(record.game))) return;
+    this.beginLine("");
     await this.line.set(record.actions, 0);
     const forfeit = record.forfeit ? ` (${record.forfeit})` : "";
     this.line.title = `${record.contestants.join(" – ")} ${record.result}${forfeit}`;
@@ -176,6 +196,7 @@ class App {
     let hash = `#/${this.now}`;
     if (OF_GAME.includes(this.now) && line) {
       const query = new URLSearchParams({ game: this.game.game });
+      if (line.board) query.set("board", line.board);
       if (line.actions.length) query.set("actions", line.actions.join("."));
       if (line.ply < line.actions.length) query.set("ply", line.ply);
       hash += `?${query}`;

@@ -11,6 +11,13 @@ const HINT_SIMULATIONS = 400;
 const PATIENCE = 1500;
 const NAMES = ["First player", "Second player"];
 
+// A field of one line would drop the line breaks of a board, and so join the numbers of its rows to their cells.
+function pasteOnOneLine(event, field) {
+  event.preventDefault();
+  const text = event.clipboardData.getData("text").replace(/\s+/g, " ");
+  field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");
+}
+
 export class PlayView {
   // `app`: {engine, game, line, link(), open(view), trouble(text), changed()}.
   constructor(app) {
@@ -45,7 +52,7 @@ export class PlayView {
     this.extra = el("div", { class: "extra" });
     const seats = this.pickers.map((picker, side) => el("div", { class: "seat" },
       el("span", { class: "side" }, swatch(this.game.board, side), NAMES[side]), picker.node));
-    this.start = el("input", { type: "text", placeholder: "moves, as the list shows them", "aria-label": "Moves to start from", spellcheck: "false" });
+    this.start = el("input", { type: "text", placeholder: "moves, or a board", "aria-label": "Moves or a board to start from", spellcheck: "false", onpaste: (event) => pasteOnOneLine(event, this.start) });
     const typed = el("input", { type: "text", "aria-label": "Type a move", placeholder: "type a move", spellcheck: "false", class: "typed" });
     const form = el("form", { class: "row", onsubmit: (event) => {
       event.preventDefault();
@@ -79,19 +86,19 @@ export class PlayView {
     return this.app.line;
   }
 
-  // Who has resigned, and where: {key, side, id, reason}, or null.
+  // Who has resigned, and where: {board, key, side, id, reason}, or null.
   get gaveUp() {
     return this.app.memory.gaveUp ?? null;
   }
 
   set gaveUp(found) {
-    this.app.memory.gaveUp = found;
+    this.app.memory.gaveUp = found && { ...found, board: this.line.board };
   }
 
   // The side that has resigned where one looks, or null: elsewhere, or with another player in that seat, the game goes on.
   get resigned() {
-    const { key, side, id } = this.gaveUp ?? {};
-    return key === this.line.here.join(".") && id === this.pickers[side].id ? side : null;
+    const { board, key, side, id } = this.gaveUp ?? {};
+    return board === this.line.board && key === this.line.here.join(".") && id === this.pickers[side].id ? side : null;
   }
 
   async shown() {
@@ -201,7 +208,7 @@ export class PlayView {
     this.waiting = setTimeout(() => refill(this.detail, "Still thinking. A first move takes longer: the search is made ready."), PATIENCE);
     const end = this.app.engine.follow(
       "move",
-      { game: this.game.game, actions: here, player: picker.fields, seed: this.seed },
+      { ...line.at(here), player: picker.fields, seed: this.seed },
       async (answer) => {
         this.stopThinking();
         if (!this.visible || line !== this.line || key !== line.actions.join(".")) return;
@@ -279,7 +286,7 @@ export class PlayView {
     try {
       const separator = this.game.moves_run_together ? "" : " ";
       const moves = [...words.slice(0, here.length), typed].join(separator);
-      const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves });
+      const { actions } = await this.app.engine.ask("position", { ...line.at(), moves });
       if (line !== this.line || here.join(".") !== line.here.join(".")) return;
       if (actions.length !== here.length + 1) throw new Error(`'${typed}' is not one move: type a single one, as in the list`);
       field.value = "";
@@ -300,7 +307,7 @@ export class PlayView {
     refill(this.detail, "Looking for a good move …");
     const end = this.app.engine.follow(
       "analyse",
-      { game: this.game.game, actions: this.line.here, player: { id: adviser.id }, limit: HINT_SIMULATIONS, side: 1 },
+      { ...this.line.at(this.line.here), player: { id: adviser.id }, limit: HINT_SIMULATIONS, side: 1 },
       async (answer) => {
         if (answer.more) return;
         if (this.advising?.end === end) this.advising = null;
@@ -327,7 +334,15 @@ export class PlayView {
     await this.refresh();
   }
 
-  async newGame(actions = []) {
+  // From the start of the game, and from no board.
+  newGame() {
+    if (!this.line.board) return this.beginFrom([]);
+    this.gaveUp = null;
+    this.app.beginLine("");
+    return this.app.open("play");
+  }
+
+  async beginFrom(actions) {
     this.stopThinking();
     this.gaveUp = this.hint = null;
     this.seed = Math.floor(Math.random() * 2 ** 31);
@@ -339,10 +354,11 @@ export class PlayView {
   async startFrom() {
     const { line } = this;
     try {
-      const { actions } = await this.app.engine.ask("position", { game: this.game.game, moves: this.start.value });
-      if (line !== this.line) return; // another game was chosen meanwhile
+      await this.app.read({ moves: this.start.value });
+      if (line.game !== this.line.game) return; // another game was chosen meanwhile
       this.app.trouble("");
-      await this.newGame(actions);
+      if (line === this.line) await this.beginFrom(line.actions);
+      else await this.app.open("play");
     } catch (error) {
       this.app.trouble(error.message);
     }
@@ -369,7 +385,7 @@ export class PlayView {
     try {
       const [first, second] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
       const { resigned, line } = this;
-      const fields = { game: this.game.game, actions: line.actions, first, second };
+      const fields = { ...line.at(line.actions), first, second };
       if (resigned !== null) Object.assign(fields, { actions: line.here, resigned, reason: this.gaveUp.reason });
       const { text } = await this.app.engine.ask("record", fields);
       save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}.jsonl`, text);

@@ -62,7 +62,7 @@ export class Review {
     this.key = line.actions.join(".");
     const { actions } = line;
     const { fields: player, title } = this.view.picker;
-    const fields = { game: game.game, actions, player, simulations: SIMULATIONS };
+    const fields = { ...line.at(actions), player, simulations: SIMULATIONS };
     refill(this.result);
     this.stop = app.engine.follow("review", fields, (answer) => {
       if (answer.error || answer.stopped) {

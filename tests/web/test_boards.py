@@ -1,0 +1,57 @@
+"""Texts of moves and boards at the page: what the engine makes of them."""
+
+import pytest
+
+from alphazero.errors import InputError
+from alphazero.game import registry
+from alphazero.players.gtp_player import GtpPlayer
+from alphazero.web.engine import Engine, Stage
+from tests.web.test_engine import ask, search
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine(Stage("connect4", registry.load("connect4"), ["beginner"], device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def small() -> Engine:
+    return Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
+
+
+def test_passes_are_put_in_and_boards_are_set_up(engine):
+    found = ask(engine, "position", game="othello", moves="d3c3e6d2d1e1b2c1a3")
+    assert found["words"][-2:] == ["pass", "a3"] and found["set_up"] is False
+    board = ask(engine, "position", game="connect4", moves="7/7/7/7/3O3/\n2OXX2")
+    assert board["actions"] == [] and board["set_up"] is True and len(board["view"]["pieces"]) == 4
+    fields = {"game": "connect4", "board": "7/7/7/7/3O3/2OXX2"}
+    typed = ask(engine, "position", **fields, moves="4 4")
+    assert typed["actions"] == [3, 3] and typed["movers"] == [0, 1] and typed["set_up"] and typed["view"]["last"]
+    assert ask(engine, "position", **fields, actions=[3, 3]) == typed
+    exact = ask(engine, "truth", **fields, actions=[])
+    assert exact == ask(engine, "truth", game="connect4", actions=[3, 3, 4, 2])
+    reviewed = search(engine, "review", **fields, actions=[3, 3])
+    assert reviewed[-1]["summary"]["sides"][0]["known"] == 1
+    for text, words in (("7/7/7/7/7/3XX2", "no board of connect4"), ("4453", "is no board")):
+        with pytest.raises(InputError, match=words):
+            ask(engine, "position", game="connect4", board=text, actions=[])
+
+
+def test_a_game_that_began_from_a_board_is_not_saved_as_moves(engine):
+    with pytest.raises(InputError, match="cannot be saved: its link keeps it"):
+        ask(engine, "record", game="connect4", board="7/7/7/7/3O3/2OXX2", actions=[3], first="a", second="b")
+
+
+def test_an_engine_that_follows_games_is_not_asked_about_a_board():
+    player = object.__new__(GtpPlayer)
+    player.name = "gtp:engine"
+    with pytest.raises(InputError, match="follows games from their start"):
+        player.choose(registry.load("connect4").game.position("7/7/7/7/3O3/2OXX2"), 0)
+
+
+def test_two_boards_without_moves_have_trees_of_their_own(small):
+    viewer, fields = object(), {"game": "tictactoe", "player": {"id": "mcts"}, "side": 0, "actions": []}
+    for board, win in (("XX./OO./...", "c1"), ("X../OO./X..", None)):
+        report = search(small, "analyse", viewer, board=board, limit=300, **fields)[-1]
+        assert report["lines"][0]["word"] == (win or "c2")
+        assert report["simulations"] <= 310
