@@ -33,6 +33,8 @@ class _State:
 
     connection: socket.socket | None = None
     """Our end of the one that signals are written to; None as long as no handler is installed."""
+    end: Callable[[], None] | None = None
+    """Removes the handlers."""
     at_once = False
     """There is nothing to end in order."""
     number = 0
@@ -209,7 +211,18 @@ def _begin() -> Callable[[], None]:
         theirs.close()
         _state = _State()
 
+    _state.end = end
     return end
+
+
+def _leave_to_parent() -> None:
+    """Runs in a child made by fork, whose signals would be written to the parent's connection: it handles none."""
+    if _state.end is not None:
+        _state.end()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _handle(number: int, frame: FrameType | None) -> None:

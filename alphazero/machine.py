@@ -12,7 +12,8 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,19 @@ def without_draws() -> Iterator[None]:
 
     with _turn, torch.random.fork_rng(devices=[]):
         yield
+
+
+class Threads(ThreadPoolExecutor):
+    """Threads that a child made by fork begins anew: its parent's are not there, and would be waited for."""
+
+    def __init__(self, count: int, initializer: Callable[[], object] | None = None):
+        super().__init__(count, initializer=initializer)
+        self._settings, self._process = (count, initializer), os.getpid()
+
+    def submit(self, /, *work: Any, **settings: Any) -> Future[Any]:
+        if self._process != os.getpid():
+            Threads.__init__(self, *self._settings)
+        return super().submit(*work, **settings)
 
 
 def count_cores() -> int:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from alphazero import interruption
 from alphazero.interruption import held_back
 
@@ -101,3 +103,36 @@ def test_a_signal_that_was_ignored_before_stays_ignored():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN and not interruption.asked()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+FORKING = """
+import os, signal, sys, time
+from alphazero import interruption
+from alphazero.commands.shared import run_command
+
+interruption.PATIENCE = 0.1
+
+def main(argv):
+    begun, begins = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(begins, b"!")
+        while True:
+            time.sleep(1)
+    os.read(begun, 1)
+    os.kill(child, signal.SIGTERM)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    time.sleep(1)  # the child has written to what this process listens to, if it could
+
+sys.exit(run_command(main, []))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_signal_to_a_child_made_by_fork_does_not_end_the_command():
+    """As a game's own pool of processes ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"{-signal.SIGTERM}\n"), done.stderr

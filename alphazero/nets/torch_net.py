@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import os
 import re
@@ -47,6 +48,16 @@ MASKED = -1e9
 """The logit of an illegal action."""
 
 
+@functools.cache
+def _mind_forks() -> None:
+    """Has every child made by fork from now on compute on one thread: torch's others stay here, and would be waited for.
+
+    It does so for the whole child, whose programs of torch's own would wait as well.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=functools.partial(torch.set_num_threads, 1))
+
+
 class TorchNet(NeuralNet):
     """Plays by a frozen copy of a module.
 
@@ -85,6 +96,7 @@ class TorchNet(NeuralNet):
         self.device = torch.device("cpu")
         self._game = game
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
+        _mind_forks()
         check_module(module, self._example, game.num_actions)
         self.layout, self._folds = choose_form(module.float(), game.observation_shape)
         """The memory layout of filters and observations, and whether batch norms are folded into convolutions."""
@@ -125,6 +137,7 @@ class TorchNet(NeuralNet):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Raises CannotConvert if the library is not installed here."""
+        _mind_forks()
         vars(self).update(state)
         if self._inference is not None:
             self.use_inference(state["_inference"])

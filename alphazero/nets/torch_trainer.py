@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import logging
 import math
 import os
 import socket
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch.optim.adamw import adamw
 
 from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory, listed, quote
 from alphazero.invocation import WINDOWS, option
+from alphazero.machine import Threads
 from alphazero.nets.any_module import forward
 from alphazero.nets.cuda_updates import CudaUpdates
 from alphazero.nets.devices import bf16_pays
@@ -83,7 +85,7 @@ class TorchTrainer(Trainer):
         # where each meeting waits for the processor's other work
         threads = min(threads, MOST_THREADS)
         self.replicas = [_share(self.module) for _ in range(1 if self._on_gpu else threads)]
-        self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+        self.pool = Threads(threads, functools.partial(torch.set_num_threads, 1))
         if not self._on_gpu:
             compile_kernels(self.dtype)
             if self.dtype == torch.bfloat16:

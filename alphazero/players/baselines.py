@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from typing import Any
 
 import numpy as np
 
 from alphazero.errors import Stopped
 from alphazero.game.kernels import Kernels
+from alphazero.machine import Threads
 from alphazero.players.player import Chooser, Player
 from alphazero.settings import check_range
 
@@ -43,7 +44,7 @@ class MinimaxPlayer(Player):
         self.name = f"minimax:{depth}"
         self._stop = np.zeros(1, bool)
         self._values, self._chooser = action_values(kernels, depth, self._stop), Chooser(kernels, seed)
-        self._pool = ThreadPoolExecutor(threads)
+        self._pool = Threads(threads)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         pieces = [states[start : start + 16] for start in range(0, len(states), 16)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ import numpy as np
 from alphazero import interruption
 from alphazero.errors import Stopped
 from alphazero.game.kernels import Kernels
+from alphazero.machine import Threads
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.players.player import BEST, Assessment, Chooser, Player, Temperature
 from alphazero.search.analysis import Analysis
@@ -209,6 +210,6 @@ def make_net_player(
     return SearchPlayer(name, kernels, evaluators, config, seed, temperature, net.use_threads)
 
 
-def _make_pool(threads: int, use_threads: Callable[[int], object] | None) -> ThreadPoolExecutor:
+def _make_pool(threads: int, use_threads: Callable[[int], object] | None) -> Threads:
     """Threads that have each called `use_threads(1)`."""
-    return ThreadPoolExecutor(threads, initializer=partial(use_threads, 1) if use_threads else None)
+    return Threads(threads, partial(use_threads, 1) if use_threads else None)

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +22,7 @@ import numpy as np
 from alphazero.errors import StorageError
 from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
-from alphazero.machine import count_cores
+from alphazero.machine import Threads, count_cores
 from alphazero.storage.arrays import Array, read_npz
 from games.connect4.notation import GAME
 from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, SQUARES, moves_to_end, solve_many
@@ -45,7 +44,7 @@ class Solver:
 
     def __init__(self, threads: int | None = None, book: bool = True):
         self._threads = count_cores() if threads is None else threads
-        self._pool = ThreadPoolExecutor(self._threads)
+        self._pool = Threads(self._threads)
         self._own = threading.local()
         self._memories: list[np.ndarray] = []
         self._book = read_book() if book else np.zeros(0, np.uint8)

@@ -9,14 +9,13 @@ and towards the very end those into regions with an odd number of empty squares.
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
 from numba import njit
 
 from alphazero.game.kernels import kernel, kernels_of
-from alphazero.machine import count_cores
+from alphazero.machine import Threads, count_cores
 from games.othello.game import ZERO, Othello, board_of, count_bits, moves_of, squares_where, turned_by
 
 NO_SCORE = -100
@@ -205,7 +204,7 @@ class Solver:
     def __init__(self, game: Othello, threads: int | None = None):
         self._game, self._kernels, self._field = game, kernels_of(game), field_of(game.size)
         self._threads = count_cores() if threads is None else threads
-        self._pool = ThreadPoolExecutor(self._threads)
+        self._pool = Threads(self._threads)
         self._own = threading.local()
         self._memories: list[np.ndarray] = []
 

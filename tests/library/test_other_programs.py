@@ -4,7 +4,11 @@ import contextlib
 import copy
 import inspect
 import io
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +16,9 @@ import torch
 import alphazero as az
 from alphazero import errors, progress
 from alphazero.nets.devices import INFERENCES
+from tests.patience import PATIENCE
 
+ROOT = Path(__file__).parents[2]
 ERRORS = [
     kind for _, kind in inspect.getmembers(errors, inspect.isclass)
     if issubclass(kind, BaseException) and kind.__module__ == errors.__name__
@@ -32,6 +38,70 @@ def test_an_error_reaches_another_process(kind, again):
 @pytest.mark.parametrize("again", [lambda thing: pickle.loads(pickle.dumps(thing)), copy.copy, copy.deepcopy])
 def test_the_search_reaches_another_process(again):
     assert again(az.search) is az.search
+
+
+# --- children made by fork ---
+
+FORKS = """
+import multiprocessing, sys, tempfile
+import torch
+import alphazero as az
+from alphazero.game import registry
+from alphazero.players.contestants import make_player
+
+small = dict(generations=1, net={"blocks": 1, "channels": 32}, search={"num_simulations": 4}, gate={"enabled": False}, evaluation={"opponents": ()},
+             self_play={"games_per_generation": 16}, threads=2, progress=False)
+game = az.load_game("connect4")
+
+class Convolution(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv2d(game.observation_shape[0], 64, 3, padding=1)
+        self.both = torch.nn.Linear(64 * 42, 8)
+
+    def forward(self, observations):
+        both = self.both(self.first(observations).relu().flatten(1))
+        return both[:, :-1], torch.tanh(both[:, -1])
+
+def in_child(work):
+    if work == "use":
+        return az.search(game.start(), net, simulations=8).best in range(7)
+    if work == "load":
+        return az.search(game.start(), az.load_net("best", game), simulations=8).best in range(7)
+    if work == "module":
+        return az.search(game.start(), az.TorchNet(game, Convolution()), simulations=8).best in range(7)
+    if work == "player":
+        return all(len(az.match(player, "random", game, games=2, threads=1).games) == 2 for player in players)
+    with tempfile.TemporaryDirectory() as folder:
+        return len(az.train("tictactoe", folder=folder + "/run", **small).metrics) == 1
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    net = az.load_net("best", game)
+    az.search(game.start(), net, simulations=8)
+    torch.nn.Conv2d(32, 64, 3, padding=1)(torch.zeros(64, 32, 6, 7))  # begins torch's other threads
+    players = [
+        make_player(text, registry.of(game), seed=0, threads=2, simulations=4)
+        for text in ("best@simulations=4", "best@simulations=0", "minimax:2", "solver")
+    ]
+    for player in players:
+        az.match(player, "random", game, games=2, threads=1)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for done in [pool.apply_async(in_child, [work]) for work in ("use", "load", "module", "player", "train")]:
+            print(done.get({patience}))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_made_by_fork_does_what_its_parent_could(tmp_path):
+    """Without a fault it needs seconds; a child that waits for threads of its parent would wait for ever."""
+    (tmp_path / "forks.py").write_text(FORKS.replace("{patience}", str(PATIENCE / 6)))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "forks.py"], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.stdout.split() == ["True"] * 5, done.stderr
 
 
 # --- its stderr ---
