@@ -51,6 +51,8 @@ class _State:
     """The descriptor that the sentence is written to by `_leave`."""
 
 
+last_acts: list[Callable[[], object]] = []
+"""Called, in any thread, before this process ends without cleaning up."""
 _state = _State()
 _saying = threading.RLock()
 
@@ -283,6 +285,9 @@ def _leave(number: int) -> None:
             os.write(
                 _state.stderr, f"{text}\n".encode(errors="replace")
             )  # the main thread may be in the middle of a print
+    for act in last_acts:
+        with contextlib.suppress(Exception):
+            act()
     os._exit(exit_code())
 
 

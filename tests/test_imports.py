@@ -28,7 +28,7 @@ from tests.program import (
 FLOORS = (
     {"_version", "errors", "invocation", "machine"},
     {"interruption"},
-    {"progress"},
+    {"progress", "processes"},
     {"storage"},
     {"settings", "pages"},
     {"game"},

@@ -8,15 +8,15 @@ Its games do not depend on where it runs: a thread would have played the same on
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
@@ -29,10 +29,10 @@ from alphazero.errors import InputError, InvalidSetting, Stopped, TrainingError
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.game.user_code import ALONE
-from alphazero.interruption import held_back, variables_set
 from alphazero.invocation import option
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
+from alphazero.processes import start_worker, workers_run_main
 from alphazero.search.placement import make_evaluators
 from alphazero.training.config import RunConfig
 from alphazero.training.learner import Learner
@@ -43,6 +43,8 @@ CPU_MILLISECONDS, STOP, COUNTS = 0, 1, slice(2, 7)
 """Places in the memory that the processes share: STOP is the parent's wish, all else is the child's."""
 SECONDS_TO_LEAVE = 5.0
 """A process that was asked to end is killed after so long."""
+SECONDS_TO_ANSWER = 60.0
+"""A process that was asked to stop is not waited for any longer; one with slow rules stops after one step."""
 PAUSE = 0.2
 """Seconds between two looks at what a process has done."""
 
@@ -90,7 +92,7 @@ def check_sendable(part: Callable[..., Any], name: str) -> None:
     """Raises InvalidSetting unless another process can find the function by its module and name."""
     with contextlib.suppress(Exception):
         names = bytes(ForkingPickler.dumps(part))  # as it is sent to a process
-        if ALONE.encode() not in names and (b"__main__" not in names or hasattr(sys.modules["__main__"], "__file__")):
+        if ALONE.encode() not in names and (b"__main__" not in names or workers_run_main()):
             return
     raise InvalidSetting(
         f"this run plays in processes of its own, which cannot load its {name}, {getattr(part, '__name__', part)}: "
@@ -112,19 +114,22 @@ class ChildProcess:
         self._stop = stop
         self.shared = context.Array("q", [0] * 7, lock=False)  # a process that dies would take a lock with it
         self._connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, self.shared, settings), daemon=True)
-        with held_back(), variables_set({"PYTHONSAFEPATH": "1"}):  # it gets our path later, current folder or not
-            self.process.start()
+        self.process = start_worker(functools.partial(_serve, settings), theirs, self.shared)
         theirs.close()
 
     def ask(self, command: str, *arguments: Any, stop: threading.Event | None = None) -> Any:
-        """The answer to a command; passes on `stop` and raises what the process raised."""
+        """The answer to a command; passes on `stop` and raises what the process raised.
+
+        It waits for SECONDS_TO_ANSWER once it has passed on `stop`: a process may be stopped, as by Ctrl-Z.
+        """
+        until = math.inf
         try:
             self._connection.send((command, arguments))
             while not self._connection.poll(PAUSE):
-                if stop is not None and stop.is_set():
-                    self.shared[STOP] = 1
-                if not self.process.is_alive() and not self._connection.poll():
+                if stop is not None and stop.is_set() and not self.shared[STOP]:
+                    self.shared[STOP], until = 1, time.monotonic() + SECONDS_TO_ANSWER
+                gone = not self.process.is_alive() or time.monotonic() > until
+                if gone and not self._connection.poll():
                     raise EOFError
             kind, answer = self._connection.recv()
         except (EOFError, OSError):
@@ -132,12 +137,9 @@ class ChildProcess:
                 raise Stopped from None
             self.process.join(SECONDS_TO_LEAVE)
             code = self.process.exitcode
-            guard = 'see the error above; a script must call az.train below `if __name__ == "__main__":`'
-            raise TrainingError(
-                f"a process of self-play has died (exit code {code}): "
-                f"{guard if code == 1 else 'perhaps memory ran out, or it was killed'}; "
-                f"go on with {option('resume', True)}"
-            ) from None
+            reason = "see the error above" if code == 1 else "perhaps memory ran out, or it was killed"
+            fault = "does not answer" if code is None else f"has died (exit code {code}): {reason}"
+            raise TrainingError(f"a process of self-play {fault}; go on with {option('resume', True)}") from None
         self.shared[STOP] = 0
         if kind == "mistake":
             raise answer
@@ -152,11 +154,18 @@ class ChildProcess:
 
     def close(self) -> None:
         """Ends the process."""
-        self.ask_to_end()
-        self.process.join(SECONDS_TO_LEAVE)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join(SECONDS_TO_LEAVE)
+        end_all([self])
+
+
+def end_all(children: Sequence[ChildProcess]) -> None:
+    """Ends the processes; kills those that have not ended by themselves SECONDS_TO_LEAVE from now."""
+    for child in children:
+        child.ask_to_end()
+    until = time.monotonic() + SECONDS_TO_LEAVE
+    for child in children:
+        child.process.join(max(0.0, until - time.monotonic()))
+        child.process.kill()
+        child.process.join()
 
 
 class WorkerProcess:
@@ -236,7 +245,7 @@ class _Stop(threading.Event):
         return bool(self._shared[STOP])
 
 
-def _serve(connection: Connection, shared: Any, settings: WorkerSettings) -> None:
+def _serve(settings: WorkerSettings, connection: Connection, shared: Any) -> None:
     """Runs in the process: answers until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     settings = replace(settings, device=see_only(settings.device))
@@ -336,9 +345,6 @@ class ServedWorker:
             last = over.wait(PAUSE)
             self._shared[COUNTS] = astuple(self._worker.counts())
             self._shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
-            parent = multiprocessing.parent_process()
-            if parent is not None and not parent.is_alive():
-                os._exit(1)  # nobody is left to play for, and the games would go on for minutes
             if last:
                 return
 

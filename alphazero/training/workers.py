@@ -35,6 +35,7 @@ from alphazero.training.worker_process import (
     WorkerProcess,
     WorkerSettings,
     check_sendable,
+    end_all,
 )
 
 logger = logging.getLogger(__name__)
@@ -236,10 +237,7 @@ class Workers:
             if leave:
                 leave()
         finally:
-            for learner in self.learners:  # all at once: each may have to be waited for
-                learner.child.ask_to_end()
-            for worker in self.all:
-                worker.close()
+            end_all([worker.child for worker in self.all if isinstance(worker, WorkerProcess)])
             if self._meeting:
                 self._meeting.cleanup()
             self.all.clear()

@@ -1,19 +1,24 @@
 """Self-play in other processes: the same games as on threads, and what happens when one dies or a game is faulty."""
 
+import contextlib
 import functools
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 
-from alphazero.errors import EvaluationError, GameError, Stopped, TrainingError
+from alphazero.errors import EvaluationError, GameError, InvalidSetting, Stopped, TrainingError
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
@@ -23,7 +28,8 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.config import RunConfig
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
-from alphazero.training.worker_process import ChildProcess, WorkerProcess, WorkerSettings
+from alphazero.training.worker_process import ChildProcess, WorkerProcess, WorkerSettings, check_sendable
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 FILE = str(Path(__file__).parents[1] / "game" / "general_games.py")
@@ -110,6 +116,30 @@ def test_a_process_runs_no_file_of_the_current_folder_and_finds_the_users_module
     assert not (tmp_path / "mark").exists()
 
 
+def test_a_program_from_standard_input_begins_processes(weights: Path):
+    """Python has a file of the name <stdin> for it, which is not there."""
+    done = subprocess.run(
+        [sys.executable, "-", str(weights)], input=SPAWNING, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "is_found"),
+    [(__file__, None, True), ("<stdin>", None, False), (__file__, "package.module", True),
+     (__file__, "package.__main__", False)],
+)  # fmt: skip
+def test_a_function_of_the_program_is_sent_where_a_process_finds_it(file, name, is_found, monkeypatch):
+    """A process runs the program's file, but for one that was piped in, and the `__main__.py` of a package."""
+    main = ModuleType("__main__")
+    exec("def make_net(game, settings): ...", vars(main))
+    main.__file__, main.__spec__ = file, name and ModuleSpec(name, None)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    with contextlib.nullcontext() if is_found else pytest.raises(InvalidSetting, match=r"a module \(a .py file\)"):
+        check_sendable(main.make_net, "net")
+
+
 def test_a_game_beside_the_program_is_found_in_a_process(weights: Path, tmp_path: Path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "game.py").write_text(Path(FILE).read_text(encoding="utf-8"))
@@ -163,20 +193,69 @@ def test_a_process_does_not_go_on_when_its_parent_is_gone(weights: Path, tmp_pat
     script = tmp_path / "parent.py"
     script.write_text(PARENT.format(root=str(Path(__file__).parents[2]), weights=str(weights)))
     result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    pid = int(result.stdout)
-    for _ in range(100):
-        if not Path(f"/proc/{pid}").exists() and not _is_running(pid):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"process {pid} goes on")
+    expect_gone(int(result.stdout))
 
 
-def _is_running(pid: int) -> bool:
+STARTING = """
+import os, sys, time
+if __name__ == "__mp_main__":  # in the process, which runs this file first
+    print(os.getpid(), flush=True)
+    time.sleep({patience})
+from pathlib import Path
+from tests.training.test_worker_process import begin, work
+if __name__ == "__main__":
+    process = begin(work(), Path(sys.argv[1]))
+    time.sleep({patience})
+"""
+
+
+def test_a_process_that_still_starts_ends_with_its_parent(weights: Path, tmp_path: Path):
+    """Its imports take seconds, or as long as the program's own."""
+    script = tmp_path / "parent.py"
+    script.write_text(STARTING.format(patience=PATIENCE))
+    command, environment = [sys.executable, str(script), str(weights)], os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+        expect_gone(child)
+
+
+def expect_gone(pid: int) -> None:
+    """The process ends soon; it may wait for its new parent to take note."""
+    end = time.monotonic() + PATIENCE / 10
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < end:
+            os.kill(pid, 0)
+            with contextlib.suppress(FileNotFoundError):
+                if "State:\tZ" in Path(f"/proc/{pid}/status").read_text():
+                    return
+            time.sleep(0.1)
+        os.kill(pid, signal.SIGKILL)
+        raise AssertionError(f"process {pid} goes on")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system stops no processes")
+def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(weights: Path, monkeypatch):
+    monkeypatch.setattr("alphazero.training.worker_process.SECONDS_TO_ANSWER", 0.1)
+    monkeypatch.setattr("alphazero.training.worker_process.SECONDS_TO_LEAVE", 0.1)
+    stop = threading.Event()
+    process = begin(work(), weights, stop)
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        process.state()
+        assert process.child.process.pid is not None
+        os.kill(process.child.process.pid, signal.SIGSTOP)
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(process.play, 2, stop)
+            stop.set()
+            try:
+                with pytest.raises(Stopped):
+                    answer.result(PATIENCE / 10)
+            finally:
+                process.close()  # the thread may still wait
+    finally:
+        process.close()
+    assert process.child.process.exitcode == -signal.SIGKILL
 
 
 def test_being_asked_to_stop_ends_the_games_early(weights: Path):

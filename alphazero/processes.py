@@ -1,0 +1,138 @@
+"""Child processes: workers of ours, and programs of others.
+
+A worker watches its parent from its first moment, and ends at once when that is gone. A program of others sees its
+input end. Where this process ends without cleaning up, it kills both first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from multiprocessing import spawn
+from multiprocessing.context import SpawnProcess
+from multiprocessing.reduction import ForkingPickler
+from typing import IO, Any
+
+from alphazero import interruption
+from alphazero.interruption import held_back, variables_set
+from alphazero.invocation import WINDOWS
+
+PATIENCE = 10.0
+"""Seconds until a call that ends programs has failed."""
+
+_starting = threading.Lock()
+_programs: weakref.WeakSet[subprocess.Popen[str]] = weakref.WeakSet()
+
+# --- workers ---
+
+
+def start_worker(work: Callable[..., object], *connections: Any) -> SpawnProcess:
+    """A process of Python's that calls `work(*connections)`; both can be sent to a process.
+
+    Before that it runs the file of this program, so that it finds what the file defines.
+    """
+    context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
+    packed = bytes(ForkingPickler.dumps(work))
+    process = context.Process(target=_begin, args=(packed, _main(), *connections), daemon=True)
+    # it gets our path later, current folder or not
+    with _starting, held_back(), variables_set({"PYTHONSAFEPATH": "1"}), _without_main():
+        process.start()
+    return process
+
+
+def workers_run_main() -> bool:
+    """Workers find what the file of this program defines. They cannot if it was typed in or piped in."""
+    return bool(_main())
+
+
+def _main() -> dict[str, Any]:
+    """The file or module of this program, as `spawn.prepare` takes it; empty if there is none that it would run."""
+    found = {key: value for key, value in spawn.get_preparation_data("").items() if key.startswith("init_main")}
+    path, name = found.get("init_main_from_path"), found.get("init_main_from_name", "")
+    return {} if (path and not os.path.isfile(path)) or name.split(".")[-1] == "__main__" else found
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Inside, multiprocessing finds no file of this program: it would run that before a worker watches its parent."""
+    main: dict[str, Any] = vars(sys.modules["__main__"])
+    before = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main.update(dict.fromkeys(before))
+    try:
+        yield
+    finally:
+        main.update(before)
+
+
+def _begin(work: bytes, main: dict[str, Any], *connections: Any) -> None:
+    """Runs in a worker. What takes long to import is in `work` and in `main`."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    process: Any = multiprocessing.current_process()
+    process._inheriting = True  # as multiprocessing has it while it runs that file itself
+    spawn.prepare(main)
+    del process._inheriting
+    pickle.loads(work)(*connections)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)  # nobody is left to work for
+
+
+# --- programs of others ---
+
+
+def start_program(command: list[str], stderr: int | IO[bytes]) -> subprocess.Popen[str]:
+    """Starts the program with its input and output as lines of text on pipes, in a process group of its own.
+
+    Raises OSError or ValueError when it cannot be started.
+    """
+    program = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", bufsize=1,
+        start_new_session=True,  # and its counterpart on Windows
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )  # fmt: skip
+    _programs.add(program)
+    return program
+
+
+def end_program(process: subprocess.Popen[str]) -> None:
+    """Kills the program and its children at once."""
+    _kill(process)
+    process.wait()
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):  # nobody is left
+            os.killpg(process.pid, signal.SIGKILL)
+    elif WINDOWS:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            tree = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
+            subprocess.run(tree, capture_output=True, timeout=PATIENCE, check=False)
+    process.kill()
+
+
+# --- an end without cleaning up ---
+
+
+def _kill_all() -> None:
+    """Also what does not answer, or is stopped and would stay so."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    for program in list(_programs):
+        if program.returncode is None:
+            _kill(program)
+
+
+interruption.last_acts.append(_kill_all)
