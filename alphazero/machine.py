@@ -10,6 +10,7 @@ import ctypes
 import functools
 import math
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -35,6 +36,15 @@ MOST_FREE = 1 << 30
 """Free bytes at the end of a pool that the process keeps."""
 LARGEST_BLOCK = 32 << 20
 """Bytes of the largest block that a pool gives. glibc itself raises its threshold so far."""
+
+_REFUSED = re.compile(
+    "MemoryError|bad_alloc|can('|no)t allocate memory|failed to map segment|can't start new thread|"
+    "resource temporarily unavailable",
+    re.IGNORECASE,
+)
+"""Words in messages of Python, torch, OpenVINO and the system's loader, whose types of exceptions differ."""
+_REFUSED_UNDER_LIMIT = re.compile("load shared object|could not create a primitive")
+"""Words of llvmlite and torch that say so where the process has a limit; else they may mean something else."""
 
 _turn = threading.RLock()
 """Held by the thread that has changed what all threads share, until it is as before."""
@@ -128,6 +138,28 @@ def _memory_left(group: Path, limit: str, usage: str, statistics: str, key: str)
         kinds = dict(line.split() for line in (group / statistics).read_text(encoding="ascii").splitlines())
         return most - used + int(kinds.get(key, 0))  # files that nobody has read for a while leave when it is needed
     return None
+
+
+def refusal(error: BaseException | None) -> str:
+    """The sentence for an error that the system caused as it gave no memory or no thread; empty for other errors."""
+    limit = _limit_of_addresses()
+    while error is not None:
+        words = f"{type(error).__name__} {error}"
+        if _REFUSED.search(words) or (limit is not None and _REFUSED_UNDER_LIMIT.search(words)):
+            which = "" if limit is None else f" (`ulimit -v` allows {limit >> 20:,} MiB of addresses)"
+            return f"the system gives no more memory or threads: raise this process's limits{which}, or end others"
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _limit_of_addresses() -> int | None:
+    """Bytes of addresses that this process may have; None without a limit."""
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def limit_arenas(count: int) -> None:

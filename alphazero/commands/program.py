@@ -13,6 +13,7 @@ from alphazero import interruption
 from alphazero._version import __version__
 from alphazero.errors import UnknownName
 from alphazero.invocation import take_any_text
+from alphazero.machine import refusal
 
 COMMANDS = {
     "train": "Train a network by self-play.",
@@ -51,6 +52,16 @@ def main(argv: Sequence[str] | None = None, script: str = "") -> int:
     Without `argv` the process is ours, from here to its end: the words are those of the command line, behind the name
     of the command that a `script` stands for.
     """
+    try:
+        return _run(argv, script)
+    except Exception as error:
+        if not (sentence := refusal(error)):
+            raise
+        print(f"error: {sentence}", file=sys.stderr)
+        return 2
+
+
+def _run(argv: Sequence[str] | None, script: str) -> int:
     if argv is None:
         interruption.install()
         take_any_text()

@@ -50,10 +50,7 @@ MASKED = -1e9
 
 @functools.cache
 def _mind_forks() -> None:
-    """Has every child made by fork from now on compute on one thread: torch's others stay here, and would be waited for.
-
-    It does so for the whole child, whose programs of torch's own would wait as well.
-    """
+    """Has torch compute on one thread in every child made by fork from now on: it would wait for threads left here."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=functools.partial(torch.set_num_threads, 1))
 

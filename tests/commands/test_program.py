@@ -16,6 +16,7 @@ from alphazero._version import __version__
 from alphazero.commands import program
 from alphazero.commands.shared import run_command
 from alphazero.players import human
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -201,3 +202,60 @@ def test_what_numba_tells_of_each_kernel_of_a_gpu_is_not_shown(capsys):
 
     assert run_command(main, []) == 0
     assert capsys.readouterr().err.splitlines() == ["info of ours", "warning of a kernel", "warning of ours"]
+
+
+# --- no memory ---
+
+REFUSED = (
+    MemoryError(),
+    OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+    BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)),
+    RuntimeError("can't start new thread"),
+    RuntimeError("in a process of self-play:\nTraceback (most recent call last):\nMemoryError"),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes. Error code 12"),
+    ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+)
+
+
+@pytest.mark.parametrize("error", REFUSED, ids=lambda error: type(error).__name__)
+def test_a_command_that_gets_no_memory_or_thread_says_so_in_a_sentence(error, monkeypatch, capsys):
+    def fail(argv):
+        try:
+            raise error
+        except Exception as reason:
+            raise ImportError("as numpy does") from reason
+
+    monkeypatch.setattr("alphazero.commands.doctor.main", fail)
+    assert program.main(["doctor"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch("error: the system gives no more memory or threads: raise this process's limits.*", line)
+
+
+def test_an_error_of_another_kind_shows_its_traceback(monkeypatch):
+    def fail(argv):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("alphazero.commands.doctor.main", fail)
+    with pytest.raises(RuntimeError, match="a bug"):
+        program.main(["doctor"])
+
+
+LIMITED = """
+import resource, sys, numpy
+from alphazero.commands.program import main
+with open("/proc/self/statm") as file:
+    size = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (48 << 20),) * 2)
+sys.exit(main(["check", "nim"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and its limit")
+def test_a_limit_of_addresses_is_named_where_it_is_too_low_for_the_compiler():
+    """numpy is loaded before: its OpenBLAS would end the process by itself. The compiler's library takes 100 MiB."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED], env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    assert re.search(r"^error: .*\(`ulimit -v` allows [\d,]+ MiB of addresses\), or end others$", done.stderr, re.M)

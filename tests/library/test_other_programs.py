@@ -49,8 +49,9 @@ import alphazero as az
 from alphazero.game import registry
 from alphazero.players.contestants import make_player
 
-small = dict(generations=1, net={"blocks": 1, "channels": 32}, search={"num_simulations": 4}, gate={"enabled": False}, evaluation={"opponents": ()},
-             self_play={"games_per_generation": 16}, threads=2, progress=False)
+small = dict(generations=1, net={"blocks": 1, "channels": 32}, search={"num_simulations": 4},
+             gate={"enabled": False}, evaluation={"opponents": ()}, self_play={"games_per_generation": 16},
+             threads=2, progress=False)
 game = az.load_game("connect4")
 
 class Convolution(torch.nn.Module):

@@ -188,6 +188,36 @@ FOREIGN = [
         "tests/reliability/test_r3_signals.py::test_an_exception_that_a_callback_swallows_is_not_the_last_word",
     ),
     Mutation(
+        "a child made by fork does not wait for torch's threads", "alphazero/nets/torch_net.py",
+        '    if hasattr(os, "register_at_fork"):', "    if False:",
+        "tests/library/test_other_programs.py::test_a_child_made_by_fork_does_what_its_parent_could",
+    ),
+    Mutation(
+        "a signal to a child made by fork does not reach the command", "alphazero/interruption.py",
+        "os.register_at_fork(after_in_child=_leave_to_parent)", "pass",
+        "tests/test_interruption.py::test_a_signal_to_a_child_made_by_fork_does_not_end_the_command",
+    ),
+    Mutation(
+        "a worker ends with its parent", "alphazero/processes.py",
+        "    threading.Thread(target=_end_with_parent, daemon=True).start()\n", "",
+        "tests/training/test_worker_process.py::test_a_process_that_still_starts_ends_with_its_parent",
+    ),
+    Mutation(
+        "a command that leaves at once kills its workers", "alphazero/processes.py",
+        "interruption.last_acts.append(_kill_all)", "",
+        "tests/reliability/test_r3_signals.py::test_a_stopped_worker_does_not_outlive_the_command",
+    ),
+    Mutation(
+        "a worker runs no file that is not there", "alphazero/processes.py",
+        "(path and not os.path.isfile(path))", "False",
+        "tests/training/test_worker_process.py::test_a_program_from_standard_input_begins_processes",
+    ),
+    Mutation(
+        "a lack of memory is told in a sentence", "alphazero/commands/program.py",
+        "        if not (sentence := refusal(error)):\n", "        if sentence := refusal(error):\n",
+        "tests/commands/test_program.py::test_a_command_that_gets_no_memory_or_thread_says_so_in_a_sentence",
+    ),
+    Mutation(
         "programs begun meanwhile do not get Ctrl-C", "alphazero/interruption.py",
         "signal.SIG_BLOCK, {signal.SIGINT})", "signal.SIG_BLOCK, set())",
         "tests/test_interruption.py::test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them",

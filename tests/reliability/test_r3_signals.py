@@ -161,6 +161,42 @@ def test_many_signals_end_commands_with_one_sentence(name, tmp_path):
     print(f"{name}: gone after {sorted(taken)[10]:.2f} s (median), {max(taken):.2f} s at most")
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_stopped_worker_does_not_outlive_the_command(tmp_path):
+    """It answers nothing, so the command leaves after 1.5 s, and kills what it has begun."""
+    game = str(ROOT / "tests" / "training" / "slow_game.py")
+    words = [*NET[:-1], "2", "--game", game, "--self-play.games-per-generation", "100000", "--evaluation.games", "2"]
+    moment = Moment(
+        [str(ROOT / "main.py"), *words, "--run", "run"],
+        lambda folder, pid: logged("generation 1: self-play")(folder, pid) and len(children_of(pid)) >= 2,
+    )
+    process = start(moment, tmp_path)
+    children = children_of(process.pid)
+    os.kill(children[-1], signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    end = time.monotonic() + 60
+    while (left := [child for child in children if is_there(child)]) and time.monotonic() < end:
+        time.sleep(0.1)
+    for child in left:
+        os.kill(child, signal.SIGKILL)
+    assert (process.returncode, left) == (143, [])
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has begun and that run Python of ours; the last one is a worker."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    found = [int(child) for each in lists for child in each.read_text().split()]
+    return sorted(child for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes())
+
+
+def is_there(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
 def leave_at_once(name: str, folder: Path, rng: random.Random) -> None:
     process = start(MOMENTS[name], folder)
     time.sleep(rng.uniform(0, 1))
