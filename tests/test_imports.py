@@ -28,7 +28,7 @@ from tests.program import (
 FLOORS = (
     {"_version", "errors", "invocation", "machine"},
     {"interruption"},
-    {"progress", "processes"},
+    {"progress"},
     {"storage"},
     {"settings", "pages"},
     {"game"},

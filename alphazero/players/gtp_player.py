@@ -23,8 +23,8 @@ from alphazero.errors import IllegalAction, InvalidSetting, listed, quote
 from alphazero.game import Game, Position
 from alphazero.game.gtp_words import COLOURS, GtpWords
 from alphazero.invocation import split_command
+from alphazero.players.child_processes import end_program, start_program
 from alphazero.players.player import FollowingPlayer, Forfeit
-from alphazero.processes import end_program, start_program
 
 TIMEOUT = 60.0
 """Seconds to wait for an answer unless told otherwise."""

@@ -32,7 +32,7 @@ from alphazero.game.user_code import ALONE
 from alphazero.invocation import option
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.processes import start_worker, workers_run_main
+from alphazero.players.child_processes import start_worker, workers_run_main
 from alphazero.search.placement import make_evaluators
 from alphazero.training.config import RunConfig
 from alphazero.training.learner import Learner
@@ -114,8 +114,7 @@ class ChildProcess:
         self._stop = stop
         self.shared = context.Array("q", [0] * 7, lock=False)  # a process that dies would take a lock with it
         self._connection, theirs = context.Pipe()
-        self.process = start_worker(functools.partial(_serve, settings), theirs, self.shared)
-        theirs.close()
+        self.process = start_worker(functools.partial(_serve, settings), self._connection, theirs, self.shared)
 
     def ask(self, command: str, *arguments: Any, stop: threading.Event | None = None) -> Any:
         """The answer to a command; passes on `stop` and raises what the process raised.

@@ -17,7 +17,7 @@ import numpy as np
 
 from alphazero.errors import InputError, quote
 from alphazero.invocation import split_command
-from alphazero.processes import end_program, start_program
+from alphazero.players.child_processes import end_program, start_program
 from alphazero.progress import Progress
 from games.connect4.labelled import Labelled
 from games.connect4.notation import parse_score, score_limits

@@ -198,17 +198,17 @@ FOREIGN = [
         "tests/test_interruption.py::test_a_signal_to_a_child_made_by_fork_does_not_end_the_command",
     ),
     Mutation(
-        "a worker ends with its parent", "alphazero/processes.py",
+        "a worker ends with its parent", "alphazero/players/child_processes.py",
         "    threading.Thread(target=_end_with_parent, daemon=True).start()\n", "",
         "tests/training/test_worker_process.py::test_a_process_that_still_starts_ends_with_its_parent",
     ),
     Mutation(
-        "a command that leaves at once kills its workers", "alphazero/processes.py",
+        "a command that leaves at once kills its workers", "alphazero/players/child_processes.py",
         "interruption.last_acts.append(_kill_all)", "",
         "tests/reliability/test_r3_signals.py::test_a_stopped_worker_does_not_outlive_the_command",
     ),
     Mutation(
-        "a worker runs no file that is not there", "alphazero/processes.py",
+        "a worker runs no file that is not there", "alphazero/players/child_processes.py",
         "(path and not os.path.isfile(path))", "False",
         "tests/training/test_worker_process.py::test_a_program_from_standard_input_begins_processes",
     ),

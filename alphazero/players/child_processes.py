@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -17,8 +16,8 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing import spawn
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from multiprocessing.reduction import ForkingPickler
 from typing import IO, Any
 
 from alphazero import interruption
@@ -34,17 +33,18 @@ _programs: weakref.WeakSet[subprocess.Popen[str]] = weakref.WeakSet()
 # --- workers ---
 
 
-def start_worker(work: Callable[..., object], *connections: Any) -> SpawnProcess:
-    """A process of Python's that calls `work(*connections)`; both can be sent to a process.
+def start_worker(work: Callable[..., object], ours: Connection, theirs: Connection, *shared: Any) -> SpawnProcess:
+    """A process of Python's that calls `work(theirs, *shared)`, where `ours` and `theirs` are the ends of a pipe.
 
     Before that it runs the file of this program, so that it finds what the file defines.
     """
     context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
-    packed = bytes(ForkingPickler.dumps(work))
-    process = context.Process(target=_begin, args=(packed, _main(), *connections), daemon=True)
+    process = context.Process(target=_begin, args=(_main(), theirs, *shared), daemon=True)
     # it gets our path later, current folder or not
     with _starting, held_back(), variables_set({"PYTHONSAFEPATH": "1"}), _without_main():
         process.start()
+    ours.send(work)
+    theirs.close()
     return process
 
 
@@ -72,14 +72,14 @@ def _without_main() -> Iterator[None]:
         main.update(before)
 
 
-def _begin(work: bytes, main: dict[str, Any], *connections: Any) -> None:
-    """Runs in a worker. What takes long to import is in `work` and in `main`."""
+def _begin(main: dict[str, Any], theirs: Connection, *shared: Any) -> None:
+    """Runs in a worker. `main` and the work take long to import, so the parent is watched first."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     process: Any = multiprocessing.current_process()
     process._inheriting = True  # as multiprocessing has it while it runs that file itself
     spawn.prepare(main)
     del process._inheriting
-    pickle.loads(work)(*connections)
+    theirs.recv()(theirs, *shared)
 
 
 def _end_with_parent() -> None:
