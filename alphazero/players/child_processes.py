@@ -64,7 +64,7 @@ def _main() -> dict[str, Any]:
 def _without_main() -> Iterator[None]:
     """Inside, multiprocessing finds no file of this program: it would run that before a worker watches its parent."""
     main: dict[str, Any] = vars(sys.modules["__main__"])
-    before = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    before: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
     main.update(dict.fromkeys(before))
     try:
         yield
