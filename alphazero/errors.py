@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import copyreg
 import difflib
+import functools
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -70,6 +72,12 @@ def printable(text: str) -> str:
     Texts out of files are shown through it.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+@functools.lru_cache(maxsize=1000)
+def warn_once(sentence: str) -> None:
+    """Logs a warning that several readers of the same files find, once in a process."""
+    logging.getLogger(__name__).warning("%s", sentence)
 
 
 class InputError(Exception):

@@ -28,7 +28,7 @@ import tyro
 from msgspec import Struct
 
 from alphazero.commands.shared import Overwrite, Threads, argument, parse, say, spare_files
-from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, count_of, quote
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, StorageError, count_of, quote
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
@@ -128,6 +128,11 @@ def main(argv: list[str]) -> None:
     saved, lines = _read_run(path.parent)
     tensors, card = load_checkpoint(path)
     lines = [line for line in lines if line["generation"] <= card.get("generation", 0)]
+    if not lines and card.get("generation", 0):
+        raise StorageError(
+            f"{path.parent / METRICS} has no figures of this net, which its card is to tell: bring the file back, or "
+            "write a page (.html), which needs none"
+        )
     if not lines:
         raise CheckpointError(f"{config.net} has learned nothing yet; publish a later generation")
     loaded = registry.tried(config.game) if config.game else registry.load_named(saved["game"], str(path.parent))

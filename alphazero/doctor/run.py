@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import re
 from collections import Counter
@@ -12,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.doctor.findings import Section, show_bytes
-from alphazero.errors import InputError, StorageError, listed, printable, shorten, shorten_path
+from alphazero.errors import InputError, StorageError, listed, printable, shorten
 from alphazero.game import registry
 from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices
 from alphazero.storage.checkpoint import load_checkpoint
 from alphazero.storage.files import open_regular
 from alphazero.storage.folder_lock import holder_of
+from alphazero.storage.generations import gaps, generations_of, in_words
 from alphazero.storage.metrics_file import split_metrics
 from alphazero.storage.run_folder import (
     CONFIG,
@@ -26,7 +26,6 @@ from alphazero.storage.run_folder import (
     NEVER_COMMITTED,
     Manifest,
     check_run_folder,
-    generations_of,
     read_config,
     verify_manifest,
 )
@@ -51,6 +50,7 @@ KINDS = {
     "left behind": r"\..+\.\d+\.tmp",
 }
 """Files of a run by the patterns of their names; whatever fits none is `other`."""
+NO_SETTINGS = "no: its settings cannot be used"
 LOG, LOG_LINES, LOG_BYTES = "run.log", 5, 64 << 10
 
 
@@ -92,7 +92,8 @@ def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> S
     section.add("training now", holder or "nobody")
     if not manifests:
         if (folder / NEVER_COMMITTED).exists() and not generations_of(folder, "manifest"):
-            section.add("can be resumed", "yes, from the beginning: no generation is saved yet")
+            yes = "yes, from the beginning: no generation is saved yet"
+            section.add("can be resumed", yes if _has_settings(folder) else NO_SETTINGS)
             _add_command(section, folder, holder)
             return section
         section.add("can be resumed", "no: no generation is whole")
@@ -102,7 +103,7 @@ def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> S
         )
         return section
     newest = manifests[-1]
-    section.add("can be resumed", f"from generation {newest.generation}")
+    section.add("can be resumed", f"from generation {newest.generation}" if _has_settings(folder) else NO_SETTINGS)
     section.add("best net", f"generation {shorten(newest.state.get('best'))}")
     seconds = newest.state.get("seconds")
     if isinstance(seconds, int | float):
@@ -113,6 +114,12 @@ def _state(folder: Path, holder: str | None, manifests: Sequence[Manifest]) -> S
     flags = ["--deterministic"] * bool(newest.state.get("deterministic")) + _device_flags(newest, folder)
     _add_command(section, folder, holder, *flags)
     return section
+
+
+def _has_settings(folder: Path) -> bool:
+    with contextlib.suppress(StorageError):
+        return bool(read_config(folder))
+    return False
 
 
 def _device_flags(newest: Manifest, folder: Path) -> list[str]:
@@ -130,7 +137,7 @@ def _add_command(section: Section, folder: Path, holder: str | None, *flags: str
         with contextlib.suppress(InputError):
             name = str(read_config(folder).get("game"))
             is_known = _can_be_named(name, folder)
-            game = shorten_path(name) if is_known else "PATH"
+            game = name if is_known else "PATH"
             section.add("command", command_line("train", "--game", game, "--run", folder, "--resume", *flags))
             if not is_known:
                 section.add("PATH", f"the file of your game, which the run calls {shorten(name)}")
@@ -196,9 +203,10 @@ def _generations(folder: Path, manifests: Sequence[Manifest], damage: Mapping[in
     numbers = [line["generation"] for line in lines]
     section.add("lines of metrics", _ranges(numbers))
     newest = manifests[-1].generation if manifests else max(numbers, default=0)
-    if gaps := _gaps(numbers, newest):
+    if missing := gaps(numbers, newest):
         section.advice.append(
-            f"metrics.jsonl lacks the generations {_in_words(gaps)}: its pictures have gaps, and the run is not harmed"
+            f"metrics.jsonl lacks the generations {in_words(missing)}: its pictures have gaps, and the run is not "
+            "harmed"
         )
     return section
 
@@ -322,14 +330,4 @@ def _ranges(numbers: Iterable[int]) -> str:
             found[-1] = found[-1][0], number
         else:
             found.append((number, number))
-    return _in_words(found)
-
-
-def _gaps(numbers: Iterable[int], newest: int) -> list[tuple[int, int]]:
-    """The ranges (first, last) between 1 and `newest` that `numbers` lacks; its cost does not depend on `newest`."""
-    known = [0, *sorted({number for number in numbers if 0 < number <= newest}), newest + 1]
-    return [(before + 1, after - 1) for before, after in itertools.pairwise(known) if after - before > 1]
-
-
-def _in_words(ranges: Iterable[tuple[int, int]]) -> str:
-    return listed((f"{first}" if first == last else f"{first}-{last}" for first, last in ranges), 10) or "none"
+    return in_words(found)

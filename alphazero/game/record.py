@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from alphazero.errors import shorten
 from alphazero.game import Game, Position
-from alphazero.storage.files import append, atomic_write, parse_json, read_lines, to_json
+from alphazero.storage.files import append, atomic_write, parse_line, read_lines, sealed_line, to_json
 from alphazero.storage.schema import Count, Seconds, Text, Texts, check
 
 Result = Literal["1-0", "0-1", "1/2-1/2", "*"]
@@ -85,16 +85,22 @@ def append_records(path: Path, records: Sequence[GameRecord]) -> None:
 
 
 def line_of(record: GameRecord) -> str:
-    """The game as a line of JSON, as `write_records` writes it."""
-    return to_json({**asdict(record), "seconds": [round(s, 6) for s in record.seconds]}, None).decode().strip()
+    """The game as a line of JSON, without the seal that `write_records` gives it."""
+    return to_json(_as_saved(record), None).decode().strip()
+
+
+def _as_saved(record: GameRecord) -> dict[str, Any]:
+    return {**asdict(record), "seconds": [round(s, 6) for s in record.seconds]}
 
 
 def _lines(records: Sequence[GameRecord]) -> bytes:
-    return "".join(f"{line_of(record)}\n" for record in records).encode()
+    return b"".join(sealed_line(_as_saved(record)) for record in records)
 
 
 def read_records(path: Path, whole: bool = True) -> list[GameRecord]:
-    """The games that `write_records` wrote; raises StorageError that names the wrong line.
+    """The games that `write_records` wrote; raises StorageError that names the wrong line, or a damaged one.
+
+    Each line is sealed by its SHA-256; lines of older versions and of other programs are not.
 
     Without `whole`, a last line without its end is left out: somebody may be writing it.
     """
@@ -104,7 +110,7 @@ def read_records(path: Path, whole: bool = True) -> list[GameRecord]:
 
 def parse_record(line: bytes, where: str) -> GameRecord:
     """The game in a line; raises StorageError that names `where` it was found."""
-    return record_of(parse_json(line, where), where)
+    return record_of(parse_line(line, where), where)
 
 
 def record_of(value: Any, where: str) -> GameRecord:

@@ -76,6 +76,8 @@ MAX_JSON_BYTES = 1 << 20
 
 MAX_LINE_BYTES = 1 << 20
 """The longest line of a file that is read line by line."""
+LINE_SEAL = "line_sha256"
+"""The entry of a line that is the SHA-256 of the others."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _TEMPORARY_NAME = re.compile(r"\..+\.(\d{1,9})\.tmp")
@@ -382,9 +384,7 @@ def read_json(path: str | Path) -> Any:
 
 def write_sealed_json(path: str | Path, value: Mapping[str, Any], seal: str) -> dict[str, Any]:
     """Writes `value` and, under the key `seal`, the SHA-256 of the rest; returns it as written."""
-    body = {key: item for key, item in value.items() if key != seal}
-    written: dict[str, Any] = json.loads(to_json(body))  # numbers as keys become text, and sort as such
-    written[seal] = hashlib.sha256(to_json(written)).hexdigest()
+    written = _with_seal(value, seal)
     write_json(path, written)
     return written
 
@@ -392,11 +392,49 @@ def write_sealed_json(path: str | Path, value: Mapping[str, Any], seal: str) -> 
 def read_sealed_json(path: str | Path, seal: str) -> dict[str, Any]:
     """The value that `write_sealed_json` wrote; refuses the file if a single bit of it has changed."""
     content = read_bytes(path, MAX_JSON_BYTES)
-    value = parse_json(content, str(path))
+    return _verified(parse_json(content, str(path)), content, str(path), seal)
+
+
+def read_json_less_seal(path: str | Path, seal: str) -> Any:
+    """The value in a JSON file less its seal, which is verified if there is one: older versions wrote none.
+
+    Hold the value against a schema without other names: a seal of another name is damage.
+    """
+    content = read_bytes(path, MAX_JSON_BYTES)
+    return _less_seal(parse_json(content, str(path)), content, str(path), seal)
+
+
+def sealed_line(value: Mapping[str, Any]) -> bytes:
+    """A line of JSON for a file that grows line by line, with the SHA-256 of the rest under the key `LINE_SEAL`."""
+    return to_json(_with_seal(value, LINE_SEAL, indent=None), indent=None)
+
+
+def parse_line(line: bytes, where: str) -> Any:
+    """As `read_json_less_seal`, of one line without its end; a line may end as Windows ends it."""
+    content = line.removesuffix(b"\r") + b"\n"
+    return _less_seal(parse_json(content, where), content, where, LINE_SEAL, indent=None)
+
+
+def _with_seal(value: Mapping[str, Any], seal: str, indent: int | None = 1) -> dict[str, Any]:
+    body = {key: item for key, item in value.items() if key != seal}
+    written: dict[str, Any] = json.loads(to_json(body))  # numbers as keys become text, and sort as such
+    written[seal] = hashlib.sha256(to_json(written, indent)).hexdigest()
+    return written
+
+
+def _less_seal(value: Any, content: bytes, where: str, seal: str, indent: int | None = 1) -> Any:
+    if not isinstance(value, dict) or seal not in value:
+        return value
+    return {key: item for key, item in _verified(value, content, where, seal, indent).items() if key != seal}
+
+
+def _verified(value: Any, content: bytes, where: str, seal: str, indent: int | None = 1) -> dict[str, Any]:
+    """The value that `content` holds; raises StorageError unless its seal is whole."""
     if isinstance(value, dict):
         body = {key: item for key, item in value.items() if key != seal}
         with contextlib.suppress(StorageError, RecursionError):
             # The bytes are compared as well, for JSON has many spellings of one value (1e5 and 1E5).
-            if content == to_json(value) and value.get(seal) == hashlib.sha256(to_json(body)).hexdigest():
+            whole = content == to_json(value, indent)
+            if whole and value.get(seal) == hashlib.sha256(to_json(body, indent)).hexdigest():
                 return value
-    raise StorageError(f"{path} is damaged or was changed by hand: its checksum {seal!r} does not match")
+    raise StorageError(f"{where} is damaged or was changed by hand: its checksum {seal!r} does not match")

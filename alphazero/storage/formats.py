@@ -20,6 +20,8 @@ MAX_HEADER_BYTES = 1 << 20
 """Room for about 8,000 tensors. Parsing a header takes many times its size in memory."""
 MOST_FIGURES = 1000
 """Entries in a line of metrics, and in each of its lists."""
+EVALUATION_SEAL, WANDB_SEAL = "evaluation_sha256", "wandb_sha256"
+"""The entries of `evaluation.json` and `wandb.json` that are the SHA-256 of the others."""
 LISTS = ("benchmark_figures", "value_calibration")
 """The entries of a line of metrics that are lists."""
 
@@ -118,10 +120,11 @@ class Match(Struct):
     simulations: Count
 
 
-class Evaluation(Struct):
+class Evaluation(Struct, forbid_unknown_fields=True):
     """`evaluation.json`."""
 
     generation: Count
+    benchmark: Names
     matches: Annotated[list[Match], Meta(description="a list of matches")]
 
 

@@ -1,6 +1,7 @@
-"""`metrics.jsonl` of a run folder: a line of figures for each generation.
+"""`metrics.jsonl` of a run folder: a line of figures for each generation, sealed by its SHA-256.
 
 They are for people, and no reason to stop a run: what cannot be used is moved aside, and the run goes on without it.
+Lines of older versions have no seal, and are taken as they are.
 
     metrics.damaged.jsonl      damaged lines, or a whole file that could not be used; the next one is ...damaged-2...
     metrics.full.jsonl         the lines up to the maximum
@@ -16,9 +17,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from alphazero.errors import StorageError
-from alphazero.storage.files import MAX_LINE_BYTES, atomic_write, parse_json, read_bytes, to_json
+from alphazero.errors import StorageError, warn_once
+from alphazero.storage.files import MAX_LINE_BYTES, atomic_write, parse_line, read_bytes, sealed_line
 from alphazero.storage.formats import check_metrics
+from alphazero.storage.generations import gaps, generations_of, in_words
 from alphazero.storage.systems import patiently
 
 METRICS = "metrics.jsonl"
@@ -32,20 +34,31 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
 
     Raises StorageError if the whole file cannot be used.
     """
+    newest = max(generations_of(folder, "manifest"), default=0)  # first: a run adds the line before the manifest
     lines, damaged = split_metrics(Path(folder))
     if damaged:
-        logger.warning("%s has damaged lines (%d), which are left out", Path(folder) / METRICS, len(damaged))
+        warn_once(f"{Path(folder) / METRICS} has damaged lines ({len(damaged)}), which are left out")
+    warn_of_gaps(Path(folder), lines, newest)
     return lines
+
+
+def warn_of_gaps(folder: Path, lines: Iterable[Mapping[str, Any]], newest: int) -> None:
+    """Warns of generations up to the `newest` that have no line."""
+    if missing := gaps((line["generation"] for line in lines), newest):
+        warn_once(
+            f"{folder / METRICS} lacks the generations {in_words(missing)}: tables and pictures have gaps, and the run "
+            "is not harmed"
+        )
 
 
 def write_metrics(folder: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Writes all lines."""
-    atomic_write(folder / METRICS, b"".join(to_json(dict(line), indent=None) for line in lines))
+    atomic_write(folder / METRICS, b"".join(map(sealed_line, lines)))
 
 
 def append_metrics(folder: Path, line: Mapping[str, Any]) -> None:
     """Adds a line; the file begins anew if it is full or cannot be used."""
-    path, added = folder / METRICS, to_json(dict(line), indent=None)
+    path, added = folder / METRICS, sealed_line(line)
     try:
         content = _content(folder)
     except StorageError as error:
@@ -113,7 +126,7 @@ def split_metrics(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
     for text in content.split(b"\n"):
         if len(text) <= MAX_LINE_BYTES:
             with contextlib.suppress(StorageError):
-                lines.append(check_metrics(parse_json(text, METRICS), METRICS))
+                lines.append(check_metrics(parse_line(text, METRICS), METRICS))
                 continue
         if text.strip():
             damaged.append(text)

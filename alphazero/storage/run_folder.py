@@ -41,6 +41,7 @@ from alphazero.errors import (
     listed,
     quote,
     shorten_path,
+    warn_once,
 )
 from alphazero.invocation import option
 from alphazero.storage.arrays import MAX_BYTES
@@ -51,6 +52,7 @@ from alphazero.storage.files import (
     open_regular,
     parse_json,
     read_json,
+    read_json_less_seal,
     read_sealed_json,
     remove_stray_temporary_files,
     sha256_of_open,
@@ -65,8 +67,16 @@ from alphazero.storage.formats import (
     SavedRun,
     SecondsSoFar,
 )
-from alphazero.storage.kept_generations import kept_generations
-from alphazero.storage.metrics_file import METRICS, append_metrics, read_metrics, repair_metrics, write_metrics
+from alphazero.storage.generations import generations_of, kept_generations, names_in
+from alphazero.storage.metrics_file import (
+    METRICS,
+    append_metrics,
+    read_metrics,
+    repair_metrics,
+    split_metrics,
+    warn_of_gaps,
+    write_metrics,
+)
 from alphazero.storage.run_log import RunLog
 from alphazero.storage.schema import check
 from alphazero.storage.systems import remove_unless_read
@@ -77,10 +87,6 @@ OLDER_SETTINGS: dict[str, Any] = {"keep": 0}
 CONFIG, NEVER_COMMITTED = "config.json", "never_committed"
 CONFIG_SEAL, MANIFEST_SEAL = "config_sha256", "manifest_sha256"
 
-_NUMBERED = {
-    "generation": re.compile(r"generation_(\d{4,9})\.safetensors", re.ASCII),
-    "manifest": re.compile(r"manifest_(\d{4,9})\.json", re.ASCII),
-}
 _SPARED = re.compile(r"(?:generation|replay|played)_(\d{4,9})\.\w+", re.ASCII)  # a later generation can do without
 _PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
 _BEGINNING = re.compile(r"(config|wandb)\.json|never_committed|run\.log|(generation|learner|games)_0{4}\..+|\..+\.tmp")
@@ -122,11 +128,12 @@ class RunFolder:
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> RunFolder:
         """A new run; refuses a folder that already holds one, unless that ended before generation 0."""
         path = Path(path)
-        made, names = _make(path), set(_names(path))
+        made, names = _make(path), set(names_in(path))
         run = cls(path)
         try:
             begun = (path / CONFIG).exists() or _generations(path, "generation")
             if _generations(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
+                read_config(path)  # which says so if the run cannot go on without them
                 raise RunFolderError(
                     f"{path} already holds a run; add {option('resume', True)} to go on, or choose another folder"
                 )
@@ -142,6 +149,7 @@ class RunFolder:
     def open(cls, path: str | Path) -> RunFolder:
         """An existing run, to go on with; its settings are in `config`."""
         path = Path(path)
+        warn_once.cache_clear()  # each start says what it finds
         check_run_folder(path)
         run = cls(path)
         try:
@@ -173,7 +181,7 @@ class RunFolder:
         if before is None or _generations(self.path, "manifest") or not self._lock.is_held():
             return
         with contextlib.suppress(OSError):
-            for name in set(_names(self.path)) - before:
+            for name in set(names_in(self.path)) - before:
                 if name == "wandb":
                     shutil.rmtree(self.path / name, ignore_errors=True)
                 elif _BEGINNING.fullmatch(name):
@@ -240,12 +248,13 @@ class RunFolder:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of `metrics.jsonl`."""
-        return read_metrics(self.path)
+        return split_metrics(self.path)[0]
 
     def truncate_metrics(self, generation: int) -> None:
-        """Drops the lines after `generation`, from which the run goes on."""
+        """Drops the lines after `generation`, from which the run goes on; warns of those that are missing."""
         lines = self.metrics()
         kept = [line for line in lines if line["generation"] <= generation]
+        warn_of_gaps(self.path, kept, generation)
         if kept != lines:
             write_metrics(self.path, kept)
 
@@ -267,7 +276,7 @@ class RunFolder:
         except StorageError:
             return  # what a damaged manifest names is unknown; a later commit will tidy up
         unneeded = [self.path / f"manifest_{generation:04d}.json" for generation in reversed(generations[2:])]
-        for name in _names(self.path):
+        for name in names_in(self.path):
             match = _PRUNED.fullmatch(name)
             if match and int(match[1]) <= generations[0]:  # a later one is perhaps just being written
                 unneeded.append(self.path / name)
@@ -293,32 +302,39 @@ def read_config(path: str | Path) -> dict[str, Any]:
     """
     tried = None
     while True:
-        config, named = _read_sealed_config(Path(path) / CONFIG), _settings_named(Path(path))
+        config, named = _read_sealed_config(Path(path)), _settings_named(Path(path))
         found = _settings_sha256(config)
         if not named or found in named:
             return config
         if tried == (found, named):  # else a running process has changed them meanwhile
             raise StorageError(
-                f"{Path(path) / CONFIG} does not hold the settings of this run: restore the file; to change settings, "
-                f"give them together with {option('resume', True)}"
+                f"{Path(path) / CONFIG} does not hold the settings of this run{_without_settings(Path(path))}"
             )
         tried = found, named
 
 
-def _read_sealed_config(file: Path) -> dict[str, Any]:
+def _read_sealed_config(folder: Path) -> dict[str, Any]:
     """The settings without their seal, which is verified if there is one."""
-    config = read_json(file)
-    if not isinstance(config, dict):
-        raise StorageError(f"{file} is damaged: it should hold names and values; repair it or move it away")
-    if CONFIG_SEAL not in config:
-        return config
     try:
-        sealed = read_sealed_json(file, CONFIG_SEAL)
+        config = read_json_less_seal(folder / CONFIG, CONFIG_SEAL)
+        if not isinstance(config, dict):
+            raise StorageError(f"{folder / CONFIG} is damaged: it should hold names and values")
+        return config
     except StorageError as error:
-        raise StorageError(
-            f"{error}; restore the file; to change settings, give them together with {option('resume', True)}"
-        ) from error
-    return {name: value for name, value in sealed.items() if name != CONFIG_SEAL}
+        raise StorageError(f"{error}{_without_settings(folder)}") from error
+
+
+def _without_settings(folder: Path) -> str:
+    """The end of a sentence about settings that cannot be used."""
+    return f"; restore the file ({option('resume', True)} takes other settings){_from_its_nets(folder)}"
+
+
+def _from_its_nets(folder: Path) -> str:
+    """The way to save a run that cannot go on, for the end of a sentence; empty if it has no net."""
+    if not (nets := generations_of(folder, "generation")):
+        return ""
+    net = folder / f"generation_{nets[-1]:04d}.safetensors"
+    return f", or begin a new run with its newest net by {option('initial_net', net)}"
 
 
 def _settings_sha256(config: Mapping[str, Any]) -> str:
@@ -420,7 +436,7 @@ def resolve_checkpoint(text: str) -> Path:
     folder = path if os.path.isdir(text) else path.parent
     holder, here = ("this folder", " here") if folder == Path() else (shorten_path(folder), "")
     kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else f"is no file or folder{here}"
-    beside = listed([name for name in _names(folder) if name.endswith(".safetensors")], 8) or "no .safetensors file"
+    beside = listed([name for name in names_in(folder) if name.endswith(".safetensors")], 8) or "no .safetensors file"
     raise CheckpointError(
         f"{quote(text, LONGEST_PATH)} {kind}, and {holder} holds {beside}: name a checkpoint, a run folder or folder:12"
     )
@@ -435,33 +451,19 @@ def _generation_file(folder: Path, generation: object) -> Path:
 
 
 def _is_run_folder(path: str | Path) -> bool:
-    return os.path.isfile(os.path.join(path, CONFIG))
+    return os.path.isfile(os.path.join(path, CONFIG)) or bool(_generations(Path(path), "manifest"))
 
 
 def check_run_folder(path: Path) -> None:
-    """Raises RunFolderError if the folder holds no run."""
+    """Raises RunFolderError if the folder holds no run; one that has lost its settings is a run."""
     if not _is_run_folder(path):
         what = f"is not a run folder: it has no {CONFIG}" if os.path.exists(path) else "does not exist"
         raise RunFolderError(f"{shorten_path(path)} {what}; name the folder of a run")
 
 
 def _generations(folder: Path, kind: str) -> list[int]:
-    """Numbers of the `manifest` or `generation` files in `folder`, newest first."""
-    found = [_NUMBERED[kind].fullmatch(name) for name in _names(folder)]
-    return sorted((int(match[1]) for match in found if match), reverse=True)
-
-
-def _names(folder: Path) -> list[str]:
-    """The entries of `folder`, sorted; none if it cannot be listed."""
-    try:
-        return sorted(os.listdir(folder))
-    except (OSError, ValueError):
-        return []
-
-
-def generations_of(folder: str | Path, kind: str) -> list[int]:
-    """For readers, without the lock: the numbers of a run's files of a kind, `manifest` or `generation` (nets)."""
-    return sorted(_generations(Path(folder), kind))
+    """As `generations_of`, newest first."""
+    return generations_of(folder, kind)[::-1]
 
 
 def verify_manifest(folder: Path, generation: int, prefix: str = "") -> Manifest:
@@ -504,20 +506,23 @@ def _newest_valid(folder: Path, prefix: str) -> Manifest | None:
             if manifest.lost and generations != _generations(folder, "manifest"):
                 break  # a running process has moved on and removed them
             for sentence in damage:
-                logger.warning("%s: %s; going back to generation %d", folder, sentence, generation)
+                warn_once(f"{folder}: {sentence}; going back to generation {generation}")
             for sentence in manifest.lost.values():
-                logger.warning("%s", sentence)
+                warn_once(sentence)
             return manifest
         never_committed = (folder / NEVER_COMMITTED).exists()
         if generations == _generations(folder, "manifest"):  # else a running process has moved on meanwhile
             break
     if damage:
         raise CheckpointError(
-            f"{folder} has no generation left to go on from: {'; '.join(damage)}; begin a new run from one of its nets "
-            f"by {option('initial_net')}"
+            f"{folder} has no generation left to go on from: {'; '.join(damage)}; bring its files back"
+            f"{_from_its_nets(folder)}"
         )
     if not never_committed:
-        raise CheckpointError(f"the manifests of {folder} are gone; bring them back or choose another folder")
+        raise CheckpointError(
+            f"the manifests of {folder} are gone, without which it does not go on: bring them back"
+            f"{_from_its_nets(folder)}"
+        )
     return None
 
 

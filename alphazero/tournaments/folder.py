@@ -34,8 +34,7 @@ from alphazero.settings import settings_changed
 from alphazero.storage.files import (
     MAX_JSON_BYTES,
     drop_torn_line,
-    read_json,
-    read_sealed_json,
+    read_json_less_seal,
     remove_stray_temporary_files,
     to_json,
     write_sealed_json,
@@ -301,7 +300,10 @@ class TournamentFolder:
     def _read_games(self) -> list[GameRecord]:
         path = self.path / GAMES
         drop_torn_line(path)
-        records = read_records(path) if path.exists() else []
+        try:
+            records = read_records(path) if path.exists() else []
+        except StorageError as error:
+            raise StorageError(f"{error}; remove the line, and its game is played again") from error
         seen = set[tuple[Pairing, int]]()
         for line, record in enumerate(records, 1):
             key = key_of(record)
@@ -336,15 +338,12 @@ def read_settings(path: Path) -> dict[str, Any]:
     Older folders have no seal; their settings are taken as they are.
     """
     where, advice = path / SETTINGS, "; bring it back or choose another folder"
-    saved = read_json(where)
+    try:
+        saved = read_json_less_seal(where, SEAL)
+    except StorageError as error:
+        raise StorageError(f"{error}{advice}") from error
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise StorageError(f"{where} is not the settings of a tournament of this version; choose another folder")
-    if SEAL in saved:
-        try:
-            saved = read_sealed_json(where, SEAL)
-        except StorageError as error:
-            raise StorageError(f"{error}{advice}") from error
-        del saved[SEAL]
     found = check(SavedTournament, saved, str(where), advice=advice)
     for first, second, games in found.pairings:
         if first == second or games > MOST * found.games or not {first, second} <= found.contestants.keys():

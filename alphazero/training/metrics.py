@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from alphazero.errors import InvalidSetting, StorageError
 from alphazero.invocation import option
-from alphazero.storage.files import read_json, write_json
-from alphazero.storage.formats import WandbRun
+from alphazero.storage.files import read_json_less_seal, write_sealed_json
+from alphazero.storage.formats import WANDB_SEAL, WandbRun
 from alphazero.storage.schema import check
 from alphazero.training.health import Watch, oscillation
 
@@ -157,8 +157,8 @@ class Wandb:
                 raise InvalidSetting(f"wandb cannot begin, since {folder / name} is a link: move it away")
         identity = folder / WANDB_FILE
         if not identity.exists():
-            write_json(identity, {"project": project, "id": secrets.token_hex(4)})
-        known = check(WandbRun, read_json(identity), str(identity), advice="; move it away")
+            write_sealed_json(identity, {"project": project, "id": secrets.token_hex(4)}, WANDB_SEAL)
+        known = check(WandbRun, read_json_less_seal(identity, WANDB_SEAL), str(identity), advice="; move it away")
         try:
             self._run = wandb.init(
                 project=project, id=known.id, name=folder.resolve().name, dir=folder, config=dict(config),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from alphazero.errors import RunFolderError, count_of
-from alphazero.invocation import command_line
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
-from alphazero.storage.files import read_json
-from alphazero.storage.formats import Evaluation
+from alphazero.storage.files import read_json_less_seal
+from alphazero.storage.formats import EVALUATION_SEAL, Evaluation
+from alphazero.storage.generations import generations_of
 from alphazero.storage.run_folder import METRICS, read_metrics, read_settings
 from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.health import Watch
@@ -42,10 +43,10 @@ def make_report(run: Path) -> str:
     """The HTML page of a run folder; raises InputError about what it cannot read."""
     saved, lines = read_settings(run), read_metrics(run)
     if not lines:
-        raise RunFolderError(
-            f"{run} has not finished a generation yet, or {METRICS} has no valid line: wait for its first generation; "
-            f"if it has one, {METRICS} is damaged, and `{command_line('doctor', run)}` says how"
-        )
+        is_there = os.path.exists(run / METRICS) and os.path.getsize(run / METRICS)
+        if is_there or max(generations_of(run, "manifest"), default=0):
+            raise RunFolderError(f"{run / METRICS} has no valid line, so there is nothing to show: bring the file back")
+        raise RunFolderError(f"{run} has not finished a generation yet: wait for its first one")
     for line in lines:
         check(ReportedFigures, line, f"{run / METRICS}, generation {line['generation']}", RunFolderError)
     evaluation = run / "evaluation.json"
@@ -86,7 +87,8 @@ def _best(lines: Lines) -> int:
 
 
 def _matches(path: Path) -> str:
-    evaluation = check(Evaluation, read_json(path), str(path), RunFolderError, "; move it away")
+    found = read_json_less_seal(path, EVALUATION_SEAL)
+    evaluation = check(Evaluation, found, str(path), RunFolderError, "; move it away")
     rows = [
         (
             match.opponent, f"{match.score:.1%}", "{:.1%} to {:.1%}".format(*match.score_interval),

@@ -35,7 +35,7 @@ from alphazero.players.player import Player
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.rollouts import playouts
-from alphazero.storage.run_folder import generations_of
+from alphazero.storage.generations import generations_of
 from alphazero.web.kept import Kept
 
 SIMULATIONS = (0, 25, 100, 400, 1600)

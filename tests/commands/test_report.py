@@ -20,8 +20,10 @@ from alphazero.commands.shared import run_command
 from alphazero.commands.train import main as train
 from alphazero.errors import shorten_path
 from alphazero.storage.files import write_sealed_json
-from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.run_folder import RunFolder, read_metrics
 from alphazero.training.report import _seconds
+from tests.storage.resealing import without_seals
+from tests.storage.small_run import flip
 
 TINY = [
     "--game", "tictactoe", "--net.blocks", "1", "--net.channels", "8", "--search.num-simulations", "4",
@@ -63,7 +65,7 @@ def copy_of(run: Path, path: Path) -> Path:
 
 
 def change_json(path: Path, change: Callable) -> None:
-    changed = change(json.loads(path.read_text()))
+    changed = change({name: x for name, x in json.loads(path.read_text()).items() if name != "evaluation_sha256"})
     if path.name == "config.json" and isinstance(changed, dict):
         write_sealed_json(path, changed, "config_sha256")
     else:
@@ -71,7 +73,7 @@ def change_json(path: Path, change: Callable) -> None:
 
 
 def change_lines(run: Path, change: Callable[[dict], dict]) -> None:
-    lines = (run / "metrics.jsonl").read_text().splitlines()
+    lines = without_seals((run / "metrics.jsonl").read_text()).splitlines()
     (run / "metrics.jsonl").write_text("".join(json.dumps(change(json.loads(line))) + "\n" for line in lines))
 
 
@@ -162,7 +164,7 @@ def test_the_page_has_all_settings_and_all_figures_of_the_last_generation(run):
         ["settings.self_play.games_per_generation", "8"], ["settings.evaluation.opponents", '["random", "greedy"]'],
     ):  # fmt: skip
         assert setting in rows
-    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    last = read_metrics(run)[-1]
     names = [row[0] for row in rows if len(row) == 2]
     assert {name.replace("_", " ") for name in last} <= set(names)
     assert ["generation", "2"] in rows and ["policy loss", f"{last['policy_loss']:,.5g}"] in rows
@@ -209,6 +211,7 @@ def test_names_and_texts_from_the_files_are_shown_and_not_obeyed(finished, tmp_p
         run / "evaluation.json",
         lambda evaluation: {
             "generation": 1,
+            "benchmark": {},
             "matches": [match | {"opponent": f"{evil} {i}"} for i, match in enumerate(evaluation["matches"])],
         },
     )
@@ -403,6 +406,11 @@ def cut_off(name: str) -> Callable[[Path], None]:
     return lambda run: (run / name).write_bytes((run / name).read_bytes()[:-20])
 
 
+def flipped(name: str) -> Callable[[Path], None]:
+    """A bit of the first digit of a score: its value is another one then."""
+    return lambda run: flip(run / name, 8 * (run / name).read_bytes().index(b'"score": ') + 8 * 9)
+
+
 DAMAGE = {
     "no generation finished": (lambda run: (run / "metrics.jsonl").unlink(), "has not finished a generation yet"),
     "no lines": (write("metrics.jsonl", ""), "has not finished a generation yet"),
@@ -435,6 +443,7 @@ DAMAGE = {
     "settings no unicode": (write("config.json", r'{"game": "a\ud800b"}'), "config.json is not valid JSON"),
     "settings deep": (write("config.json", '{"a":' * 5000), "config.json is not valid JSON"),
     "evaluation cut off": (cut_off("evaluation.json"), "evaluation.json is not valid JSON"),
+    "a flipped bit of the evaluation": (flipped("evaluation.json"), "evaluation.json is damaged"),
     "evaluation not by name": (evaluation(lambda found: [found]), "evaluation.json: "),
     "evaluation a number": (evaluation(lambda found: 3), "evaluation.json: "),
     "evaluation empty": (evaluation(lambda found: {}), "evaluation.json: "),

@@ -11,6 +11,8 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, InputError
 from alphazero.game import registry
 from alphazero.game.record import read_records
+from tests.storage.resealing import without_seals
+from tests.storage.small_run import flip
 
 
 def saved(tmp_path: Path, *argv: str) -> Path:
@@ -96,7 +98,7 @@ def test_a_replay_takes_the_number_of_one_game(words, tmp_path: Path, capsys):
 
 
 def changed(path: Path, **fields: object) -> None:
-    value = json.loads(path.read_text().splitlines()[0])
+    value = json.loads(without_seals(path.read_text()).splitlines()[0])
     path.write_text(json.dumps(value | fields) + "\n")
 
 
@@ -108,6 +110,18 @@ def test_a_line_of_another_form_is_refused_with_its_number(fields, tmp_path: Pat
     changed(path, **fields)
     with pytest.raises(InputError, match=r"games.jsonl, line 1: .* --save-games writes such lines"):
         read_records(path)
+
+
+def test_no_flipped_bit_of_a_list_of_games_is_believed(tmp_path: Path):
+    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "1")
+    content, records = path.read_bytes(), read_records(path)
+    for bit in range(8 * (len(content) - 1)):  # the last byte is the line break
+        path.write_bytes(content)
+        flip(path, bit)
+        with pytest.raises(InputError, match=r"games.jsonl, line 1"):
+            read_records(path)
+    path.write_text(without_seals(content.decode()))
+    assert read_records(path) == records
 
 
 def test_what_a_file_names_is_not_run_and_illegal_moves_are_found(tmp_path: Path, capsys):

@@ -91,7 +91,7 @@ PLAYING = [
     ),
     Mutation(
         "a candidate below the gate's threshold does not take over", COACH,
-        '"promoted": result.score >= threshold,', '"promoted": True,',
+        '"promoted": result.score >= threshold or not played,', '"promoted": True,',
         T_COACH + "test_a_candidate_below_the_threshold_does_not_take_over",
     ),
     Mutation(

@@ -117,12 +117,12 @@ MUTATIONS = [
     ),
     Mutation(
         "the checksum of cards, manifests and settings is compared", FILES,
-        " and value.get(seal) == hashlib.sha256(to_json(body)).hexdigest():", ":",
+        "if whole and value.get(seal) == hashlib.sha256(to_json(body, indent)).hexdigest():", "if whole:",
         T_FILES + "test_every_flipped_bit_of_a_sealed_file_is_found",
     ),
     Mutation(
         "the bytes of a sealed file are compared, too", FILES,
-        "if content == to_json(value) and value.get(seal)", "if value.get(seal)",
+        "whole = content == to_json(value, indent)", "whole = True",
         T_FILES + "test_every_flipped_bit_of_a_sealed_file_is_found",
     ),
     Mutation(
@@ -218,8 +218,25 @@ MUTATIONS = [
     ),
     Mutation(
         "settings are sealed", RUN_FOLDER,
-        "    if CONFIG_SEAL not in config:\n", "    if True:\n",
+        "config = read_json_less_seal(folder / CONFIG, CONFIG_SEAL)",
+        "config = {name: x for name, x in read_json(folder / CONFIG).items() if name != CONFIG_SEAL}",
         T_FOLDER + "test_settings_are_sealed",
+    ),
+    Mutation(
+        "a run that has lost its settings is a run", RUN_FOLDER,
+        ' or bool(_generations(Path(path), "manifest"))', "",
+        "tests/commands/test_lost_files.py::test_no_command_sends_to_another_that_sends_back",
+    ),
+    Mutation(
+        "lines of figures and games are sealed", FILES,
+        "    return _less_seal(parse_json(content, where), content, where, LINE_SEAL, indent=None)\n",
+        "    return {k: x for k, x in parse_json(content, where).items() if k != LINE_SEAL}\n",
+        "tests/storage/test_metrics_file.py::test_no_flipped_bit_of_a_figure_is_believed",
+    ),
+    Mutation(
+        "figures that are gone are said", "alphazero/storage/metrics_file.py",
+        '    if missing := gaps((line["generation"] for line in lines), newest):\n', "    if missing := []:\n",
+        "tests/storage/test_metrics_file.py::test_figures_that_are_gone_are_said",
     ),
     Mutation(
         "a folder that holds a run is not begun anew", RUN_FOLDER,

@@ -20,7 +20,9 @@ from tests.storage.small_run import checksums, start
 def test_a_folder_that_holds_a_run_is_not_begun_anew(folder):
     before = checksums(folder)
     for name in ("config.json", "manifest_0002.json", "manifest_0003.json", "metrics.jsonl"):
-        with pytest.raises(RunFolderError, match="add resume=True to go on, or choose another folder"):
+        there = (folder / "config.json").exists()
+        said = "add resume=True to go on, or choose another folder" if there else "restore the file"
+        with pytest.raises(InputError, match=said):
             RunFolder.create(folder, {})
         assert checksums(folder) == before
         (folder / name).unlink()

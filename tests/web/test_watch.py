@@ -19,7 +19,7 @@ from alphazero.errors import InputError, StorageError
 from alphazero.game import registry
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import sha256_of
-from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.run_folder import RunFolder, read_metrics
 from alphazero.training.selfplay.shown_games import (
     MOST_GAMES,
     FinishedGame,
@@ -109,7 +109,7 @@ def test_every_row_carries_all_games_up_to_it(folder, tmp_path):
     """Also where generations are left out of the answer, and where it begins in the middle."""
     runs = tmp_path / "runs"
     shutil.copytree(folder / "runs" / "one", runs / "one")
-    line = json.loads((runs / "one" / "metrics.jsonl").read_text().splitlines()[-1])
+    line = read_metrics(runs / "one")[-1]
     lines = [{**line, "generation": number, "games": 10} for number in range(1, 1501)]
     (runs / "one" / "metrics.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), runs, None, "cpu"))

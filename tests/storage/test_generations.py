@@ -6,7 +6,7 @@ import os
 import pytest
 
 from alphazero.storage.files import atomic_write
-from alphazero.storage.kept_generations import kept_generations
+from alphazero.storage.generations import kept_generations
 from alphazero.storage.run_folder import RunFolder, latest_manifest
 
 
