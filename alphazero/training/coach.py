@@ -15,12 +15,14 @@ from typing import Any
 from alphazero.errors import InvalidSetting, Stopped, TrainingError, count_of
 from alphazero.invocation import option
 from alphazero.machine import return_free_memory
-from alphazero.matches.arena import MatchResult, gate_decided, play_match, side_by_side
+from alphazero.matches.arena import MatchResult, gate_decided, get_ready
+from alphazero.matches.in_time import play_in_time
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.storage.files import write_json
+from alphazero.storage.files import write_sealed_json
+from alphazero.storage.formats import EVALUATION_SEAL
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.health import describe_samples
 from alphazero.training.metrics import OF_PROGRESS, Metrics, TensorBoard, Tracker, seconds_left, show_duration
@@ -35,6 +37,8 @@ SELF_PLAY_SHARE = 0.1
 """Share of --minutes that the self-play of a generation takes; then it ends with fewer games."""
 GATE_SHARE = 0.05
 """Share of --minutes that the gate of a generation takes, by what self-play says of the speed."""
+MOST_GATE_SHARE = 0.1
+"""Share of --minutes after which the gate ends, with the games that are over."""
 MATCHES_SHARE = 0.2
 """The matches at the end take so much time again, in units of --minutes; where games are slow, they are fewer."""
 LEAST_GATE_GAMES = 4
@@ -45,15 +49,6 @@ MEASURED = "simulations_per_s", "cache_hits", "bytes_per_position"
 """Figures of how games are played; without any, those of the generation before stand."""
 LATELY = 3
 """The generations so far that tell how long the gate and what follows take."""
-PLIES_TO_JUDGE = 2
-"""Plies after which it is clear how long a match takes."""
-
-
-class _TooSlow(Exception):
-    """A match takes longer than it may."""
-
-    def __init__(self, expected_seconds: float):
-        self.expected_seconds = expected_seconds
 
 
 class Coach:
@@ -163,6 +158,9 @@ class Coach:
         generation = state.generation + 1
         self._enter(f"generation {generation}: self-play")
         samples, play_figures = self._self_play(generation)
+        if not len(samples):
+            self._end_without_games(generation, time.monotonic() - begin)
+            return
         samples.check()
         play_figures |= describe_samples(state.kernels, samples, state.net)
         state.add_samples(generation, samples)
@@ -193,6 +191,16 @@ class Coach:
         verdict = "promoted" if gate_figures["promoted"] else "not promoted"
         self.folder.log.add(f"generation {generation}: saved, {score}, {verdict}")
 
+    def _end_without_games(self, generation: int, seconds: float) -> None:
+        """The minutes are used up before a game of the generation was over; raises TrainingError if it is the first."""
+        self.state.seconds += seconds
+        if generation == 1:
+            raise TrainingError(
+                f"no game of self-play was over after {show_duration(seconds)}, so there is nothing to learn from: "
+                f"give more {option('minutes')}, or fewer {option('search.num_simulations')}"
+            )
+        logger.info("no game of generation %d was over in time, so the run ends without it", generation)
+
     def _score(self, player: Player, taken: Iterable[str] = ()) -> dict[str, float]:
         """The figures of the game's benchmark that are finite; raises InvalidSetting if one has a `taken` name."""
         figures = {name: float(figure) for name, figure in self.benchmark(player).items()}
@@ -215,6 +223,7 @@ class Coach:
 
     def _self_play(self, generation: int) -> tuple[Samples, dict[str, Any]]:
         wanted, most_seconds = self.config.self_play.games_per_generation, self._share_of_minutes(SELF_PLAY_SHARE)
+        all_seconds = max(most_seconds, self._share_of_minutes(1) - self.state.seconds)
         workers = self.state.workers
         begin, before = workers.begin_counting()
 
@@ -225,13 +234,15 @@ class Coach:
 
             def show() -> None:
                 now, seconds = counts()
+                limit = most_seconds if seconds <= most_seconds else all_seconds
                 progress.show(
-                    min(1.0, max(now.games / wanted, seconds / most_seconds)),
+                    min(1.0, max(now.games / wanted, seconds / limit)),
                     f"{now.games} of {wanted} games, {now.positions / seconds:,.0f} positions/s, "
                     f"{now.simulations / seconds:,.0f} simulations/s",
                 )
 
-            samples = play_games(workers.all, wanted, self.stop, self.state.net.use_threads, show, most_seconds)
+            limits = most_seconds, all_seconds
+            samples = play_games(workers.all, wanted, self.stop, self.state.net.use_threads, show, *limits)
         self._leave_if_asked()
         played, seconds = counts()
         share = workers.share_of_network(played, seconds)
@@ -242,7 +253,7 @@ class Coach:
             "games": played.games,
             "positions": len(samples),
             "plies_per_game": round(len(samples) / max(1, played.games), 2),
-            "drawn_positions": round(float((samples.outcomes == 0).mean()), 4),
+            "drawn_positions": round(float((samples.outcomes == 0).sum()) / max(1, len(samples)), 4),
             "simulations_per_s": round(played.simulations / seconds),
             "cache_hits": round(1 - played.evaluations / played.requests, 4) if played.requests else 0.0,
             "network_share": None if share is None else round(share, 4),
@@ -303,25 +314,30 @@ class Coach:
         threshold = min(gate.threshold, (num_games + 1) / (2 * num_games)) if last else gate.threshold
         with Progress(f"generation {generation}: gate") as progress:
 
-            def show(result: MatchResult) -> None:
-                self._leave_if_asked()
+            def show(result: MatchResult, share: float) -> None:
                 progress.show(
-                    result.num_games / num_games,
-                    f"score {result.score:.3f} after {result.num_games} games (promoted from {threshold:.3f})",
+                    share, f"score {result.score:.3f} after {result.num_games} games (promoted from {threshold:.3f})"
                 )
 
-            result = play_match(
+            result = play_in_time(
                 self.state.kernels,
                 self._player("candidate", self.state.net, gate.simulations),
                 self._player("best", self.state.best, gate.simulations),
                 num_games,
                 self.plan.seed + generation,
-                on_progress=show,
-                decided=gate_decided(threshold, num_games),
+                self._share_of_minutes(MOST_GATE_SHARE),
+                0.0,
+                self.stop,
+                show,
+                gate_decided(threshold, num_games),
             )
+        played = result.num_games
+        if last and played:
+            threshold = min(gate.threshold, (played + 1) / (2 * played))
         return {
-            "gate_score": round(result.score, 4),
-            "promoted": result.score >= threshold,
+            "gate_score": round(result.score, 4) if played else None,
+            # where no two games are over in time, nothing speaks against the net that has learned more
+            "promoted": result.score >= threshold or not played,
             "gate_games": result.num_games,
             "gate_distinct_games": result.distinct_games,
             "gate_seconds": round(time.monotonic() - begin, 3),
@@ -355,9 +371,13 @@ class Coach:
         """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""
         gate = self.config.gate
         wanted = max(gate.games, LAST_GATE_GAMES) if last else gate.games
-        seconds = play_figures["plies_per_game"] * gate.simulations / max(self._rate_of_match, 1e-9)
-        games = self._share_of_minutes(GATE_SHARE) / max(seconds, 1e-9)
-        return wanted if games >= wanted else min(wanted, max(LEAST_GATE_GAMES, 2 * int(games / 2)))
+        searches = play_figures["plies_per_game"] * gate.simulations
+        return self._games_that_fit(wanted, LEAST_GATE_GAMES, searches, self._share_of_minutes(GATE_SHARE))
+
+    def _games_that_fit(self, wanted: int, least: int, simulations: float, seconds: float) -> int:
+        """As many games of so many `simulations` each as self-play's speed allows in that time, an even number."""
+        games = seconds / max(simulations / max(self._rate_of_match, 1e-9), 1e-9)
+        return wanted if games >= wanted else min(wanted, max(least, 2 * int(games / 2)))
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -368,23 +388,28 @@ class Coach:
         games = f"{self.config.evaluation.games} games against {each}{names}" if names else "no games"
         sentence = f"after the last generation the best net plays {games}"
         if names and math.isfinite(limit):
-            most = f"about {show_duration(limit)} at most (fewer games if they are slow)"
+            most = f"about {show_duration(limit)} at most (fewer games if they are slow, or none)"
             sentence += f"; that takes additional time after {option('minutes')}, {most}"
         return sentence
 
     def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:
         """The best network's `benchmark` figures and its `matches` against `opponents`, as many games as configured.
 
-        With --minutes the games are fewer where they are slow. Written to `evaluation.json` too.
+        With --minutes the games are fewer where they are slow; an opponent against whom no two are over in time has
+        no match. Written to `evaluation.json` too.
         """
         state, settings = self.state, self.config.evaluation
         results = []
         for opponent in opponents:
             self._enter(f"matches at the end: {settings.games} games against {opponent.name}")
-            player = self._player("best", state.best, settings.simulations)
-            match = self._play_in_time(
-                player, opponent, settings.games, self._share_of_minutes(MATCHES_SHARE) / len(opponents)
-            )
+            seconds = self._share_of_minutes(MATCHES_SHARE) / len(opponents)
+            match = self._play_at_end(opponent, settings.games, seconds)
+            if not match.num_games:
+                logger.warning(
+                    "no two games against %s were over in %s, so nothing is known about it: give more %s, or fewer %s",
+                    opponent.name, show_duration(seconds), option("minutes"), option("evaluation.simulations"),
+                )  # fmt: skip
+                continue
             results.append({
                 "opponent": opponent.name, "simulations": settings.simulations, "opening_plies": match.opening_plies,
                 **match.as_dict(),
@@ -395,37 +420,24 @@ class Coach:
             "matches": results,
         }
         self.folder.check()
-        write_json(self.folder.path / "evaluation.json", evaluation)
+        write_sealed_json(self.folder.path / "evaluation.json", evaluation, EVALUATION_SEAL)
         return evaluation
 
-    def _play_in_time(self, player: Player, opponent: Player, num_games: int, seconds: float) -> MatchResult:
-        """A match of `num_games`, or of fewer that take about so many seconds, at least two.
-
-        After PLIES_TO_JUDGE plies of all games it is clear how long they take: then fewer are begun anew.
-        """
-        plies = self.metrics.lines[-1]["plies_per_game"] if self.metrics.lines else 0.0
-        moves_to_judge = PLIES_TO_JUDGE * side_by_side((player, opponent), num_games)
-        begin: tuple[float, int] | None = None
-        judged = num_games <= 2
+    def _play_at_end(self, opponent: Player, num_games: int, seconds: float) -> MatchResult:
+        """A match of the best net that is over after so many seconds, of as many games as fit."""
+        kernels, simulations = self.state.kernels, self.config.evaluation.simulations
+        player = self._player("best", self.state.best, simulations)
+        last = self.metrics.lines[-1] if self.metrics.lines else {}
+        plies = last.get("plies_per_game", 0.0)
+        if self._rate_of_match:  # before all games begin side by side, and each ply takes long
+            num_games = self._games_that_fit(num_games, 2, plies / 2 * simulations, seconds)
+        if kernels.game.compiled:  # what is compiled takes no time of the match
+            for each in (player, opponent):
+                get_ready(kernels, each)
         with Progress(f"evaluation against {opponent.name}") as progress:
 
-            def show(result: MatchResult) -> None:
-                nonlocal begin, judged
-                self._leave_if_asked()
-                now, moves = time.monotonic(), sum(result.moves)
-                if begin is None:  # after the first ply: before it, players may compile what they need
-                    begin = now, moves
-                moves -= begin[1]
-                if not judged and moves >= moves_to_judge:
-                    judged = True
-                    expected = (now - begin[0]) / moves * plies * num_games
-                    if expected > seconds:
-                        raise _TooSlow(expected)
+            def show(result: MatchResult, share: float) -> None:
                 score = f", score {result.score:.2f}" if result.num_games else ""
-                progress.show(result.num_games / num_games, f"{result.num_games} of {num_games} games{score}")
+                progress.show(share, f"{result.num_games} of {num_games} games{score}")
 
-            try:
-                return play_match(self.state.kernels, player, opponent, num_games, self.plan.seed, on_progress=show)
-            except _TooSlow as slow:
-                fewer = max(2, 2 * int(num_games * seconds / slow.expected_seconds / 2))
-        return self._play_in_time(player, opponent, fewer, math.inf)
+            return play_in_time(kernels, player, opponent, num_games, self.plan.seed, seconds, plies, self.stop, show)

@@ -228,6 +228,7 @@ def prepare(plan: RunPlan, folder: RunFolder, stop: threading.Event) -> RunState
             state.restore(manifest, saved)
         state.workers.start()
         compile_all(state.kernels, plan.config.self_play, plan.config.search, state.best)
+        state.workers.get_ready()  # last: processes find on disk what was compiled here
     except BaseException:
         state.close()
         raise

@@ -38,6 +38,7 @@ from alphazero.training.config import RunConfig
 from alphazero.training.learner import Learner
 from alphazero.training.replay_buffer import Examples, ReplayBuffer, Samples, make_examples, read_samples
 from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts
+from alphazero.training.selfplay.first_compile import compile_all
 
 CPU_MILLISECONDS, STOP, COUNTS = 0, 1, slice(2, 7)
 """Places in the memory that the processes share: STOP is the parent's wish, all else is the child's."""
@@ -174,6 +175,10 @@ class WorkerProcess:
         """`weights()` is the checkpoint that plays."""
         self.child, self.num_slots, self._weights = child, num_slots, weights
 
+    def get_ready(self) -> None:
+        """Waits until the process could play."""
+        self.child.ask("get_ready", self._weights())
+
     @property
     def cpu_seconds(self) -> float:
         """Processor time of the process since it began."""
@@ -183,9 +188,15 @@ class WorkerProcess:
         """As `SelfPlay.counts`, a moment ago."""
         return SelfPlayCounts(*self.child.shared[COUNTS])
 
-    def play(self, num_games: int, stop: threading.Event | None = None, seconds: float = math.inf) -> Samples:
+    def play(
+        self,
+        num_games: int,
+        stop: threading.Event | None = None,
+        seconds: float = math.inf,
+        most_seconds: float = math.inf,
+    ) -> Samples:
         """As `SelfPlay.play`, by the weights of now."""
-        samples: Samples = self.child.ask("play", num_games, seconds, self._weights(), stop=stop)
+        samples: Samples = self.child.ask("play", num_games, seconds, most_seconds, self._weights(), stop=stop)
         return samples
 
     def finished_games(self) -> list[tuple[FinishedGame, int]]:
@@ -326,7 +337,12 @@ class ServedWorker:
         self.state, self.restore = self._worker.state, self._worker.restore
         self.finished_games, self.begin_at = self._worker.finished_games, self._worker.begin_at
 
-    def play(self, num_games: int, seconds: float, weights: Path) -> Samples:
+    def get_ready(self, weights: Path) -> None:
+        """Loads what has been compiled."""
+        self._net.load(weights)
+        compile_all(self._worker.kernels, self._worker.config, self._worker.search.config, self._net)
+
+    def play(self, num_games: int, seconds: float, most_seconds: float, weights: Path) -> Samples:
         """Plays by the checkpoint `weights`; shows the counts to the parent meanwhile."""
         self._net.load(weights)
         self._worker.forget()
@@ -334,7 +350,7 @@ class ServedWorker:
         thread = threading.Thread(target=self._show_counts, args=(over,), daemon=True)
         thread.start()
         try:
-            return self._worker.play(num_games, _Stop(self._shared), seconds)
+            return self._worker.play(num_games, _Stop(self._shared), seconds, most_seconds)
         finally:
             over.set()
             thread.join()

@@ -183,6 +183,12 @@ class Workers:
     def start(self) -> None:
         """Does nothing: threads and processes are there already."""
 
+    def get_ready(self) -> None:
+        """Waits until the processes could play, so that their start takes no time of the first generation."""
+        processes = [worker for worker in self.all if isinstance(worker, WorkerProcess)]
+        with ThreadPoolExecutor(max(1, len(processes))) as pool:
+            _raise_first([pool.submit(worker.get_ready) for worker in processes])
+
     def describe(self) -> str:
         """The place of the trees, the number of games at once and the speed of the networks, as a phrase."""
         devices = ", ".join(self._plan.devices)

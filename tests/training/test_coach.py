@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import shutil
+import threading
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,17 +15,19 @@ import numpy as np
 import pytest
 import torch
 
-from alphazero.errors import InvalidSetting, RunFolderError, TrainingError
+from alphazero.errors import InvalidSetting, RunFolderError, Stopped, TrainingError
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
-from alphazero.matches import arena
+from alphazero.matches import arena, in_time
 from alphazero.nets.resnet import NetConfig
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_opponents
 from alphazero.search.mcts import SearchConfig
 from alphazero.settings import config_from_dict
 from alphazero.storage.checkpoint import load_checkpoint, read_card
-from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.files import read_json_less_seal
+from alphazero.storage.formats import EVALUATION_SEAL
+from alphazero.storage.run_folder import RunFolder, read_metrics
 from alphazero.training import coach as coach_module
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
@@ -81,7 +84,7 @@ def checksums(path: Path) -> dict[str, str]:
 
 def figures(path: Path) -> list[dict]:
     """The lines of metrics.jsonl without those that tell the time."""
-    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    lines = read_metrics(path)
     timed = ("seconds", "_per_s", "network_share")
     return [{name: x for name, x in line.items() if not any(part in name for part in timed)} for line in lines]
 
@@ -413,33 +416,70 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
     assert match["opponent"] == "random" and match["wins"] + match["draws"] + match["losses"] == 4
     low, high = match["score_interval"]
     assert 0 <= low <= match["score"] <= high <= 1
-    assert json.loads((path / "evaluation.json").read_text()) == evaluation
+    assert read_json_less_seal(path / "evaluation.json", EVALUATION_SEAL) == evaluation
 
 
-def test_matches_are_cut_to_their_time(tmp_path, monkeypatch):
-    """By hand: 600 games of 9 plies of a second are 600 / 256 rounds, so 21.1 s; 20 games of 600 fast plies 6 s."""
+def test_matches_are_over_in_their_time(tmp_path, monkeypatch):
+    """By hand: games with plies of 1/2000 s and 600 plies take 6 s if they are 20. After three plies 3.07 s are left of
+    3.1 s, and 0.8 * 3.07 / 6 of 20 games are 8. Of 256 games, a ply of which takes a second, 10 fit into half a second.
+    """
     now = ply_seconds = 0.0
     select = RandomPlayer.select_actions
 
-    def play_slowly(player, *arguments):
+    def play_slowly(player, states, *arguments):
         nonlocal now
-        now += ply_seconds / 2  # each player is asked once in every ply
-        return select(player, *arguments)
+        now += ply_seconds * len(states)
+        return select(player, states, *arguments)
 
     monkeypatch.setattr(RandomPlayer, "select_actions", play_slowly)
-    for module in (coach_module, arena):
+    for module in (coach_module, arena, in_time):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
     with RunFolder.create(tmp_path / "run", {}) as folder:
         coach = make_coach(folder, TINY)
         players = RandomPlayer(coach.state.kernels, 1), RandomPlayer(coach.state.kernels, 2)
-        for ply_seconds, plies, limit, num_games, played in (  # noqa: B007
-            (1.0, 9.0, 22.0, 600, 600),
-            (1.0, 9.0, 15.0, 600, 2 * int(600 * 15 / (9 * 600 / 256) / 2)),
-            (0.01, 600.0, 7.0, 20, 20),
-            (0.01, 600.0, 3.1, 20, 10),
+        monkeypatch.setattr(coach, "_player", lambda name, net, simulations: players[0])
+        for ply_seconds, plies, limit, num_games, least, most in (
+            (1 / 256, 9.0, 22.0, 600, 600, 600),
+            (1 / 256, 9.0, 15.0, 2000, 256, 1998),
+            (1 / 2000, 600.0, 7.0, 20, 20, 20),
+            (1 / 2000, 600.0, 3.1, 20, 8, 8),
+            (1 / 256, 9.0, 3.5, 600, 10, 10),
+            (60.0, 9.0, 15.0, 600, 0, 0),
         ):
             coach.metrics.lines = [{"plies_per_game": plies}]
-            assert coach._play_in_time(*players, num_games, limit).num_games == played
+            begin = now
+            assert least <= coach._play_at_end(players[1], num_games, limit).num_games <= most
+            # players get ready before, and whoever cannot be interrupted ends a ply that has begun in time
+            assert now - begin <= 2 * ply_seconds + limit + 256 * ply_seconds
+
+
+def test_an_opponent_that_thinks_for_too_long_is_interrupted_and_has_no_match(tmp_path, caplog):
+    class Slow(RandomPlayer):
+        """Thinks until it is interrupted."""
+
+        name = "slow"
+
+        def __init__(self, kernels):
+            super().__init__(kernels, 0)
+            self.asked = threading.Event()
+
+        def select_actions(self, *arguments):
+            assert self.asked.wait(60)
+            raise Stopped
+
+        def interrupt(self):
+            self.asked.set()
+
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        coach = make_coach(folder, replace(TINY, minutes=0.005, generations=1))
+        coach.state.kernels.game.compiled = False
+        slow, quick = Slow(coach.state.kernels), RandomPlayer(coach.state.kernels, 0)
+        evaluation = coach.evaluate([slow])
+        assert evaluation["matches"] == []
+        assert "no two games against slow were over in 0:00:00, so nothing is known about it" in caplog.text
+        coach.stop.set()
+        with pytest.raises(Stopped):
+            coach.evaluate([Slow(coach.state.kernels), quick])
 
 
 def test_another_seed_or_thread_count_is_refused_on_resume(undisturbed):

@@ -24,7 +24,7 @@ from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
 from alphazero.game import registry
 from alphazero.invocation import taking_flags
-from alphazero.matches import arena
+from alphazero.matches import arena, in_time
 from alphazero.storage.files import write_json
 from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config
 from alphazero.training import coach as coach_module
@@ -310,6 +310,8 @@ def test_a_function_that_cannot_be_sent_is_refused_before_there_is_a_run(tmp_pat
 def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     """A whole generation of 64 games would take a minute, the gate and each match some seconds; all of it has six.
 
+    A ply of mcts:20 takes longer than its match may, which has no game then.
+
     The clock is planted: only the game's rules take time.
     """
     now = 0.0
@@ -321,10 +323,19 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     loaded = registry.load(SLOW)
     (rules,) = [module for module in sys.modules.values() if getattr(module, "__file__", None) == SLOW]
     clock = SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now, process_time=lambda: now, sleep=sleep)
-    for module in (rules, coach_module, games, workers, arena):
+    for module in (rules, coach_module, games, workers, arena, in_time):
         monkeypatch.setattr(module, "time", clock)
     caplog.set_level("INFO")
     config = replace(loaded.presets()["quick"], minutes=0.1, net=TINY.net)
+    evaluate, times = coach_module.Coach.evaluate, []
+
+    def timed(*arguments):
+        times.append(now)
+        found = evaluate(*arguments)
+        times.append(now)
+        return found
+
+    monkeypatch.setattr(coach_module.Coach, "evaluate", timed)
     run = train(loaded, config, tmp_path, game_name=SLOW, threads=1)
     assert any("additional time after minutes, about 0:00:01 at most" in line for line in caplog.messages)
     for row in run.metrics:
@@ -333,7 +344,11 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     ends = [0.0, *(row["seconds"] for row in run.metrics)]
     assert len(run.metrics) >= 2 and ends[-2] < 6  # no generation is begun after that
     assert max(end - begin for begin, end in itertools.pairwise(ends)) < 3
-    assert [match["games"] for match in run.evaluation["matches"]] == [2, 2]
+    assert ends[-1] < 6 + 0.6  # the self-play of a generation that begins late has a tenth
+    assert [(match["opponent"], match["games"]) for match in run.evaluation["matches"]] == [("random", 2)]
+    assert "no two games against mcts:20 were over in 0:00:01" in caplog.text
+    longest = 2 * 20 * 12 * 0.002  # two games, each with 20 playouts of twelve plies at most: nobody interrupts them
+    assert times[1] - times[0] < 1.2 + longest
 
 
 def test_time_limits_and_determinism_exclude_each_other(tmp_path):

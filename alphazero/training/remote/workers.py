@@ -192,7 +192,13 @@ class ClusterWorker:
         """As of the last call of `play`; while it plays, those of now. So games count that arrived in between."""
         return self._play.counts if self._playing_now else self.counted
 
-    def play(self, num_games: int, stop: threading.Event | None = None, seconds: float = math.inf) -> Samples:
+    def play(
+        self,
+        num_games: int,
+        stop: threading.Event | None = None,
+        seconds: float = math.inf,
+        most_seconds: float = math.inf,
+    ) -> Samples:
         """Waits until so many games have arrived, and takes them; raises what has ended the pool."""
         play, inbox, begin = self._play, self._play.inbox, time.monotonic()
         self._pool.start()
@@ -201,8 +207,9 @@ class ClusterWorker:
             inbox.leave_out(self._oldest())
             while stop is None or not stop.is_set():
                 self._pool.raise_error()
-                enough = num_games if time.monotonic() - begin <= seconds else min(num_games, LEAST_GAMES)
-                if inbox.num_games >= enough:
+                passed = time.monotonic() - begin
+                enough = num_games if passed <= seconds else min(num_games, LEAST_GAMES)
+                if inbox.num_games >= enough or passed > most_seconds:
                     break
                 play.arrived.wait(PAUSE)
                 play.arrived.clear()
@@ -295,6 +302,9 @@ class ClusterWorkers:
     def start(self) -> None:
         """Lets hosts begin to play while this process still gets ready."""
         self.pool.start()
+
+    def get_ready(self) -> None:
+        """Does nothing: hosts get ready by themselves."""
 
     def played(self) -> SelfPlayCounts:
         """Counts of all hosts together."""

@@ -21,17 +21,19 @@ from alphazero.training.selfplay.games import SelfPlay
 def compile_all(kernels: Kernels, config: SelfPlayConfig, search: SearchConfig, net: NeuralNet) -> None:
     """Plays a game with few simulations and no network; asks the network, and chooses a move and an opening, once.
 
-    What a run computes does not depend on it. Rules that run as plain Python have nothing to compile, and a search on
-    the GPU has compiled its code when it was made.
+    What a run computes does not depend on it. Of a game whose rules run as plain Python, the search alone is compiled,
+    and no game is played; a search on the GPU has compiled its code when it was made.
     """
-    if not kernels.game.compiled or runs_on_cuda(kernels, net):
+    if runs_on_cuda(kernels, net):
         return
     quick = replace(search, num_simulations=2, leaves_per_step=1)
-    SelfPlay(kernels, config, quick, _equal_priors, 1, seed=0).play(1)
     states, zero = kernels.start_states(1), np.zeros(1, np.int64)
+    make_net_player("", kernels, net, quick, seed=0, threads=1).select_actions(states, zero, zero)
+    if not kernels.game.compiled:
+        return
+    SelfPlay(kernels, config, quick, _equal_priors, 1, seed=0).play(1)
     masks, _, _ = kernels.describe_all(states)
     Evaluator(kernels, net, cache_size=4, sees_wins=True)(states, masks)
-    make_net_player("", kernels, net, quick, seed=0, threads=1).select_actions(states, zero, zero)
     choose_openings(kernels.game, 1, 0)
     count_positions(kernels)
 

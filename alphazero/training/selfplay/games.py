@@ -124,9 +124,10 @@ class SelfPlay:
         num_games: int,
         stop: threading.Event | None = None,
         seconds: float = math.inf,
+        most_seconds: float = math.inf,
         search_anew: bool = True,
     ) -> Samples:
-        """Plays until `num_games` more games are over and returns their samples; `stop` ends it early.
+        """Plays until `num_games` more games are over and returns their samples; `stop` or `most_seconds` end it early.
 
         After `seconds` it plays on only with the games that are nearest to their ends, until LEAST_GAMES are over,
         or one in each slot if there are fewer slots.
@@ -141,7 +142,10 @@ class SelfPlay:
         if len(idle):  # on a GPU, trees that a start does not name rest
             self._start(idle)
         while self.num_games < enough and not (stop is not None and stop.is_set()):
-            if not hurried and time.monotonic() - begin > seconds:
+            passed = time.monotonic() - begin
+            if passed > most_seconds:
+                break
+            if not hurried and passed > seconds:
                 least = before + min(LEAST_GAMES, self.num_slots)  # a slot rests when its game is over
                 hurried, enough = True, min(enough, max(least, self.num_games))
                 self._pause_all_but(enough - self.num_games)

@@ -54,10 +54,17 @@ class Worker(Protocol):
     def counts(self) -> SelfPlayCounts:
         """Counts since the worker began; any thread may ask while it plays."""
 
-    def play(self, num_games: int, stop: threading.Event | None = None, seconds: float = math.inf) -> Samples:
+    def play(
+        self,
+        num_games: int,
+        stop: threading.Event | None = None,
+        seconds: float = math.inf,
+        most_seconds: float = math.inf,
+    ) -> Samples:
         """Plays until `num_games` more games are over; returns their samples, in the order in which they ended.
 
-        Ends early, between two plies, when `stop` is set. After `seconds` it returns as soon as LEAST_GAMES are over.
+        Ends early, between two plies, when `stop` is set. After `seconds` it returns as soon as LEAST_GAMES are over,
+        and after `most_seconds` with what there is.
         """
 
     def finished_games(self) -> list[tuple[FinishedGame, int]]:
@@ -97,17 +104,18 @@ def play_games(
     use_threads: Callable[[int], object],
     on_progress: Callable[[], None] = lambda: None,
     seconds: float = math.inf,
+    most_seconds: float = math.inf,
 ) -> Samples:
     """Lets every worker play its share of `num_games` on a thread of its own; joins the samples in order.
 
     `use_threads(1)` is called in each thread first, so that network calls stay on it; `on_progress` now and then.
-    `seconds` as in `Worker.play`.
+    `seconds` and `most_seconds` as in `Worker.play`.
     """
     shares = [num_games // len(workers) + (i < num_games % len(workers)) for i in range(len(workers))]
     with ThreadPoolExecutor(len(workers), initializer=use_threads, initargs=(1,)) as pool:
         pairs = zip(workers, shares, strict=True)
         over = _Over(stop)
-        futures = [pool.submit(worker.play, share, over, seconds) for worker, share in pairs]
+        futures = [pool.submit(worker.play, share, over, seconds, most_seconds) for worker, share in pairs]
         try:
             while waiting := wait(futures, timeout=0.5, return_when=FIRST_EXCEPTION).not_done:
                 for future in set(futures) - waiting:
