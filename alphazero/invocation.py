@@ -49,10 +49,10 @@ def option(name: str, value: object = None) -> str:
     With a value, `--device cpu` (quoted for a shell) or `device='cpu'`; a flag that takes none has the value True.
     """
     if not _takes_flags:
-        name = PARAMETERS.get(name, name)
+        name, value = PARAMETERS.get(name, name), str(value) if isinstance(value, Path) else value
         return name if value is None else f"{name}={value!r}"
     flag = f"--{name.replace('_', '-')}"
-    return flag if value is None or value is True else f"{flag} {quoted(value)}"
+    return flag if value is None or value is True else quoted(flag, value)
 
 
 def command_line(command: str, *arguments: object) -> str:
@@ -61,8 +61,32 @@ def command_line(command: str, *arguments: object) -> str:
 
 
 def quoted(*words: object) -> str:
-    """The words as one command line, quoted so that the user's shell takes them as they are."""
-    return " ".join(map(_quote_for_windows, map(str, words))) if WINDOWS else shlex.join(map(str, words))
+    """The words as one command line, quoted so that the user's shell and then our parser take them as they are.
+
+    A Path that begins with a hyphen gets `./` before it, and another value of an option an equals sign.
+    """
+    spelled = list[str]()
+    for word in words:
+        text = str(word)
+        if isinstance(word, Path) and text.startswith("-"):
+            text = os.path.join(os.curdir, text)
+        if re.match("-(?!-)", text) and spelled and spelled[-1].startswith("--"):
+            spelled[-1] += f"={text}"
+        else:
+            spelled.append(text)
+    return " ".join(map(_quote_for_windows if WINDOWS else _quote, spelled))
+
+
+def _quote(word: str) -> str:
+    """As shlex.quote; what a terminal would not show, and nobody could copy, in escapes that bash and zsh know."""
+    if word.isprintable():
+        return shlex.quote(word)
+    parts = (c if c.isprintable() and c not in "\\'" else _escaped(c) for c in word)
+    return f"$'{''.join(parts)}'"
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
 
 
 def _quote_for_windows(word: str) -> str:

@@ -49,8 +49,9 @@ _SAYINGS = (
     ),
     (r"Missing value for argument '(\S+)'\..*", r"\1 needs a value"),
     (r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*?),?\)\.", r"\2 must be one of \3, not \1"),
-    (r"Missing from [^:]*: (\S+) The (.*?)\.?", r"\1 is missing: the \2"),
+    (r"Missing from [^:]*: (\S+) The (.*?)(?:\. [A-Z]+ The .*|\.?)", r"\1 is missing: the \2"),
     (r"Missing from [^:]*: (.*)", r"missing: \1"),
+    (r"Error parsing (\S+): expected str, bytes or os.PathLike object, not list", r"\1 takes a path"),
 )
 
 
@@ -177,9 +178,10 @@ def parse(
             tyro.cli(config_class, args=argv, **defaults)  # the help, for the terminal now
             raise
     flags = _flags(config_class, defaults)
-    for word in argv:
+    for before, word in zip(["", *argv], argv, strict=False):
         flag = word.partition("=")[0].replace("_", "-")
-        if word in unknown or (word.startswith("--") and flag not in flags):
+        is_short = re.match(r"-[^\W\d]", word) and before not in flags  # none of our options has one hyphen
+        if word in unknown or is_short or (word.startswith("--") and flag not in flags):
             closest = difflib.get_close_matches(flag, flags, n=1)
             hint = f"did you mean {closest[0]}?" if closest else "see --help"
             raise InputError(f"unknown {'option' if word.startswith('-') else 'argument'} {quote(word)}; {hint}")

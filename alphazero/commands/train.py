@@ -112,8 +112,8 @@ def _first_look(argv: list[str]) -> argparse.Namespace:
     # with hyphens or underscores, as `parse` takes them
     argv = [re.sub(r"^--[\w.-]+", lambda flag: flag[0].replace("_", "-"), word) for word in argv]
     if valued := next((word for word in argv if word.startswith("--resume=")), ""):
-        folder = shorten_path(valued.partition("=")[2])
-        raise InvalidSetting(f"--resume takes no value: name the folder by --run, as in --run {folder} --resume")
+        words = quoted("--run", Path(shorten_path(valued.partition("=")[2])), "--resume")
+        raise InvalidSetting(f"--resume takes no value: name the folder by --run, as in {words}")
     given = parser.parse_known_args(argv)[0]
     if given.resume and given.preset is not None:
         raise training.preset_on_resume()

@@ -227,7 +227,8 @@ def load_game(game: str | None, contestants: Sequence[str], default: str | None 
             return named, registry.tried(registry.load_named(named, contestant))
     if default is not None:
         return default, registry.load(default)
-    raise InvalidSetting(f"{', '.join(contestants):.200} names no game: say which one by {option('game')}")
+    named = ", ".join(text or "''" for text in contestants)
+    raise InvalidSetting(f"{named:.200} names no game: say which one by {option('game')}")
 
 
 def weights_of(text: str, loaded: LoadedGame) -> str | None:

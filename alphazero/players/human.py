@@ -147,7 +147,9 @@ class HumanPlayer(FollowingPlayer):
         record = GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)
         write_records(Path(rest), [record])
         chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]
-        print(f"The game so far is in {rest}; {command_line('pit', '--replay', rest, 0, *chosen)} steps through it.")
+        print(
+            f"The game so far is in {rest}; {command_line('pit', '--replay', Path(rest), 0, *chosen)} steps through it."
+        )
 
     def _quit(self, position: Position, game: int, rest: str) -> None:
         raise HumanLeft("the human has left the match, so it has no result")

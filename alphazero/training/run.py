@@ -25,10 +25,12 @@ from alphazero.invocation import option
 from alphazero.machine import count_cores, keep_free_memory, limit_arenas, without_draws
 from alphazero.nets.devices import name_devices, take_gpu, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
+from alphazero.players.contestant_text import split_text
 from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code, text_of
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import atomic_write
+from alphazero.storage.generations import generations_of
 from alphazero.storage.run_folder import (
     RunFolder,
     latest_manifest,
@@ -148,7 +150,8 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name:
     `own_name`: the name that the loaded game has itself. A file can be named in many ways, so the nets' cards decide
     with it whether the run is of that game.
     """
-    if not os.path.isfile(folder / "config.json"):  # also where a name is too long
+    is_begun = os.path.lexists(folder / "config.json") or generations_of(folder, "generation")
+    if not is_begun:  # also where a name is too long
         raise RunFolderError(
             f"{shorten_path(folder)} is not a run folder: leave {option('resume', True)} out to begin a run there"
         )
@@ -165,7 +168,8 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name:
 def _is_of_file(folder: Path, names: set[str], own_name: str) -> bool:
     """The nets of the run play the game `own_name`, and none of the names is a shipped game's, which has one alone."""
     try:
-        return names.isdisjoint(registry.NAMES) and read_net_card(resolve_checkpoint(str(folder)))["game"] == own_name
+        newest = folder / f"generation_{max(generations_of(folder, 'generation'), default=0):04d}.json"
+        return names.isdisjoint(registry.NAMES) and read_net_card(newest)["game"] == own_name
     except InputError:  # there is no net yet
         return False
 
@@ -231,7 +235,7 @@ def train(
     plan = RunPlan(loaded, config, devices, threads, seed, deterministic, cluster)
     saved = read_saved(folder, game_name, config, loaded.game.name) if resume else None
     settings = ReadRun(saved.game if saved else game_name, seed, threads, config).as_dict()
-    _check_nets(loaded, config, is_new=saved is None)
+    _check_settings(loaded, config, None if saved else folder)
     if wandb:
         check_wandb()
     limit_arenas(threads + 1)
@@ -289,6 +293,14 @@ def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> l
     return []
 
 
+def _check_name(folder: Path) -> None:
+    if split_text(text_of(folder)).settings:
+        raise InvalidSetting(
+            f"{option('run', folder)} could not be named as a contestant, since what follows @ are settings there: "
+            "choose another folder"
+        )
+
+
 def _check_class(game: Game) -> None:
     """Refuses what the class of a game declares wrongly, which costs no time; `alphazero check` looks at all laws."""
     laws = Laws(game)
@@ -296,11 +308,12 @@ def _check_class(game: Game) -> None:
     laws.permutations()
 
 
-def _check_nets(loaded: LoadedGame, config: RunConfig, is_new: bool) -> None:
-    """Refuses sizes that are absurd, and before there is a run those that do not fit the board."""
+def _check_settings(loaded: LoadedGame, config: RunConfig, begins_in: Path | None) -> None:
+    """Refuses sizes that are absurd; and before there is a run those that do not fit the board, and its name."""
     check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
-    if not is_new:
+    if begins_in is None:
         return
+    _check_name(begins_in)
     with without_draws():
         loaded.make_net(loaded.game, config.net_settings)
     if config.initial_net:

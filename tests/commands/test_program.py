@@ -1,6 +1,7 @@
 """The command `alphazero`: its list, its answers to wrong names, and the cost of asking."""
 
 import errno
+import importlib
 import logging
 import os
 import re
@@ -14,7 +15,8 @@ import pytest
 from alphazero import invocation
 from alphazero._version import __version__
 from alphazero.commands import program
-from alphazero.commands.shared import run_command
+from alphazero.commands.shared import _flags, parse, run_command
+from alphazero.errors import InputError
 from alphazero.players import human
 from tests.patience import PATIENCE
 
@@ -202,6 +204,43 @@ def test_what_numba_tells_of_each_kernel_of_a_gpu_is_not_shown(capsys):
 
     assert run_command(main, []) == 0
     assert capsys.readouterr().err.splitlines() == ["info of ours", "warning of a kernel", "warning of ours"]
+
+
+@pytest.mark.parametrize("command", [name for name in program.COMMANDS if name not in ("train", "solve")])
+@pytest.mark.parametrize("word", ["-x", "--nope", "--nope="])
+def test_an_option_that_no_command_has_is_called_so(command, word, capsys):
+    """`alphazero doctor -x` once answered in Python's words about str and bytes."""
+    assert program.main([command, word]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: unknown option '{word}'; ") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", program.COMMANDS)
+def test_every_option_without_its_value_or_with_none_gets_plain_words(command):
+    """One sentence, in which there is nothing of Python."""
+    folder = "alphazero.commands" + ".rules" * (command in program.ABOUT_RULES)
+    module = importlib.import_module(f"{folder}.{command}")
+    (settings,) = [
+        found for name, found in vars(module).items()
+        if name.endswith(("Config", "Options")) and getattr(found, "__module__", "") == module.__name__
+    ]  # fmt: skip
+    refused = 0
+    for flag in sorted(_flags(settings, {}) - {"--help"}):
+        for words in ([flag], [f"{flag}="], [flag, ""], [flag, "a\0b"], [flag, "-x"]):
+            try:
+                parse(settings, words, command=command)
+            except InputError as error:
+                refused += 1
+                said = str(error)
+                assert not re.search(r"Error parsing|expected str|bytes|NoneType|object|\n", said), said
+                assert len(said) < 500
+    assert refused >= 2 or command == "doctor"
+
+
+def test_several_missing_words_are_named_one_at_a_time(capsys):
+    assert program.main(["publish"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: NET is missing: the net: ") and "OUTPUT" not in said
 
 
 # --- no memory ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -325,6 +326,31 @@ def test_the_last_lines_can_be_typed(finished, tmp_path, monkeypatch, capsys):
     assert "pit.py ./best human" in out and "pit.py ./best mcts:400" in out and "report best" in out
     assert "--run best --resume --wandb 'my project' --generations" in out
     assert "it scores" not in out
+
+
+@pytest.mark.parametrize("name", ["-run", "a\u202e\tb", "two words"])
+def test_the_last_lines_can_be_typed_for_every_name(finished, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    finished.rename(name)
+    monkeypatch.setattr(
+        "alphazero.training.run.train",
+        lambda loaded, config, folder, **rest: TrainedRun(loaded, folder, evaluation={"benchmark": {}, "matches": []}),
+    )
+    assert run_command(main, ["--game", "tictactoe", f"--run={name}", "--resume"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "report" in line]
+    assert line.isprintable()
+    line = line.replace("python -m alphazero.report", f"{sys.executable} -m alphazero.report")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run(["bash", "-c", line], env=environment, capture_output=True, timeout=100, check=True)
+    assert (tmp_path / name / "report.html").exists()
+
+
+def test_a_name_that_no_contestant_can_have_is_refused_when_it_is_chosen(capsys, tmp_path, monkeypatch):
+    """`pit` would take what follows @ for settings."""
+    monkeypatch.chdir(tmp_path)
+    said = fails(capsys, TINY[0], *TINY[1:], "--run", "a@simulations=4")
+    assert "--run a@simulations=4 could not be named as a contestant" in said and "choose another folder" in said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_to_train_on_asks_for_more_than_the_run_has(finished, monkeypatch, capsys):

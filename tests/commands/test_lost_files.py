@@ -1,0 +1,89 @@
+"""A run of which one file is lost: every command says so once, what can be saved, and never sends in a circle."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from alphazero.commands.program import main
+from tests.commands.test_report import TINY
+
+RESUME = ["train", "--game", "tictactoe", "--resume", "--run"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two generations."""
+    path = tmp_path_factory.mktemp("runs") / "tiny-1"
+    assert main(["train", *TINY, "--run", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(finished, "run"))
+
+
+def lose(path: Path, how: str) -> None:
+    path.unlink()
+    if how == "empty":
+        path.touch()
+
+
+def ways(run: Path) -> list[list[str]]:
+    return [
+        [*RESUME, str(run)], ["train", "--game", "tictactoe", "--run", str(run)], ["report", str(run)],
+        ["publish", str(run), "page.html"], ["publish", str(run), "net.safetensors"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["gone", "empty"])
+def test_no_command_sends_to_another_that_sends_back(run: Path, how: str, capsys):
+    """Without its settings, `--resume` once said to leave it out, and without it a run was told to add it."""
+    lose(run / "config.json", how)
+    newest = f"begin a new run with its newest net by --initial-net {run}/generation_0002.safetensors"
+    for argv in ways(run):
+        capsys.readouterr()
+        assert main(argv) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert "config.json" in said and "restore the file" in said and newest in said, argv
+        assert "leave --resume out" not in said and "add --resume" not in said
+    with pytest.raises(SystemExit):
+        main(["doctor", str(run)])
+    examined = " ".join(capsys.readouterr().out.split())
+    assert "can be resumed" in examined and "no: its settings cannot be used" in examined and newest in examined
+    assert main(["pit", str(run), "random", "--games", "2", "--simulations", "2"]) == 0  # the nets are whole
+    new = ["train", *TINY, "--run", "next", "--initial-net", f"{run}/generation_0002.safetensors"]
+    assert main([*new, "--generations", "1"]) == 0
+
+
+LOST = (
+    "metrics.jsonl", "manifest_0002.json", "generation_0002.safetensors", "generation_0002.json",
+    "learner_0002.safetensors", "games_0002.npz", "replay_0002.npz", "evaluation.json", "shown_0001.json", "run.log",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOST)
+@pytest.mark.parametrize("how", ["gone", "empty"])
+def test_a_lost_file_is_said_once_by_every_command_or_does_not_matter(run: Path, name: str, how: str, capsys, caplog):
+    """Going back to an older generation was once said two or three times by one command."""
+    lose(run / name, how)
+    before = Path(shutil.copytree(run, "before"))
+    for argv in (["report", str(run)], ["pit", str(run), "random", "--games", "2", "--simulations", "2"], ways(run)[0]):
+        caplog.clear()
+        capsys.readouterr()
+        with caplog.at_level(logging.WARNING):
+            code = main(argv)
+        warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        assert len(warnings) == len(set(warnings)), argv
+        said = capsys.readouterr().err.splitlines()
+        assert code in (0, 2) and (code == 0 or (said[-1].startswith("error: ") and name in said[-1])), argv
+        assert argv[0] != "train" or code == 0
+        shutil.rmtree(run)
+        shutil.copytree(before, run)
+    if name == "metrics.jsonl":
+        assert "lacks the generations 1-2" in "".join(warnings)
