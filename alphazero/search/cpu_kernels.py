@@ -20,31 +20,32 @@ advance: Any
 
 
 @kernel
-def turn(tree, settings, scratch, walks, answers, begin):
+def turn(step, answers, begin):
     """Calls `backup.finish_walk` for the walks under way and, with `begin`, `selection.walk` for the next ones.
 
     `answers` has a row for each leaf of the walks under way that is new and where the game goes on, in the order of
-    `walks`. Both are done for one tree after another, so that each tree comes from memory once.
+    the walks. Both are done for one tree after another, so that each tree comes from memory once.
     """
+    tree, settings, walks = step.tree, step.settings, step.walks
     used, leaves = 0, settings.leaves_per_step
     for b in range(len(tree.size)):
         for i in range(b * leaves, (b + 1) * leaves):
             used += finish_walk(tree, b, i, walks, used, answers, settings)
             walks.leaves[i] = walks.parents[i] = -1
         if begin:
-            walk(tree, b, settings, scratch, walks)
+            walk(tree, b, settings, step.scratch, walks)
 
 
-def _simulate(tree, settings, scratch, walks, answers, begin, states, to_play, leaf_states, leaf_masks):
+def _simulate(step, answers, begin):
     """Calls `turn`, then plays the actions that lead to the new leaves; returns the number that need a network.
 
-    `states uint64[B * N, K]`, `to_play int8[B * N]`: all nodes of all trees. Packs the leaves that need a network into
-    `leaf_states uint64[B * L, K]`, `leaf_masks bool[B * L, A]`, which may be the memory of `answers.legal_masks`.
+    Those are packed into `step.leaf_states` and `step.leaf_masks`, which may be the memory of `answers.legal_masks`.
     """
-    turn(tree, settings, scratch, walks, answers, begin)
+    turn(step, answers, begin)
+    walks = step.walks
     return advance(
-        states, to_play, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
-        leaf_states, leaf_masks,
+        step.states, step.to_play, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
+        step.leaf_states, step.leaf_masks,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from alphazero.errors import IllegalAction
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import CheckedFunction, Evaluator
-from alphazero.search.tree import PENDING, Answers, KernelSettings, Tree, Walks, make_tree
+from alphazero.search.tree import PENDING, Answers, KernelSettings, Tree, make_step, make_tree
 from alphazero.settings import check_ranges
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -139,48 +139,27 @@ class Search:
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate: Evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
         game = kernels.game
-        tree = self._tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
-        entries = num_trees * config.leaves_per_step
-        parents, actions, children, leaves = np.full((4, entries), -1, np.int64)
-        walks = Walks(parents, actions, children, leaves, np.zeros(entries, bool), np.zeros(entries, np.float32))
-        self._leaf_states = np.zeros((entries, game.state_words), np.uint64)
-        self._leaf_masks = np.zeros((entries, game.num_actions), bool)
+        tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
+        self._step = make_step(tree, config.kernel_settings)
         self._new_index = np.zeros(config.num_nodes, np.int32)
-        self._settings = config.kernel_settings
-        self._before_answers = tree, self._settings, np.zeros(game.num_actions, np.float32), walks
-        self._after_answers = (
-            tree.states.reshape(-1, game.state_words), tree.to_play.reshape(-1), self._leaf_states, self._leaf_masks
-        )  # fmt: skip
         self._no_answers = Answers(
-            self._leaf_masks[:0], np.empty((0, game.num_actions), np.float32), np.empty(0, np.float32)
+            self._step.leaf_masks[:0], np.empty((0, game.num_actions), np.float32), np.empty(0, np.float32)
         )
         self._answers: Answers | None = None
-        """The answers to the walks under way, if there are any: the next step ends them."""
+        """The answers to the walks under way, if there are any: the next step backs them up."""
         self._steps_to_end = 0
         """Steps before the first search can end; 0 if none is going on."""
-        self._simulate = cpu_kernels.simulation(kernels).entry_point(
-            *self._before_answers, self._no_answers, True, *self._after_answers
-        )
+        self._simulate = cpu_kernels.simulation(kernels).entry_point(self._step, self._no_answers, True)
 
     @property
     def tree(self) -> Tree:
         """The trees, with all simulations at their end."""
-        self._end_simulations()
-        return self._tree
-
-    def _end_simulations(self) -> None:
-        """Ends the walks under way; the next step finds none."""
-        answers, self._answers = self._answers, None
-        if answers is not None:
-            try:
-                self._simulate(*self._before_answers, answers, False, *self._after_answers)
-            except BaseException:
-                self._forget()
-                raise
+        self._back_up()
+        return self._step.tree
 
     def _look_ahead(self) -> None:
         """Finds out how many steps there are before the first search can end."""
-        remaining = self._tree.remaining
+        remaining = self._step.tree.remaining
         fewest = int(remaining.min(where=remaining > 0, initial=self.config.num_simulations)) if remaining.any() else 0
         self._steps_to_end = -(-fewest // self.config.leaves_per_step)
 
@@ -229,8 +208,8 @@ class Search:
             except BaseException:
                 self._forget()
                 raise
-            cpu_kernels.open_roots(tree, pending, answers, self._settings)
-        cpu_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, self._settings)
+            cpu_kernels.open_roots(tree, pending, answers, self._step.settings)
+        cpu_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, self._step.settings)
         self._look_ahead()
 
     def step(self) -> None:
@@ -238,28 +217,49 @@ class Search:
 
         If `evaluate` or a rule raises, all searches are over, and the next ones begin with empty trees.
         """
-        answers, self._answers = self._answers or self._no_answers, None
         try:
-            count = self._simulate(*self._before_answers, answers, True, *self._after_answers)
-            masks = self._leaf_masks[:count]
-            self._answers = Answers(masks, *self.evaluate(self._leaf_states[:count], masks))
+            count = self._walk_down()
+            self._ask(count)
         except BaseException:
             self._forget()
             raise
         self._steps_to_end -= 1
         if self._steps_to_end <= 0:
-            self._end_simulations()
+            self._back_up()
             self._look_ahead()
+
+    def _walk_down(self) -> int:
+        """Walks down every tree to its next leaves and returns how many need an evaluation.
+
+        The same kernel backs up the answers to the walks before, so that each tree comes from memory once.
+        """
+        answers, self._answers = self._answers or self._no_answers, None
+        return self._simulate(self._step, answers, True)
+
+    def _ask(self, count: int) -> None:
+        """Evaluates so many leaves."""
+        masks = self._step.leaf_masks[:count]
+        self._answers = Answers(masks, *self.evaluate(self._step.leaf_states[:count], masks))
+
+    def _back_up(self) -> None:
+        """Backs up the answers to the walks under way, and begins no others."""
+        answers, self._answers = self._answers, None
+        if answers is not None:
+            try:
+                self._simulate(self._step, answers, False)
+            except BaseException:
+                self._forget()
+                raise
 
     def _forget(self) -> None:
         """Drops the walks under way, and the trees, in which their leaves would wait for ever."""
-        walks = self._before_answers[-1]
-        walks.leaves[:] = -1
-        self._tree.size[:] = self._tree.remaining[:] = self._steps_to_end = 0
+        step = self._step
+        step.walks.leaves[:] = -1
+        step.tree.size[:] = step.tree.remaining[:] = self._steps_to_end = 0
 
     def finished(self) -> np.ndarray:
         """`int64[m]`: the trees whose search is finished."""
-        return np.flatnonzero(self._tree.remaining == 0)
+        return np.flatnonzero(self._step.tree.remaining == 0)
 
     def read(self, trees: np.ndarray) -> SearchResult:
         """Results up to now of the searches in `trees int64[n]`."""
@@ -272,7 +272,7 @@ class Search:
             np.empty(count, np.int64),
         )
         cpu_kernels.read_roots(
-            self.tree, trees, self._settings,
+            self.tree, trees, self._step.settings,
             result.visit_counts, result.policy, result.q, result.values, result.actions,
         )  # fmt: skip
         return result
@@ -282,8 +282,9 @@ class Search:
 
         The arrays are those of `start`; raises ValueError for other shapes.
         """
-        if len(states) > len(self._tree.size):
-            raise ValueError(f"{len(states)} positions do not fit into {len(self._tree.size)} trees")
+        num_trees = len(self._step.tree.size)
+        if len(states) > num_trees:
+            raise ValueError(f"{len(states)} positions do not fit into {num_trees} trees")
         trees = np.arange(len(states))
         self.tree.remaining[:] = 0
         self.start(trees, states, games, plies)

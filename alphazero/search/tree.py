@@ -93,6 +93,19 @@ class Answers(NamedTuple):
     values: np.ndarray  # float32[m]: for the player to move
 
 
+class Step(NamedTuple):
+    """All that a step of B searches reads and writes, apart from the network's answers; L = `leaves_per_step`."""
+
+    tree: Tree
+    settings: KernelSettings
+    walks: Walks
+    scratch: np.ndarray  # float32[A]
+    states: np.ndarray  # uint64[B * N, K]: those of the tree, in one row
+    to_play: np.ndarray  # int8[B * N]: likewise
+    leaf_states: np.ndarray  # uint64[B * L, K]: the new leaves that need a network, packed
+    leaf_masks: np.ndarray  # bool[B * L, A]: their legal actions
+
+
 class Memory:
     """The processor's memory; a subclass is a GPU's."""
 
@@ -142,6 +155,22 @@ def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int
         root_prior=zeros((num_trees, num_actions), np.float32),
         root_gumbel=zeros((num_trees, num_actions), np.float32),
     )
+
+
+def make_step(tree: Tree, settings: KernelSettings) -> Step:
+    """A step of the trees with its memory; no walk is under way."""
+    (num_trees, _, num_actions), state_words = tree.prior.shape, tree.states.shape[2]
+    entries = num_trees * settings.leaves_per_step
+    parents, actions, children, leaves = np.full((4, entries), -1, np.int64)
+    return Step(
+        tree, settings,
+        Walks(parents, actions, children, leaves, np.zeros(entries, bool), np.zeros(entries, np.float32)),
+        scratch=np.zeros(num_actions, np.float32),
+        states=tree.states.reshape(-1, state_words),
+        to_play=tree.to_play.reshape(-1),
+        leaf_states=np.zeros((entries, state_words), np.uint64),
+        leaf_masks=np.zeros((entries, num_actions), bool),
+    )  # fmt: skip
 
 
 def bytes_of_node(num_actions: int, state_words: int) -> int:
