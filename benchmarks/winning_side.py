@@ -21,7 +21,8 @@ from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.machine import count_cores
-from alphazero.matches.arena import MatchResult, play_match
+from alphazero.matches.arena import Arena
+from alphazero.matches.result import MatchResult
 from alphazero.players.contestants import game_of, open_contestant
 from alphazero.players.player import Player
 from alphazero.progress import Progress
@@ -90,11 +91,13 @@ def main(argv: list[str]) -> None:
 def play(game: Game, net: Player, opponent: Player, config: WinningSide) -> MatchResult:
     """The games, whose even or odd numbers give the net its side."""
     with Progress("games from the start position") as progress:
-        return play_match(
+        match = Arena(
             kernels_of(game), net, opponent, 2 * config.games, config.seed, openings=[game.start()],
             numbers=range(SIDES.index(config.side), 2 * config.games, 2),
-            on_progress=lambda match: progress.show(match.num_games / config.games, f"{match.num_games} are over"),
         )  # fmt: skip
+        for result in match:
+            progress.show(result.num_games / config.games, f"{result.num_games} are over")
+        return match.result()
 
 
 class BeginsAtRandom(Player):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -21,10 +20,11 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records, write_records
 from alphazero.invocation import command_line
 from alphazero.machine import count_cores
-from alphazero.matches.arena import MatchResult, play_and_show
+from alphazero.matches.arena import ready_arena, shown
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import as_json, describe, records_of
+from alphazero.matches.result import MatchResult
 from alphazero.matches.sprt import Sprt
 from alphazero.matches.with_human import GAMES as GAMES_WITH_HUMAN
 from alphazero.matches.with_human import LEFT, play_with_human
@@ -230,15 +230,17 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
             write_json(config.json, as_json(loaded.game.name, config.seed, contestants, result, test, openings))
 
     if alone:
-        decided = (lambda result: test.verdict(result.pairs) is not None) if test else None
-        so_far = deque[MatchResult](maxlen=1)
+        match = ready_arena(
+            kernels_of(loaded.game), first, second, config.num_games(), config.seed, plies_of(config.openings), balance,
+            ends_early=test is not None,
+        )  # fmt: skip
+        result = match.result()
         try:
-            result = play_and_show(
-                kernels_of(loaded.game), first, second, config.num_games(), config.seed, plies_of(config.openings),
-                decided, balance, on_progress=so_far.append,
-            )  # fmt: skip
+            for result in shown(match, f"{first.name} - {second.name}"):
+                if test and test.verdict(result.pairs) is not None:
+                    break
         except (InputError, KeyboardInterrupt, Terminated):
-            if so_far and (whole := so_far[0].whole_pairs()).num_games:
+            if (whole := result.whole_pairs()).num_games:
                 print(f"The match was not finished; these are its first {whole.num_games} games.")
                 report(whole)
             raise

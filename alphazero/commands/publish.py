@@ -33,7 +33,7 @@ from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.spec import LoadedGame
 from alphazero.machine import count_cores
-from alphazero.matches.arena import MatchResult, play_match
+from alphazero.matches.arena import Arena
 from alphazero.matches.intervals import elo_difference, elo_interval, finite
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import find_checkpoint, load_game, load_net, open_contestant, open_opponents
@@ -268,13 +268,8 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
     contestant = player(config.match_simulations)
     for name, opponent in zip(config.opponents, opponents, strict=True):
         with Progress(f"against {name}") as progress:
-
-            def show(result: MatchResult, progress: Progress = progress) -> None:
-                progress.show(result.num_games / config.games, f"score {result.score:.2f}")
-
-            match = play_match(
-                kernels_of(loaded.game), contestant, opponent, config.games, config.seed, on_progress=show
-            )
+            for match in Arena(kernels_of(loaded.game), contestant, opponent, config.games, config.seed):
+                progress.show(match.num_games / config.games, f"score {match.score:.2f}")
         figures["matches"].append({"opponent": name, "simulations": config.match_simulations, **match.as_dict()})
         logger.info("score %.1f%% against %s", 100 * match.score, name)
         figures["rating"] = {

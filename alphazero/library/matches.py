@@ -13,10 +13,11 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option
 from alphazero.machine import count_cores
-from alphazero.matches.arena import MatchResult, play_and_show
+from alphazero.matches.arena import ready_arena, shown
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import describe, records_of
+from alphazero.matches.result import MatchResult
 from alphazero.matches.with_human import GAMES as GAMES_WITH_HUMAN
 from alphazero.matches.with_human import play_with_human
 from alphazero.nets.devices import check_device
@@ -157,7 +158,8 @@ def match(
         with showing(progress):
             if alone:
                 num_games, plies = 100 if games is None else games, plies_of(openings)
-                result = play_and_show(kernels_of(loaded.game), *players, num_games, seed, plies, balance=balance)
+                match = ready_arena(kernels_of(loaded.game), *players, num_games, seed, plies, balance)
+                *_, result = shown(match, " - ".join(player.name for player in players))
             else:
                 num_games = GAMES_WITH_HUMAN if games is None else games
                 result = play_with_human(loaded.game, *players, num_games, seed)

@@ -10,8 +10,8 @@ import logging
 import math
 import time
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from alphazero.errors import EvaluationError, IllegalAction, listed, shorten
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.matches.balance import Balance
-from alphazero.matches.intervals import score_interval
 from alphazero.matches.openings import AT_ONCE, Openings, announce_choice, choose_openings, warn_of_few
+from alphazero.matches.result import MatchResult
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
 from alphazero.settings import check_range
@@ -36,157 +36,6 @@ MOST_FORFEIT = 400
 """Characters of the reason for a forfeit: a file takes them, also if each is written as an escape of ten."""
 
 
-@dataclass(frozen=True)
-class MatchResult:
-    """The finished games of a match; every sequence is in the order of the games' numbers."""
-
-    games: tuple[int, ...]
-    """Numbers of the finished games; the first contestant plays first in the even ones."""
-    actions: tuple[tuple[int, ...], ...]
-    """All actions of each game, its opening included."""
-    outcomes: tuple[int, ...]
-    """+1 if the first contestant won, -1 if the second, 0 for a draw."""
-    moves: tuple[int, int]
-    """Actions that each contestant has chosen, in unfinished games too."""
-    seconds: tuple[float, float]
-    """Seconds that each contestant took for them."""
-    game_seconds: tuple[tuple[float, float], ...] = ()
-    """The same for each game."""
-    opening_plies: int = 0
-    """Random plies at the start of every game."""
-    forfeits: tuple[str, ...] = ()
-    """For each game the reason of the loser who gave it up; "" if it was played to its end."""
-
-    @property
-    def num_games(self) -> int:
-        """Games finished."""
-        return len(self.outcomes)
-
-    @property
-    def wins(self) -> int:
-        """Games won by the first contestant."""
-        return self.outcomes.count(1)
-
-    @property
-    def draws(self) -> int:
-        return self.outcomes.count(0)
-
-    @property
-    def losses(self) -> int:
-        """Games won by the second contestant."""
-        return self.outcomes.count(-1)
-
-    @property
-    def points(self) -> float:
-        """Points of the first contestant; a draw is half a point."""
-        return self.wins + self.draws / 2
-
-    @property
-    def score(self) -> float:
-        """Points per game of the first contestant, in [0, 1]; 0.5 before any game is finished."""
-        return self.points / self.num_games if self.num_games else 0.5
-
-    @property
-    def score_interval(self) -> tuple[float, float]:
-        """95% interval on the score."""
-        return score_interval(self.wins, self.draws, self.losses)
-
-    def whole_pairs(self) -> MatchResult:
-        """The result of the pairs of games up to the first that is not finished; moves and their times are of all.
-
-        While a match goes on, short games end before long ones, so the finished games favour whoever wins quickly.
-        """
-        in_a_row = next((place for place, game in enumerate(self.games) if game != place), len(self.games))
-        kept = slice(in_a_row - in_a_row % 2)
-        return replace(
-            self, games=self.games[kept], actions=self.actions[kept], outcomes=self.outcomes[kept],
-            game_seconds=self.game_seconds[kept], forfeits=self.forfeits[kept],
-        )  # fmt: skip
-
-    @property
-    def pairs(self) -> tuple[int, int, int, int, int]:
-        """Pairs of games from one opening that brought the first contestant 0, 1/2, 1, 3/2 and 2 points.
-
-        Those of `whole_pairs`. Players without chance play the same two games from the same opening again; these
-        tell nothing new and count once. If an opening has led to other games, chance decides, and all pairs count:
-        those that repeat are the likely ones.
-        """
-        whole = self.whole_pairs()
-        played, uses_chance = dict[tuple[int, ...], tuple[tuple[int, ...], ...]](), False
-        every, once = [0] * 5, [0] * 5
-        for game in range(0, whole.num_games, 2):
-            points, actions = sum(whole.outcomes[game : game + 2]), whole.actions[game : game + 2]
-            opening = actions[0][: self.opening_plies]
-            every[2 + points] += 1
-            once[2 + points] += opening not in played
-            uses_chance |= played.setdefault(opening, actions) != actions
-        return tuple(every if uses_chance else once)  # type: ignore[return-value]
-
-    @property
-    def distinct_games(self) -> int:
-        """Different sequences of actions among the games."""
-        return len(set(self.actions))
-
-    @property
-    def repeats_itself(self) -> bool:
-        """Fewer than half of the games differ, so intervals, which take all for different ones, are too narrow."""
-        return 2 * self.distinct_games < self.num_games
-
-    @property
-    def ms_per_move(self) -> tuple[float, float]:
-        """Milliseconds that each contestant took for an action, on average over its batches."""
-        first, second = (1000 * t / max(1, n) for t, n in zip(self.seconds, self.moves, strict=True))
-        return first, second
-
-    def as_dict(self) -> dict[str, Any]:
-        """The result for a run or a card, seen by the first contestant."""
-        return {
-            "games": self.num_games, "distinct_games": self.distinct_games,
-            "wins": self.wins, "draws": self.draws, "losses": self.losses,
-            "score": self.score, "score_interval": list(self.score_interval),
-        }  # fmt: skip
-
-
-def play_match(
-    kernels: Kernels,
-    first: Player,
-    second: Player,
-    num_games: int,
-    seed: int,
-    opening_plies: int | None = None,
-    on_progress: Callable[[MatchResult], None] | None = None,
-    decided: Callable[[MatchResult], bool] | None = None,
-    numbers: Sequence[int] | None = None,
-    balance: Balance | None = None,
-    openings: Sequence[Position] | Openings | None = None,
-) -> MatchResult:
-    """Plays `num_games` games; the same seed and players give the same match.
-
-    `opening_plies`: random plies before the players take over; None asks `choose_openings`. `on_progress` is
-    called with the result so far when games have ended, and otherwise ten times a second at most.
-    `decided(result so far)`, asked when games have ended, ends the match when it answers true: the games in progress
-    are dropped. The games of such a match are those that ended first: see `MatchResult.whole_pairs`.
-    `numbers`: those of the games 0 to `num_games` - 1 that are to be played, ascending; None for all. `balance`:
-    what openings have to be, as `balance_of` says. `openings`: those of `openings_of`, if they are known, or some that
-    are drawn when games begin.
-    """
-    check_range("the number of games", num_games, 1)
-    if openings is None:
-        openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
-    match = _Match(kernels, (first, second), range(num_games) if numbers is None else numbers, openings)
-    shown = -math.inf
-    while match.seat_waiting_games():
-        ended, now = match.play_one_ply(), time.monotonic()
-        if not ended and now < shown + PAUSE:
-            continue
-        result, shown = match.result(), now
-        if on_progress:
-            on_progress(result)
-        if decided and ended and decided(result):
-            break
-    return match.result()
-
-
 def side_by_side(players: Sequence[Player], num_games: int) -> int:
     """The games of a match that are played at the same time."""
     return 1 if any(player.one_at_a_time for player in players) else min(num_games, SIDE_BY_SIDE)
@@ -195,7 +44,7 @@ def side_by_side(players: Sequence[Player], num_games: int) -> int:
 def openings_of(
     game: Game, num_games: int, seed: int, opening_plies: int | None = None, balance: Balance | None = None
 ) -> list[Position]:
-    """The openings of a match, one for each pair of games or fewer if the game has no more; as for `play_match`."""
+    """The openings of a match, one for each pair of games or fewer if the game has no more; as for `Arena`."""
     check_range("the number of games", num_games, 1)
     num_pairs = (num_games + 1) // 2
     if opening_plies is None:
@@ -209,53 +58,42 @@ def get_ready(kernels: Kernels, player: Player) -> None:
         player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
-def play_and_show(
+def ready_arena(
     kernels: Kernels,
     first: Player,
     second: Player,
     num_games: int,
     seed: int,
     opening_plies: int | None = None,
-    decided: Callable[[MatchResult], bool] | None = None,
     balance: Balance | None = None,
-    on_progress: Callable[[MatchResult], None] | None = None,
-) -> MatchResult:
-    """As `play_match`, with a progress bar, after both players have compiled what they need."""
+    ends_early: bool = False,
+) -> Arena:
+    """An arena for people to watch: both players have compiled what they need, and what is said of openings is said.
 
-    def show(result: MatchResult) -> None:
-        if on_progress:
-            on_progress(result)
-        # before games end, their progress is at least the share of the plies that they can have
-        fraction = max(result.num_games, sum(result.moves) / kernels.game.max_plies) / num_games
-        score = f", score {result.score:.1%}" if result.num_games else ""
-        progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games{score}")
-
+    With `ends_early` few games may be enough: openings that take a second each are drawn when games begin.
+    """
     for player in (first, second):
         get_ready(kernels, player)
     announce_choice(balance)
     openings: Sequence[Position] | Openings
-    if decided and balance and balance.by_net:  # it takes about a second for each, and most are for games never played
+    if ends_early and balance and balance.by_net:
         openings = choose_openings(kernels.game, min((num_games + 1) // 2, AT_ONCE), seed, balance)
     else:
         openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
         if opening_plies is None:  # else they were told to be few
             warn_of_few(len(openings), num_games)
-    with Progress(f"{first.name} - {second.name}") as progress:
-        return play_match(kernels, first, second, num_games, seed, on_progress=show, decided=decided, openings=openings)
+    return Arena(kernels, first, second, num_games, seed, openings=openings)
 
 
-def gate_decided(threshold: float, num_games: int) -> Callable[[MatchResult], bool]:
-    """A `decided` that stops once it is certain whether the score of all `num_games` reaches `threshold`.
-
-    The score so far then lies on the same side of the threshold: being at least it is the verdict.
-    """
-
-    def decided(result: MatchResult) -> bool:
-        worst = result.points / num_games
-        best = (result.points + num_games - result.num_games) / num_games
-        return worst >= threshold or best < threshold
-
-    return decided
+def shown(match: Arena, title: str) -> Iterator[MatchResult]:
+    """The results of a match, with a progress bar."""
+    with Progress(title) as progress:
+        for result in match:
+            # before games end, their progress is at least the share of the plies that they can have
+            fraction = max(result.num_games, sum(result.moves) / match.max_plies) / match.num_games
+            score = f", score {result.score:.1%}" if result.num_games else ""
+            progress.show(min(1.0, fraction), f"{result.num_games} of {match.num_games} games{score}")
+            yield result
 
 
 def _checked(player: Player, answer: Any, count: int) -> np.ndarray:
@@ -294,19 +132,35 @@ class _FinishedGames:
         self.forfeits.insert(place, forfeit)
 
 
-class _Match:
-    """The games in progress, one per row, and the results of the finished ones."""
+class Arena:
+    """A match between two players; the same seed and players give the same match.
+
+    `opening_plies`: random plies before the players take over; None asks `choose_openings`. `numbers`: those of the
+    games 0 to `num_games` - 1 that are to be played, ascending; None for all. `balance`: what openings have to be, as
+    `balance_of` says. `openings`: those of `openings_of`, if they are known, or some that are drawn when games begin.
+    """
 
     def __init__(
         self,
         kernels: Kernels,
-        players: tuple[Player, Player],
-        numbers: Sequence[int],
-        openings: Sequence[Position] | Openings,
+        first: Player,
+        second: Player,
+        num_games: int,
+        seed: int,
+        opening_plies: int | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        balance: Balance | None = None,
+        openings: Sequence[Position] | Openings | None = None,
     ):
-        self._kernels, self._players, self._openings = kernels, players, openings
+        check_range("the number of games", num_games, 1)
+        if openings is None:
+            openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
+        self.num_games, self.max_plies = num_games, kernels.game.max_plies
+        self._kernels, self._players, self._openings = kernels, (first, second), openings
+        numbers = range(num_games) if numbers is None else numbers
         self._waiting: Iterator[int] = iter(numbers)
-        rows = side_by_side(players, len(numbers))
+        rows = side_by_side(self._players, len(numbers))
         self._games = np.full(rows, -1, np.int64)  # -1: no game
         self._states = kernels.start_states(rows)
         self._to_play = np.zeros(rows, np.int8)
@@ -314,15 +168,33 @@ class _Match:
         self._finished = _FinishedGames([], [], [], [], [])
         self._moves, self._seconds = [0, 0], [0.0, 0.0]
         self._game_seconds = np.zeros((max(numbers, default=-1) + 1, 2))
-        for player, opponent in (players, players[::-1]):
+
+    def __iter__(self) -> Iterator[MatchResult]:
+        """Plays, and gives the result so far when games have ended, and otherwise ten times a second at most.
+
+        The last result is of all games. Whoever leaves the loop ends the match: the games in progress are dropped. The
+        games of such a match are those that ended first: see `MatchResult.whole_pairs`.
+        """
+        for player, opponent in (self._players, self._players[::-1]):
             if isinstance(player, FollowingPlayer):
                 player.meet(opponent)
+        shown = -math.inf
+        while self._seat_waiting_games():
+            if self._play_one_ply() or time.monotonic() >= shown + PAUSE:
+                yield self.result()
+                shown = time.monotonic()
+
+    def play(self) -> MatchResult:
+        """Plays all games."""
+        for _ in self:
+            pass
+        return self.result()
 
     def _opening_of(self, pair: int) -> Position:
         openings = self._openings
         return openings.of_pair(pair) if isinstance(openings, Openings) else openings[pair % len(openings)]
 
-    def seat_waiting_games(self) -> bool:
+    def _seat_waiting_games(self) -> bool:
         """Gives free rows to waiting games; false when nothing is left to play."""
         for row in np.flatnonzero(self._games < 0):
             game = next(self._waiting, None)
@@ -334,7 +206,7 @@ class _Match:
             self._actions[row] = list(opening.actions)
         return bool((self._games >= 0).any())
 
-    def play_one_ply(self) -> bool:
+    def _play_one_ply(self) -> bool:
         """One action in every game, chosen by the player to move there; true if games have ended."""
         num_games = len(self._finished.games)
         actions = np.full(len(self._games), -1, np.int64)
@@ -416,6 +288,7 @@ class _Match:
         self._games[row] = -1
 
     def result(self) -> MatchResult:
+        """The games so far."""
         finished = self._finished
         return MatchResult(
             games=tuple(finished.games),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from alphazero.errors import Stopped
 from alphazero.game.kernels import Kernels
-from alphazero.matches.arena import MatchResult, play_match, side_by_side
+from alphazero.matches.arena import Arena, side_by_side
+from alphazero.matches.result import MatchResult
 from alphazero.players.player import Player
 
 PLIES_TO_JUDGE = 2
@@ -18,17 +19,6 @@ SHARE = 0.8
 """Share of the time that is left which fewer games are to take."""
 PAUSE = 0.2
 """Seconds between two looks at the clock while players think."""
-
-
-class _TooSlow(Exception):
-    """The games side by side take longer than they may; so many would not."""
-
-    def __init__(self, games: int):
-        self.games = games
-
-
-class _TimeIsUp(Exception):
-    """The match has had its time."""
 
 
 def play_in_time(
@@ -40,49 +30,72 @@ def play_in_time(
     seconds: float,
     plies_per_game: float,
     stop: threading.Event,
-    on_progress: Callable[[MatchResult, float], None],
-    decided: Callable[[MatchResult], bool] | None = None,
-) -> MatchResult:
-    """As `play_match`, but over after about so many `seconds`, with the pairs of games that are over by then.
+) -> Iterator[tuple[MatchResult, float]]:
+    """The results of an `Arena`, over after about so many `seconds`; each with the share of the match that has passed.
 
+    The last result has all games, or the pairs of games that are over by then; there is at least one result.
     PLIES_TO_JUDGE plies of the games side by side tell how long these take, with `plies_per_game`. If that is too
-    long, fewer are begun anew: two at least, which may not be over in time either. `on_progress` also gets the share
-    of the match, or of its time, that has passed. Raises Stopped when `stop` is set, also while a player thinks.
+    long, fewer are begun anew: two at least, which may not be over in time either. Raises Stopped when `stop` is set,
+    also while a player thinks.
     """
     deadline = time.monotonic() + seconds
     over = MatchResult((), (), (), (0, 0), (0.0, 0.0))
-    begin: tuple[float, int] | None = None
-    judged = False
+    try:
+        with _interrupting((first, second), deadline, stop):
+            fewer = num_games
+            while fewer:
+                num_games, fewer = fewer, 0
+                clock = _Clock(num_games, side_by_side((first, second), num_games), plies_per_game, deadline)
+                for result in Arena(kernels, first, second, num_games, seed):
+                    if stop.is_set():
+                        raise Stopped
+                    if clock.is_over:
+                        yield over.whole_pairs(), 1.0
+                        return
+                    if fewer := clock.fewer_games(sum(result.moves)):
+                        break
+                    over = result
+                    yield over, max(clock.share(seconds), over.num_games / num_games)
+    except Stopped:
+        if stop.is_set() or time.monotonic() <= deadline:
+            raise
+        yield over.whole_pairs(), 1.0
 
-    def show(result: MatchResult) -> None:
-        nonlocal begin, judged, over
-        if stop.is_set():
-            raise Stopped
-        now, moves = time.monotonic(), sum(result.moves)
-        if now > deadline:
-            raise _TimeIsUp
-        over = result
-        if begin is None:  # after the first ply: before it, players may compile what they need
-            begin = now, moves
-        moves -= begin[1]
-        rows = side_by_side((first, second), num_games)
-        if not judged and num_games > 2 and moves >= PLIES_TO_JUDGE * rows:
-            judged, expected = True, (now - begin[0]) / moves * plies_per_game * rows
-            if begin[0] + expected > deadline:
-                raise _TooSlow(int(rows * SHARE * (deadline - now) / expected))
-        passed = 1 - (deadline - now) / seconds if seconds < float("inf") else 0.0
-        on_progress(result, max(passed, result.num_games / num_games))
 
-    with _interrupting((first, second), deadline, stop):
-        while True:
-            try:
-                return play_match(kernels, first, second, num_games, seed, on_progress=show, decided=decided)
-            except _TooSlow as slow:
-                num_games, begin, judged = max(2, slow.games - slow.games % 2), None, False
-            except (_TimeIsUp, Stopped):
-                if stop.is_set() or time.monotonic() <= deadline:
-                    raise
-                return over.whole_pairs()
+class _Clock:
+    """Tells how long a match takes."""
+
+    def __init__(self, num_games: int, rows: int, plies_per_game: float, deadline: float):
+        """`rows`: the games that are played side by side."""
+        self._rows, self._plies, self._deadline = rows, plies_per_game, deadline
+        self._begin: tuple[float, int] | None = None
+        self._judged = num_games <= 2
+
+    @property
+    def is_over(self) -> bool:
+        """The match has had its time."""
+        return time.monotonic() > self._deadline
+
+    def share(self, seconds: float) -> float:
+        """The share of the `seconds` that has passed; 0 without a limit."""
+        return 1 - (self._deadline - time.monotonic()) / seconds if seconds < float("inf") else 0.0
+
+    def fewer_games(self, moves: int) -> int:
+        """The games that would fit, two at least, once after some plies it is clear that these do not; else 0.
+
+        `moves`: those of all games so far. To be asked after every ply.
+        """
+        now = time.monotonic()
+        if self._begin is None:  # after the first ply: before it, players may compile what they need
+            self._begin = now, moves
+        begin, moves = self._begin[0], moves - self._begin[1]
+        if self._judged or moves < PLIES_TO_JUDGE * self._rows:
+            return 0
+        self._judged, expected = True, (now - begin) / moves * self._plies * self._rows
+        if begin + expected <= self._deadline:
+            return 0
+        games = int(self._rows * SHARE * (self._deadline - now) / expected)
+        return max(2, games - games % 2)
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
 
 
 def plies_of(kind: str) -> int | None:
-    """`opening_plies` of `play_match` for openings of this kind: 0 for `none`, else None, so that it chooses."""
+    """`opening_plies` of `Arena` for openings of this kind: 0 for `none`, else None, so that it chooses."""
     return 0 if kind == "none" else None
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from alphazero.game import Game
 from alphazero.game.record import RESULTS, GameRecord, words_of
 from alphazero.invocation import option
-from alphazero.matches.arena import MatchResult
 from alphazero.matches.intervals import elo_difference, elo_interval, finite, show_share, superiority
 from alphazero.matches.openings import describe_openings
+from alphazero.matches.result import MatchResult
 from alphazero.matches.sprt import Sprt
 
 ENDED = (

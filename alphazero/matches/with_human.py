@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
-from alphazero.matches.arena import MatchResult, play_match
+from alphazero.matches.arena import Arena
+from alphazero.matches.result import MatchResult
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import Player
 
@@ -18,19 +19,16 @@ def play_with_human(game: Game, first: Player, second: Player, num_games: int, s
 
     A human who leaves keeps the games that are over; raises HumanLeft if there are none.
     """
-    so_far = MatchResult((), (), (), (0, 0), (0.0, 0.0))
-
-    def show(result: MatchResult) -> None:
-        nonlocal so_far
-        if result.num_games > so_far.num_games:
-            so_far = result
-            winner = {1: f"{first.name} wins", -1: f"{second.name} wins", 0: "a draw"}[result.outcomes[-1]]
-            print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
-
+    match = Arena(kernels_of(game), first, second, num_games, seed, opening_plies=0)
+    so_far = match.result()
     try:
-        return play_match(kernels_of(game), first, second, num_games, seed, opening_plies=0, on_progress=show)
+        for result in match:
+            if result.num_games > so_far.num_games:
+                winner = {1: f"{first.name} wins", -1: f"{second.name} wins", 0: "a draw"}[result.outcomes[-1]]
+                print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
+            so_far = result
     except HumanLeft:
         if not so_far.num_games:
             raise
         print(LEFT)
-        return so_far
+    return so_far

@@ -13,7 +13,7 @@ from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import line_of
 from alphazero.game.spec import LoadedGame
-from alphazero.matches.arena import get_ready, play_match
+from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.report import records_of
 from alphazero.nets.devices import want_inference
 from alphazero.players.contestants import open_contestant
@@ -75,9 +75,9 @@ class MatchGuest:
         """The records of the games, a line of JSON each."""
         first, second = self._open(order.first), self._open(order.second)
         openings = [self._loaded.game.position(actions) for actions in order.openings]
-        result = play_match(
+        result = Arena(
             self._kernels, first, second, order.num_games, self._settings.seed, numbers=order.games, openings=openings
-        )
+        ).play()
         names = order.first, order.second
         records = records_of(result, self._loaded.game, self._settings.game_name, names, self._settings.seed)
         return "".join(f"{line_of(record)}\n" for record in records).encode()

@@ -21,8 +21,9 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
-from alphazero.matches.arena import MatchResult, get_ready, play_match
+from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.report import records_of
+from alphazero.matches.result import MatchResult
 from alphazero.players.contestant_text import is_path, split_text
 from alphazero.players.contestants import checkpoint_of, open_contestant, weights_of
 from alphazero.players.human import HumanPlayer
@@ -242,21 +243,18 @@ def _play(
     with Progress(f"{len(tournament.contestants)} contestants") as progress:
         for pairing, numbers in missing.items():
             names, kept = (pairing.first, pairing.second), set[int]()
-
-            def keep(result: MatchResult, names: tuple[str, str] = names, kept: set[int] = kept) -> None:
+            first, second = players.get(pairing.first), players.get(pairing.second)
+            clock.begin(pairing)
+            target = folder.targets[pairing]
+            for result in Arena(
+                kernels_of(loaded.game), first, second, target, tournament.seed,
+                numbers=numbers, openings=folder.openings(target),
+            ):  # fmt: skip
                 if result.num_games > len(kept):
                     folder.add(records_of(result, loaded.game, tournament.game, names, tournament.seed, kept))
                     kept |= set(result.games)
                 note = f"{len(folder.records):,} of {folder.num_games:,} games, now {' - '.join(names)}"
                 progress.show(clock.share_done(result), note)
-
-            first, second = players.get(pairing.first), players.get(pairing.second)
-            clock.begin(pairing)
-            target = folder.targets[pairing]
-            play_match(
-                kernels_of(loaded.game), first, second, target, tournament.seed,
-                on_progress=keep, numbers=numbers, openings=folder.openings(target),
-            )  # fmt: skip
 
 
 class _Clock:

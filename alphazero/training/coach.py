@@ -15,8 +15,9 @@ from typing import Any
 from alphazero.errors import InvalidSetting, Stopped, TrainingError, count_of
 from alphazero.invocation import option
 from alphazero.machine import return_free_memory
-from alphazero.matches.arena import MatchResult, gate_decided, get_ready
+from alphazero.matches.arena import get_ready
 from alphazero.matches.in_time import play_in_time
+from alphazero.matches.result import MatchResult
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player
@@ -312,25 +313,20 @@ class Coach:
             return dict(UNCONTESTED)
         begin = time.monotonic()
         threshold = min(gate.threshold, (num_games + 1) / (2 * num_games)) if last else gate.threshold
+        candidate, best = (
+            self._player(name, net, gate.simulations)
+            for name, net in (("candidate", self.state.net), ("best", self.state.best))
+        )
+        seconds = self._share_of_minutes(MOST_GATE_SHARE)
         with Progress(f"generation {generation}: gate") as progress:
-
-            def show(result: MatchResult, share: float) -> None:
+            for result, share in play_in_time(
+                self.state.kernels, candidate, best, num_games, self.plan.seed + generation, seconds, 0.0, self.stop
+            ):
                 progress.show(
                     share, f"score {result.score:.3f} after {result.num_games} games (promoted from {threshold:.3f})"
                 )
-
-            result = play_in_time(
-                self.state.kernels,
-                self._player("candidate", self.state.net, gate.simulations),
-                self._player("best", self.state.best, gate.simulations),
-                num_games,
-                self.plan.seed + generation,
-                self._share_of_minutes(MOST_GATE_SHARE),
-                0.0,
-                self.stop,
-                show,
-                gate_decided(threshold, num_games),
-            )
+                if result.decides(threshold, num_games):
+                    break
         played = result.num_games
         if last and played:
             threshold = min(gate.threshold, (played + 1) / (2 * played))
@@ -435,9 +431,9 @@ class Coach:
             for each in (player, opponent):
                 get_ready(kernels, each)
         with Progress(f"evaluation against {opponent.name}") as progress:
-
-            def show(result: MatchResult, share: float) -> None:
+            for result, share in play_in_time(
+                kernels, player, opponent, num_games, self.plan.seed, seconds, plies, self.stop
+            ):
                 score = f", score {result.score:.2f}" if result.num_games else ""
                 progress.show(share, f"{result.num_games} of {num_games} games{score}")
-
-            return play_in_time(kernels, player, opponent, num_games, self.plan.seed, seconds, plies, self.stop, show)
+        return result

@@ -17,7 +17,7 @@ from alphazero.cluster.connection import Cluster, Node
 from alphazero.cluster.pool import Seat
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
-from alphazero.matches.arena import play_match
+from alphazero.matches.arena import Arena
 from alphazero.nets.neural_net import Batch, NeuralNet
 from alphazero.nets.resnet import NetConfig
 from alphazero.players.net_players import make_net_player
@@ -193,7 +193,7 @@ def time_gate(settings: WorkerSettings, folder: Path, config: RunConfig, threads
         first, second = (
             make_net_player("", kernels, net, search, seed=SEED, threads=threads) for net in (candidate, best)
         )
-        play_match(kernels, first, second, gate.games, SEED)
+        Arena(kernels, first, second, gate.games, SEED).play()
 
     return _time(play, 3)
 

@@ -11,10 +11,11 @@ from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, write_records
 from alphazero.matches import arena
-from alphazero.matches.arena import MatchResult, gate_decided, play_match
+from alphazero.matches.arena import Arena
 from alphazero.matches.balance import Balance
 from alphazero.matches.openings import Openings
 from alphazero.matches.report import records_of
+from alphazero.matches.result import MatchResult
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack, Temperature
@@ -53,7 +54,7 @@ class Fixed(Player):
 
 def test_the_interval_of_two_equal_players_holds_one_half():
     kernels = KERNELS["tictactoe"]
-    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 2000, seed=1)
+    result = Arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 2000, seed=1).play()
     low, high = result.score_interval
     assert low < 0.5 < high < low + 0.05
 
@@ -61,7 +62,7 @@ def test_the_interval_of_two_equal_players_holds_one_half():
 def test_a_match_with_fewer_openings_than_pairs_says_so_before_it_begins(caplog):
     kernels = KERNELS["tictactoe"]
     for num_games, said in ((20, False), (4000, True)):
-        arena.play_and_show(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), num_games, seed=1)
+        arena.ready_arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), num_games, seed=1)
         assert ("has only" in caplog.text) == said
     assert "different openings for 2,000 pairs of games, so some are played again" in caplog.text
 
@@ -73,7 +74,7 @@ def replayed(game, result):
 @pytest.mark.parametrize("game", GAMES, ids=lambda game: game.name)
 def test_outcomes_are_those_of_the_rules(game):
     kernels = KERNELS[game.name]
-    result = play_match(kernels, RandomPlayer(kernels, 1), GreedyPlayer(kernels, 2), 60, seed=3)
+    result = Arena(kernels, RandomPlayer(kernels, 1), GreedyPlayer(kernels, 2), 60, seed=3).play()
     finals = replayed(game, result)
     assert all(final.terminal for final in finals)
     assert [final.outcome * (1 - 2 * (n % 2)) for n, final in enumerate(finals)] == list(result.outcomes)
@@ -87,7 +88,7 @@ def test_outcomes_are_those_of_the_rules(game):
 def test_every_ply_is_asked_of_the_player_to_move(game):
     kernels = KERNELS[game.name]
     first, second = FirstLegal(kernels), FirstLegal(kernels)
-    result = play_match(kernels, first, second, 10, seed=1, opening_plies=2)
+    result = Arena(kernels, first, second, 10, seed=1, opening_plies=2).play()
     expected = [[], []]
     for number, actions in enumerate(result.actions):
         for ply in range(2, len(actions)):
@@ -99,30 +100,30 @@ def test_every_ply_is_asked_of_the_player_to_move(game):
 def test_perfect_players_of_tic_tac_toe_always_draw():
     kernels = KERNELS["tictactoe"]
     first, second = MinimaxPlayer(kernels, 9, 1), MinimaxPlayer(kernels, 9, 2)
-    result = play_match(kernels, first, second, 40, seed=1, opening_plies=1)
+    result = Arena(kernels, first, second, 40, seed=1, opening_plies=1).play()
     assert result.draws == 40 and result.score == 0.5
     # after two random plies a game may be lost already, but then for both sides of the pair
-    result = play_match(kernels, first, second, 100, seed=1)
+    result = Arena(kernels, first, second, 100, seed=1).play()
     assert all(a == -b for a, b in zip(result.outcomes[::2], result.outcomes[1::2], strict=True))
 
 
 def test_perfect_play_of_the_double_move_game_is_a_draw():
     kernels = KERNELS["double_move"]
-    result = play_match(kernels, MinimaxPlayer(kernels, 12, 1), MinimaxPlayer(kernels, 12, 2), 20, 1, opening_plies=0)
+    result = Arena(kernels, MinimaxPlayer(kernels, 12, 1), MinimaxPlayer(kernels, 12, 2), 20, 1, opening_plies=0).play()
     assert result.draws == 20  # as by brute force, exact_result() == 0
     assert any(
         DOUBLE_MOVE.position(actions[:ply]).to_play == DOUBLE_MOVE.position(actions[: ply + 1]).to_play
         for actions in result.actions
         for ply in range(len(actions) - 1)
     )
-    result = play_match(kernels, MinimaxPlayer(kernels, 12, 1), RandomPlayer(kernels, 2), 40, 1, opening_plies=0)
+    result = Arena(kernels, MinimaxPlayer(kernels, 12, 1), RandomPlayer(kernels, 2), 40, 1, opening_plies=0).play()
     assert result.losses == 0 and result.wins > 20
 
 
 @pytest.mark.parametrize("game", GAMES, ids=lambda game: game.name)
 def test_openings_come_in_pairs_with_the_players_swapped(game):
     kernels = KERNELS[game.name]
-    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 20, seed=5, opening_plies=2)
+    result = Arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 20, seed=5, opening_plies=2).play()
     openings = [actions[:2] for actions in result.actions]
     assert openings[::2] == openings[1::2]
     assert result.moves[0] + result.moves[1] == sum(len(actions) - 2 for actions in result.actions)
@@ -132,7 +133,7 @@ def test_openings_come_in_pairs_with_the_players_swapped(game):
 
 def test_openings_repeat_only_when_there_are_no_more():
     kernels = KERNELS["connect4"]
-    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 30, seed=5, opening_plies=1)
+    result = Arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 30, seed=5, opening_plies=1).play()
     columns = [actions[0] for actions in result.actions[::2]]
     # up to the mirror there are four
     assert sorted(min(column, 6 - column) for column in columns[:4]) == list(range(4))
@@ -143,21 +144,22 @@ def test_a_match_that_may_end_early_draws_openings_when_its_games_begin():
     kernels, drawn = KERNELS["connect4"], []
     balance = Balance(lambda states: (drawn.extend(states), np.ones(len(states), bool))[1], "a test", by_net=True)
     players = RandomPlayer(kernels, 1), RandomPlayer(kernels, 2)
-    result = arena.play_and_show(kernels, *players, 20_000, 1, decided=lambda so_far: True, balance=balance)
+    match = arena.ready_arena(kernels, *players, 20_000, 1, balance=balance, ends_early=True)
+    result = next(so_far for so_far in match if so_far.num_games)
     assert result.num_games >= 1 and result.opening_plies == balance.least_plies and len(drawn) <= arena.SIDE_BY_SIDE
-    whole = play_match(kernels, *players, 140, 1, balance=balance)
+    whole = Arena(kernels, *players, 140, 1, balance=balance).play()
     lazy = Openings(CONNECT_4, balance.least_plies, 1, balance)
-    assert play_match(kernels, *players, 140, 1, openings=lazy).actions == whole.actions
+    assert Arena(kernels, *players, 140, 1, openings=lazy).play().actions == whole.actions
 
 
 def test_an_opening_that_ends_every_game_is_refused():
     with pytest.raises(InvalidSetting, match="fewer opening plies"):
-        play_match(KERNELS["double_move"], Fixed(0), Fixed(0), 2, 1, opening_plies=12)
+        Arena(KERNELS["double_move"], Fixed(0), Fixed(0), 2, 1, opening_plies=12).play()
 
 
 def test_no_games_are_refused():
     with pytest.raises(InvalidSetting, match="the number of games must be 1 or more, not 0"):
-        play_match(KERNELS["tictactoe"], Fixed(0), Fixed(0), 0, 1)
+        Arena(KERNELS["tictactoe"], Fixed(0), Fixed(0), 0, 1).play()
 
 
 def test_same_seed_same_match_however_many_games_are_side_by_side(monkeypatch):
@@ -168,7 +170,7 @@ def test_same_seed_same_match_however_many_games_are_side_by_side(monkeypatch):
         search = SearchPlayer(
             "mcts", kernels, [playouts(kernels, seed)] * 2, config, seed, temperature=Temperature(0.5)
         )
-        return play_match(kernels, search, GreedyPlayer(kernels, seed), 12, seed).actions
+        return Arena(kernels, search, GreedyPlayer(kernels, seed), 12, seed).play().actions
 
     together = play(1)
     assert together == play(1) != play(2)
@@ -180,7 +182,7 @@ def test_same_seed_same_match_however_many_games_are_side_by_side(monkeypatch):
 
 def test_players_without_randomness_repeat_their_games():
     kernels = KERNELS["connect4"]
-    result = play_match(kernels, FirstLegal(kernels), FirstLegal(kernels), 20, seed=1, opening_plies=0)
+    result = Arena(kernels, FirstLegal(kernels), FirstLegal(kernels), 20, seed=1, opening_plies=0).play()
     assert result.num_games == 20 and result.distinct_games == 1
     assert result.wins == result.losses == 10  # whoever begins wins, and each begins in half of them
 
@@ -188,7 +190,7 @@ def test_players_without_randomness_repeat_their_games():
 @pytest.mark.parametrize("action", [-1, 0, 7, 100])
 def test_an_illegal_action_stops_the_match(action):
     with pytest.raises(IllegalAction, match=f"fixed chose {action} after .* not a legal action"):
-        play_match(KERNELS["connect4"], Fixed(action), Fixed(action), 2, seed=1, opening_plies=0)
+        Arena(KERNELS["connect4"], Fixed(action), Fixed(action), 2, seed=1, opening_plies=0).play()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_an_answer_that_is_no_action_for_each_position_is_refused(answer, found)
     player = Fixed(3)
     player.select_actions = lambda states, games, plies: answer(len(states))
     with pytest.raises(EvaluationError, match=f"fixed must return one whole number for each of 2 positions.*{found}"):
-        play_match(KERNELS["connect4"], player, player, 4, seed=1, opening_plies=0)
+        Arena(KERNELS["connect4"], player, player, 4, seed=1, opening_plies=0).play()
 
 
 class Follower(FollowingPlayer):
@@ -236,7 +238,7 @@ def test_a_forfeited_game_is_lost_and_the_others_go_on(follower_first, caplog):
     kernels = KERNELS["tictactoe"]
     follower, other = Follower(TIC_TAC_TOE, lost=(1, 2)), FirstLegal(kernels)
     players = (follower, other) if follower_first else (other, follower)
-    result = play_match(kernels, *players, 6, seed=1, opening_plies=2)
+    result = Arena(kernels, *players, 6, seed=1, opening_plies=2).play()
     assert follower.met == [other] and result.num_games == 6
     lost = -1 if follower_first else 1
     assert [outcome for game, outcome in enumerate(result.outcomes) if game in (1, 2)] == [lost, lost]
@@ -253,7 +255,7 @@ def test_a_reason_of_any_length_can_be_read_again_from_a_file(tmp_path):
     kernels, file = KERNELS["tictactoe"], tmp_path / "games.jsonl"
     follower = Follower(TIC_TAC_TOE, lost=(0,))
     follower.name = "\U0010ffff" * 5000  # a character that is shown as an escape of ten
-    result = play_match(kernels, follower, FirstLegal(kernels), 1, seed=1)
+    result = Arena(kernels, follower, FirstLegal(kernels), 1, seed=1).play()
     write_records(file, records_of(result, TIC_TAC_TOE, "tictactoe", ("follower", "other"), 1))
     (record,) = read_records(file)
     assert record.forfeit.endswith(": tired of 0")
@@ -261,47 +263,46 @@ def test_a_reason_of_any_length_can_be_read_again_from_a_file(tmp_path):
 
 def test_a_follower_knows_the_whole_game():
     kernels, follower = KERNELS["double_move"], Follower(DOUBLE_MOVE)
-    result = play_match(kernels, follower, RandomPlayer(kernels, 1), 4, seed=1, opening_plies=1)
+    result = Arena(kernels, follower, RandomPlayer(kernels, 1), 4, seed=1, opening_plies=1).play()
     assert all(result.actions[game][: len(actions)] == actions for game, actions in follower.asked)
     assert result.moves[0] == len(follower.asked) and result.forfeits == ("",) * 4
 
 
 def test_moves_that_are_taken_back_are_forgotten():
     kernels, follower = KERNELS["tictactoe"], Follower(TIC_TAC_TOE, regrets={(0, 4): 2, (1, 3): 1}.items())
-    result = play_match(kernels, follower, FirstLegal(kernels), 2, seed=1, opening_plies=0)
+    result = Arena(kernels, follower, FirstLegal(kernels), 2, seed=1, opening_plies=0).play()
     assert result.actions == ((0, 1, 2, 3, 4, 5, 6),) * 2
     assert [len(actions) for game, actions in follower.asked if game == 0] == [0, 2, 4, 2, 4, 6]
     assert [len(actions) for game, actions in follower.asked if game == 1] == [1, 3, 1, 3, 5]
 
 
 def test_progress_counts_up_to_the_result():
-    kernels, seen = KERNELS["tictactoe"], []
-    result = play_match(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 30, 1, on_progress=seen.append)
+    kernels = KERNELS["tictactoe"]
+    match = Arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 30, 1)
+    seen = list(match)
+    result = match.result()
     assert seen[0].num_games == 0 and seen[0].score == 0.5 and seen[-1] == result
     assert sorted(seen, key=lambda so_far: (so_far.num_games, so_far.moves)) == seen
     assert all(ms > 0 for ms in result.ms_per_move)
 
 
 def test_results_are_made_when_games_end_and_not_for_every_ply(monkeypatch):
-    kernels, made, seen, plies = KERNELS["tictactoe"], [], [], []
-    result_so_far, play_one_ply = arena._Match.result, arena._Match.play_one_ply
-    monkeypatch.setattr(arena._Match, "result", lambda self: (made.append(1), result_so_far(self))[1])
-    monkeypatch.setattr(arena._Match, "play_one_ply", lambda self: (plies.append(1), play_one_ply(self))[1])
+    kernels, made, plies = KERNELS["tictactoe"], [], []
+    result_so_far, play_one_ply = Arena.result, Arena._play_one_ply
+    monkeypatch.setattr(Arena, "result", lambda self: (made.append(1), result_so_far(self))[1])
+    monkeypatch.setattr(Arena, "_play_one_ply", lambda self: (plies.append(1), play_one_ply(self))[1])
     monkeypatch.setattr(RandomPlayer, "one_at_a_time", True)
     monkeypatch.setattr(arena.time, "monotonic", lambda: 0.0)  # so quick that nothing else is worth showing
-    result = play_match(
-        kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 20, 1,
-        on_progress=seen.append, decided=lambda result: False,
-    )  # fmt: skip
-    assert [so_far.num_games for so_far in seen] == list(range(21)) and seen[-1] == result
-    assert len(made) == 1 + 20 + 1 and len(plies) > 100
+    seen = list(Arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 20, 1))
+    assert [so_far.num_games for so_far in seen] == list(range(21))
+    assert len(made) == 1 + 20 and len(plies) > 100
 
 
 def test_a_match_stops_when_it_is_decided():
     kernels = KERNELS["tictactoe"]
     greedy, other = GreedyPlayer(kernels, 1), RandomPlayer(kernels, 2)
-    whole = play_match(kernels, greedy, other, 600, 1)
-    result = play_match(kernels, greedy, other, 600, 1, decided=gate_decided(0.55, 600))
+    whole = Arena(kernels, greedy, other, 600, 1).play()
+    result = next(so_far for so_far in Arena(kernels, greedy, other, 600, 1) if so_far.decides(0.55, 600))
     assert whole.score >= 0.55 and result.score >= 0.55
     assert result.points >= 330 and result.num_games < 600
     numbers = dict(zip(whole.games, whole.actions, strict=True))
@@ -316,9 +317,9 @@ def test_stopping_early_never_changes_the_verdict(threshold):
         weights = [rng.random() + 0.01 for _ in range(3)]
         outcomes = rng.choices([1, 0, -1], weights, k=num_games)
         verdict = make_result(outcomes).score >= threshold
-        decided, stops = gate_decided(threshold, num_games), []
+        stops = []
         for n in range(1, num_games + 1):
-            if decided(make_result(outcomes[:n])):
+            if make_result(outcomes[:n]).decides(threshold, num_games):
                 stops.append(n)
                 assert (make_result(outcomes[:n]).score >= threshold) == verdict
         assert stops and stops == list(range(stops[0], num_games + 1))  # once certain, always certain
@@ -329,17 +330,19 @@ def make_result(outcomes):
 
 
 def test_the_gate_stops_at_once_when_certain_and_not_before():
-    decided = gate_decided(0.55, 100)
-    assert not decided(make_result([1] * 54)) and decided(make_result([1] * 55))
-    assert not decided(make_result([-1] * 45)) and decided(make_result([-1] * 46))
-    assert not decided(make_result([0] * 90)) and decided(make_result([0] * 91))
+    def decided(outcomes):
+        return make_result(outcomes).decides(0.55, 100)
+
+    assert not decided([1] * 54) and decided([1] * 55)
+    assert not decided([-1] * 45) and decided([-1] * 46)
+    assert not decided([0] * 90) and decided([0] * 91)
 
 
 def test_some_games_of_a_match_are_the_same_games():
     kernels = KERNELS["connect4"]
     players = RandomPlayer(kernels, 1), GreedyPlayer(kernels, 2)
-    whole = play_match(kernels, *players, 20, seed=3)
-    part = play_match(kernels, *players, 20, seed=3, numbers=[3, 4, 11, 19])
+    whole = Arena(kernels, *players, 20, seed=3).play()
+    part = Arena(kernels, *players, 20, seed=3, numbers=[3, 4, 11, 19]).play()
     assert part.games == (3, 4, 11, 19)
     assert part.actions == tuple(whole.actions[i] for i in part.games)
     assert part.outcomes == tuple(whole.outcomes[i] for i in part.games)
@@ -352,7 +355,7 @@ def test_a_game_that_goes_on_after_its_max_plies_ends_the_match():
 
     kernels = Kernels(Shorter())
     first = kernels.game.start().legal_actions[0]  # one stone each time: twelve plies
-    result = play_match(KERNELS["double_move"], Fixed(first), Fixed(first), 2, seed=1, opening_plies=0)
+    result = Arena(KERNELS["double_move"], Fixed(first), Fixed(first), 2, seed=1, opening_plies=0).play()
     assert [len(actions) for actions in result.actions] == [12, 12]
     with pytest.raises(GameError, match="went on after its max_plies = 11: raise max_plies, or let"):
-        play_match(kernels, Fixed(first), Fixed(first), 2, seed=1, opening_plies=0)
+        Arena(kernels, Fixed(first), Fixed(first), 2, seed=1, opening_plies=0).play()

@@ -13,7 +13,7 @@ from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.matches import openings as openings_module
-from alphazero.matches.arena import play_match
+from alphazero.matches.arena import Arena
 from alphazero.matches.balance import EVEN, LEAST_PLIES, Balance
 from alphazero.matches.openings import Openings, balance_of, choose_openings, describe_openings
 from alphazero.players.contestants import make_player
@@ -117,9 +117,9 @@ def test_a_game_without_a_balanced_opening_is_refused():
     with pytest.raises(InvalidSetting, match="tictactoe has no balanced opening"):
         chosen(TIC_TAC_TOE, 2, 1, Balance(nothing, "nowhere", by_net=False))
     with pytest.raises(InvalidSetting, match="is over or not balanced"):
-        play_match(
+        Arena(
             Kernels(TIC_TAC_TOE), None, None, 2, 1, opening_plies=2, balance=Balance(nothing, "nowhere", by_net=False)
-        )
+        ).play()
 
 
 def test_only_games_that_know_their_values_have_balanced_openings():

@@ -13,7 +13,8 @@ from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records
-from alphazero.matches.arena import MatchResult, play_match
+from alphazero.matches.arena import Arena
+from alphazero.matches.result import MatchResult
 from alphazero.matches.sprt import PAIR_SCORES, Sprt, expected_score
 from alphazero.players.player import Player
 
@@ -109,7 +110,7 @@ class InOrder(Player):
 
 
 def test_the_same_two_games_count_once_however_often_they_are_played():
-    result = play_match(KERNELS, InOrder(0, 1, 2), InOrder(3, 4, 8), 200, seed=1, opening_plies=0)
+    result = Arena(KERNELS, InOrder(0, 1, 2), InOrder(3, 4, 8), 200, seed=1, opening_plies=0).play()
     assert result.wins == 200 and result.distinct_games == 2
     assert result.pairs == (0, 0, 0, 0, 1) and Sprt(0, 20).verdict(result.pairs) is None
 
@@ -128,13 +129,13 @@ class Dice(Player):
 
 def test_all_pairs_count_if_chance_decides(monkeypatch):
     """Pairs that repeat are the likely ones: without them one that scored 31% had 33, and tests took wrong sides."""
-    result = play_match(KERNELS, Dice(0.9), Dice(0.5), 2000, seed=1, opening_plies=1)
+    result = Arena(KERNELS, Dice(0.9), Dice(0.5), 2000, seed=1, opening_plies=1).play()
     assert sum(result.pairs) == 1000 > 1.5 * result.distinct_games / 2
     assert np.dot(result.pairs, PAIR_SCORES) / 1000 == pytest.approx(result.score)
 
 
 def test_openings_that_return_count_once_without_chance():
-    result = play_match(KERNELS, InOrder(0, 1, 2), InOrder(3, 4, 8), 200, seed=1, opening_plies=1)
+    result = Arena(KERNELS, InOrder(0, 1, 2), InOrder(3, 4, 8), 200, seed=1, opening_plies=1).play()
     assert sum(result.pairs) <= 9
 
 

@@ -100,8 +100,8 @@ PLAYING = [
         T_COACH + "test_a_run_ends_with_the_stronger_net",
     ),
     Mutation(
-        "the gate stops only when it is certain", ARENA,
-        "best = (result.points + num_games - result.num_games) / num_games", "best = result.score",
+        "the gate stops only when it is certain", "alphazero/matches/result.py",
+        "best = (self.points + num_games - self.num_games) / num_games", "best = self.score",
         T_ARENA + "test_stopping_early_never_changes_the_verdict",
     ),
     Mutation(

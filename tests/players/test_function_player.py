@@ -11,7 +11,7 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
-from alphazero.matches.arena import play_match
+from alphazero.matches.arena import Arena
 from alphazero.nets.resnet import make_net
 from alphazero.players.contestants import make_player, open_contestant
 from alphazero.players.function_player import FunctionPlayer, LogitsPlayer
@@ -212,7 +212,7 @@ def last_legal(request):
 def test_a_function_of_a_position_plays_a_match(last_legal):
     player = make_player(last_legal, TIC_TAC_TOE)
     assert isinstance(player, FunctionPlayer) and player.name
-    result = play_match(Kernels(TIC_TAC_TOE.game), player, make_player("greedy", TIC_TAC_TOE), 20, seed=1)
+    result = Arena(Kernels(TIC_TAC_TOE.game), player, make_player("greedy", TIC_TAC_TOE), 20, seed=1).play()
     assert result.num_games == 20
     for number, actions in zip(result.games, result.actions, strict=True):
         position = TIC_TAC_TOE.game.position(actions[: result.opening_plies])
@@ -230,7 +230,7 @@ def test_it_knows_the_history_of_every_game_of_a_match_side_by_side():
         return position.legal_actions[0]
 
     kernels = Kernels(TIC_TAC_TOE.game)
-    result = play_match(kernels, make_player(remember, TIC_TAC_TOE), make_player("random", TIC_TAC_TOE), 6, seed=2)
+    result = Arena(kernels, make_player(remember, TIC_TAC_TOE), make_player("random", TIC_TAC_TOE), 6, seed=2).play()
     for position in asked:
         assert any(actions[: position.ply] == position.actions for actions in result.actions)
         again = TIC_TAC_TOE.game.position(position.actions)
@@ -264,9 +264,9 @@ def test_a_wrong_action_of_a_function_is_named(answer, error, message):
         return answer
 
     with pytest.raises(error, match=f"^wrong .*{re.escape(message)}"):
-        play_match(
+        Arena(
             Kernels(TIC_TAC_TOE.game), make_player(wrong, TIC_TAC_TOE), make_player("random", TIC_TAC_TOE), 2, seed=1
-        )
+        ).play()
 
 
 def test_an_error_of_a_function_is_raised_as_it_is():
@@ -274,9 +274,9 @@ def test_an_error_of_a_function_is_raised_as_it_is():
         return {}["nothing"]
 
     with pytest.raises(KeyError):
-        play_match(
+        Arena(
             Kernels(TIC_TAC_TOE.game), make_player(broken, TIC_TAC_TOE), make_player("random", TIC_TAC_TOE), 2, seed=1
-        )
+        ).play()
 
 
 def test_logits_of_a_function_that_python_passes():

@@ -20,7 +20,7 @@ from alphazero.game import registry
 from alphazero.game.gtp_words import default_words
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, words_of
-from alphazero.matches.arena import play_match
+from alphazero.matches.arena import Arena
 from alphazero.players import gtp_player
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_contestant, open_opponents
@@ -98,7 +98,7 @@ def test_a_forced_pass_is_played_for_an_engine_that_passes_by_itself(game_with_p
     words, kernels = loaded.gtp_words(loaded.game), Kernels(loaded.game)
     player = GtpPlayer(loaded.game, words, fake("game", *game_with_passes), log=log)
     other = FunctionPlayer(loaded.game, lambda position: position.parse(game_with_passes[position.ply]))
-    result = play_match(kernels, *((player, other) if engine_first else (other, player)), 1, seed=1, opening_plies=0)
+    result = Arena(kernels, *((player, other) if engine_first else (other, player)), 1, seed=1, opening_plies=0).play()
     assert result.forfeits == ("",)
     assert words_of(loaded.game.start(), result.actions[0]) == game_with_passes
     refused = [before for before, line in itertools.pairwise(log) if line.startswith("?")]
@@ -115,7 +115,7 @@ def test_a_refusal_loses_the_game_where_there_is_more_than_a_pass():
 
 def test_an_engine_plays_a_match_and_is_told_every_game():
     log: list[str] = []
-    result = play_match(KERNELS, RandomPlayer(KERNELS, 1), engine("well", log=log), 8, seed=1)
+    result = Arena(KERNELS, RandomPlayer(KERNELS, 1), engine("well", log=log), 8, seed=1).play()
     assert result.num_games == 8 and result.forfeits == ("",) * 8
     assert log.count("> clear_board") == 8  # one game after the other, none told again
     for number, actions in enumerate(result.actions):
@@ -170,7 +170,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("mode", FAULTS)
 def test_what_an_engine_does_wrong_loses_its_game_and_the_next_one_begins(mode, caplog):
-    result = play_match(KERNELS, engine(mode), RandomPlayer(KERNELS, 1), 3, seed=1)
+    result = Arena(KERNELS, engine(mode), RandomPlayer(KERNELS, 1), 3, seed=1).play()
     assert result.outcomes == (-1, -1, -1) and result.score == 0.0
     assert all(FAULTS[mode] in reason for reason in result.forfeits)
     assert [record.getMessage().count(FAULTS[mode]) for record in caplog.records] == [1, 1, 1]
@@ -248,12 +248,12 @@ def test_an_engine_where_debian_puts_them_is_pointed_at(tmp_path, monkeypatch):
 
 
 def test_an_engine_that_has_crashed_is_started_again(tmp_path):
-    result = play_match(KERNELS, engine("crash-once", tmp_path / "crashed"), RandomPlayer(KERNELS, 1), 4, seed=1)
+    result = Arena(KERNELS, engine("crash-once", tmp_path / "crashed"), RandomPlayer(KERNELS, 1), 4, seed=1).play()
     assert [bool(reason) for reason in result.forfeits] == [True, False, False, False]
 
 
 def test_an_engine_that_leaves_after_each_game_loses_none_by_that(caplog):
-    result = play_match(KERNELS, engine("one-game"), RandomPlayer(KERNELS, 1), 4, seed=1)
+    result = Arena(KERNELS, engine("one-game"), RandomPlayer(KERNELS, 1), 4, seed=1).play()
     assert not any(result.forfeits) and not caplog.records
 
 
@@ -262,12 +262,10 @@ def test_an_engine_that_starts_no_more_ends_the_match(tmp_path):
     file, ended = tmp_path / "there", []
     file.touch()
 
-    def remove(result):
-        ended[:] = result.games
-        file.unlink(missing_ok=True)
-
     with pytest.raises(InvalidSetting, match=r"was to be started again, and ended \(exit code 4\)"):
-        play_match(KERNELS, engine("crash", file), RandomPlayer(KERNELS, 1), 4, seed=1, on_progress=remove)
+        for result in Arena(KERNELS, engine("crash", file), RandomPlayer(KERNELS, 1), 4, seed=1):
+            ended[:] = result.games
+            file.unlink(missing_ok=True)
     assert ended == [0]
 
 
@@ -378,7 +376,7 @@ def test_our_own_engine_is_one():
     command = f"{sys.executable} -m alphazero.gtp greedy --game dots_and_boxes"
     player = open_contestant(f"gtp:{command}", loaded, seed=1, threads=1)
     kernels = Kernels(loaded.game)
-    result = play_match(kernels, player, RandomPlayer(kernels, 1), 2, seed=1)
+    result = Arena(kernels, player, RandomPlayer(kernels, 1), 2, seed=1).play()
     assert result.forfeits == ("", "") and result.num_games == 2
 
 
@@ -395,7 +393,7 @@ def test_a_real_engine_plays_twenty_games(name, command):
     kernels, log = Kernels(loaded.game), []
     words = loaded.gtp_words(loaded.game)
     player = GtpPlayer(loaded.game, words, " ".join([path, *command.split()[1:]]), log=log)
-    result = play_match(kernels, open_contestant("mcts:50", loaded, seed=1, threads=2), player, 20, seed=1)
+    result = Arena(kernels, open_contestant("mcts:50", loaded, seed=1, threads=2), player, 20, seed=1).play()
     assert result.num_games == 20 and result.forfeits == ("",) * 20
     refused = [before for before, line in itertools.pairwise(log) if line.startswith("?")]
     assert all(command.endswith(" pass") for command in refused) and len(refused) <= 1

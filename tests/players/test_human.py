@@ -17,7 +17,7 @@ from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.game.spec import LoadedGame
-from alphazero.matches.arena import play_match
+from alphazero.matches.arena import Arena
 from alphazero.players.contestants import open_contestant
 from alphazero.players.human import COMMANDS, HumanLeft, HumanPlayer, mark_changes
 from alphazero.players.player import Player, TakeBack
@@ -127,7 +127,7 @@ class Recorder(Player):
 def test_the_arena_goes_back_and_the_game_goes_on(types):
     opponent = Recorder()
     types("c3", "c2", "undo", "undo", "b2", "c2", "c1", "a3")  # the recorder takes a1, b1; then a1, b1, a2
-    result = play_match(Kernels(TIC_TAC_TOE.game), human(), opponent, 1, seed=1, opening_plies=0)
+    result = Arena(Kernels(TIC_TAC_TOE.game), human(), opponent, 1, seed=1, opening_plies=0).play()
     words = " ".join("abc"[action % 3] + str(action // 3 + 1) for action in result.actions[0])
     assert words.startswith("b2 a1 c2 b1 c1 a2 a3") and result.outcomes == (1,)
     assert opponent.plies == [1, 3, 1, 3, 5]

@@ -249,12 +249,12 @@ WITHOUT_TORCH = """
 import sys
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
-from alphazero.matches.arena import play_match
+from alphazero.matches.arena import Arena
 from alphazero.players.contestants import make_player
 
 loaded = registry.load("tictactoe")
 first, second = (make_player(name, loaded, seed=1) for name in ("random", "greedy"))
-play_match(Kernels(loaded.game), first, second, 4, seed=1)
+Arena(Kernels(loaded.game), first, second, 4, seed=1).play()
 print([name for name in ("torch", "tyro", "matplotlib") if name in sys.modules])
 """
 

@@ -7,7 +7,7 @@ import pytest
 
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
-from alphazero.matches.arena import play_match
+from alphazero.matches.arena import Arena
 from alphazero.players.contestants import open_contestant
 from alphazero.players.player import Player
 
@@ -40,7 +40,7 @@ def test_two_hundred_games_are_balanced_paired_and_distinct(name: str, names: tu
     first, second = (
         Watched(open_contestant(text, loaded, seed=number, threads=1)) for number, text in enumerate(names)
     )
-    result = play_match(Kernels(loaded.game), first, second, GAMES, seed=9)
+    result = Arena(Kernels(loaded.game), first, second, GAMES, seed=9).play()
     assert result.num_games == GAMES and len(result.actions) == GAMES
     openings = [actions[: result.opening_plies] for actions in result.actions]
     assert openings[::2] == openings[1::2], "both games of a pair begin alike"

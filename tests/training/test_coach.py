@@ -285,11 +285,15 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(undisturbed, 
 def test_a_run_ends_with_the_stronger_net(scores, promoted, tmp_path, monkeypatch):
     asked = []
 
-    def planted(kernels, first, second, num_games, seed, on_progress, decided):
+    def planted(kernels, first, second, num_games, seed):
         asked.append(num_games)
-        return SimpleNamespace(score=scores[len(asked) - 1], num_games=num_games, distinct_games=num_games)
+        return [
+            SimpleNamespace(
+                score=scores[len(asked) - 1], num_games=num_games, distinct_games=num_games, decides=lambda *_: True
+            )
+        ]
 
-    monkeypatch.setattr(coach_module, "play_match", planted)
+    monkeypatch.setattr(coach_module, "Arena", planted)
     monkeypatch.setattr(coach_module, "LAST_GATE_GAMES", 400)
     coach = run_all(tmp_path / "run", replace(TINY, generations=3))
     assert [line["promoted"] for line in coach.metrics.lines] == promoted
@@ -360,7 +364,7 @@ def test_a_gate_that_is_off_or_open_promotes_every_candidate(tmp_path, gate):
 
 def test_a_candidate_below_the_threshold_does_not_take_over(tmp_path, monkeypatch):
     """Nobody scores above 1: make the threshold unreachable by losing every game."""
-    monkeypatch.setattr("alphazero.matches.arena.MatchResult.score", property(lambda self: 0.0))
+    monkeypatch.setattr("alphazero.matches.result.MatchResult.score", property(lambda self: 0.0))
     coach = run_all(tmp_path / "run")
     assert coach.state.best_generation == 0 and not any(line["promoted"] for line in figures(tmp_path / "run"))
 
