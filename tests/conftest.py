@@ -22,13 +22,13 @@ import pytest
 from alphazero import progress
 from alphazero.game import Game, registry
 from alphazero.game.kernels import Kernels
-from alphazero.training import coach
+from alphazero.training.parts import pace
 
 # ignored by jobs in the background of a script, whose programs leave it so, and tests send it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # the last gate of each tiny run would play longer than the whole run; before any fixture, since runs are compared
-coach.LAST_GATE_GAMES = 20
+pace.LAST_GATE_GAMES = 20
 # a busy machine would need so long for a phase that a line about it joined what commands say
 progress._SECONDS_BETWEEN_LINES = math.inf
 

@@ -32,6 +32,7 @@ FLOORS = (
     {"storage"},
     {"settings", "pages"},
     {"game"},
+    {"fingerprint"},
     {"cluster"},
     {"nets"},
     {"search"},

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from alphazero.cluster.connection import make_folder
-from alphazero.cluster.fingerprint import framework_fingerprint
 from alphazero.errors import InputError, shorten
+from alphazero.fingerprint import framework_fingerprint
 
 DONE, MISTAKE, BUG = "done", "mistake", "bug"
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from alphazero.cluster.connection import Cluster, ClusterError, Node
-from alphazero.cluster.fingerprint import framework_fingerprint
 from alphazero.cluster.host import BUG, DONE, Host, Parcel
 from alphazero.errors import shorten
+from alphazero.fingerprint import framework_fingerprint
 
 logger = logging.getLogger(__name__)
 

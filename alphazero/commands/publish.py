@@ -52,9 +52,10 @@ from alphazero.storage.run_folder import (
 )
 from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.config import RunConfig
-from alphazero.training.metrics import show_figures
+from alphazero.training.parts.journal import show_figures
+from alphazero.training.parts.resume import read_state
+from alphazero.training.parts.store import ORIGINS
 from alphazero.training.run import example_config
-from alphazero.training.run_state import ORIGINS, read_state
 
 logger = logging.getLogger(__name__)
 

@@ -27,9 +27,9 @@ from alphazero.settings import check_ranges
 from alphazero.storage.run_folder import choose_folder, new_folder
 from alphazero.training import run as training
 from alphazero.training.config import RunConfig
-from alphazero.training.metrics import show_figures
+from alphazero.training.parts.growth import with_sizes_of
+from alphazero.training.parts.journal import show_figures
 from alphazero.training.run import TrainedRun
-from alphazero.training.run_state import with_sizes_of
 from alphazero.training.workers import check_determinism
 
 logger = logging.getLogger(__name__)

@@ -29,10 +29,10 @@ from alphazero.storage.run_folder import (
     read_config,
     verify_manifest,
 )
+from alphazero.training.parts.resume import OLDER_INFERENCE, read_state
 from alphazero.training.remote.chunk import unpack
 from alphazero.training.remote.inbox import arrivals_in, bytes_of_arrival, most_games
 from alphazero.training.run import example_config, read_saved
-from alphazero.training.run_state import OLDER_INFERENCE, read_state
 
 KINDS = {
     "nets": r"generation_\d+\.(safetensors|json)",

@@ -24,8 +24,8 @@ from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.run_folder import check_run_folder, choose_folder, new_folder, resolve_checkpoint
 from alphazero.training import run
 from alphazero.training.config import RunConfig
+from alphazero.training.parts.growth import with_sizes_of
 from alphazero.training.run import TrainedRun
-from alphazero.training.run_state import with_sizes_of
 from alphazero.training.selfplay import ValueTargets
 
 

@@ -1,7 +1,7 @@
 """The schemas of the files that `storage` keeps: manifests, settings, cards and figures of a run.
 
 Other formats have theirs beside the code that writes them: games in `game/record.py`, tournaments in `tournaments/`,
-the state of a run in `training/run_state.py`. Arrays are described by `storage/arrays.py`.
+the state of a run in `training/parts/resume.py`. Arrays are described by `storage/arrays.py`.
 """
 
 from __future__ import annotations

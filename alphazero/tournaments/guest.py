@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from alphazero.cluster.fingerprint import game_fingerprint
+from alphazero.fingerprint import game_fingerprint
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import line_of
 from alphazero.game.spec import LoadedGame

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from alphazero.cluster.connection import Cluster
-from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.cluster.pool import Pool, Seat
 from alphazero.errors import CheckpointError, InputError, InvalidSetting, StorageError
+from alphazero.fingerprint import game_fingerprint
 from alphazero.game.record import GameRecord, parse_record
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option

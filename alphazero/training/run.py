@@ -41,9 +41,9 @@ from alphazero.storage.run_folder import (
 from alphazero.storage.run_log import RunLog
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
-from alphazero.training.metrics import WANDB_FILE, Wandb, check_wandb
+from alphazero.training.parts.growth import check_growth, read_net_settings
+from alphazero.training.parts.trackers import WANDB_FILE, Wandb, check_wandb
 from alphazero.training.report import make_report
-from alphazero.training.run_state import check_growth, read_net_settings
 from alphazero.training.workers import RunPlan
 
 logger = logging.getLogger(__name__)
@@ -262,7 +262,7 @@ def train(
             with coach:
                 # not sooner: settings that are refused must not be met again by the next --resume
                 run.write_config(settings if changed else run.config)
-                logger.info("%s", coach.describe_matches(opponents))
+                logger.info("%s", coach.matches.describe(opponents))
                 on_start(coach)
                 coach.run()
                 return TrainedRun(loaded, run.path, evaluation=coach.evaluate(opponents))

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from alphazero.cluster.connection import Cluster
 from alphazero.errors import InvalidSetting
@@ -132,8 +134,73 @@ class RunPlan:
         return [device.partition(":")[0] for device in self.devices]
 
 
-class Workers:
-    """All workers, in an order that numbers their games; and the processes that learn on further devices."""
+class Workers(Protocol):
+    """All who play the games of a run: threads, processes, or the hosts of a cluster."""
+
+    num_slots: int
+    """Games that each plays at once."""
+    keeps_games: bool
+    """Games in progress go on in the next generation, and after a resume; else they are given up."""
+
+    @property
+    def all(self) -> Sequence[Worker]:
+        """Each of them, in an order that numbers their games."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time outside of this process."""
+
+    @property
+    def share_of_match(self) -> float:
+        """The share of self-play's speed that a match in this process has."""
+
+    def describe(self) -> str:
+        """Where they are and how many games they play at once, as a phrase."""
+
+    def place(self) -> None:
+        """Lets hosts load their code while this process makes its networks."""
+
+    def start(self) -> None:
+        """Lets hosts begin to play while this process still gets ready."""
+
+    def get_ready(self) -> None:
+        """Waits until they could play, so that their start takes no time of the first generation."""
+
+    def played(self) -> SelfPlayCounts:
+        """Counts of all together."""
+
+    def begin_counting(self) -> tuple[float, SelfPlayCounts]:
+        """The time and the counts from which a generation's games count."""
+
+    def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
+        """The share of the networks' capacity that self-play used in that time; None if it is not known."""
+
+    def figures(self) -> dict[str, Any]:
+        """Further figures of the generation's games."""
+
+    def arrays(self) -> dict[str, dict[str, np.ndarray]]:
+        """Arrays of the generation's games to be kept beside its samples, by the kind of their file."""
+
+    def state(self) -> dict[str, Any]:
+        """The entries of the manifest about them."""
+
+    def committed(self) -> None:
+        """The generation is on disk."""
+
+    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
+        """Calls `learn_here`, and does its own part of the learning meanwhile; returns its result."""
+
+    def forget(self) -> None:
+        """Clears the caches of the networks' answers: from now on another net may play."""
+
+    def close(self) -> None:
+        """Ends them; a second call does nothing."""
+
+
+class LocalWorkers:
+    """Threads and processes on this machine; and the processes that learn on further devices."""
+
+    keeps_games = True
 
     def __init__(
         self,
@@ -180,11 +247,13 @@ class Workers:
         """The first process of every further device."""
         self.all += [WorkerProcess(child, slots, weights) for child in children]
 
-    def start(self) -> None:
+    def place(self) -> None:
         """Does nothing: threads and processes are there already."""
 
+    start = committed = place
+
     def get_ready(self) -> None:
-        """Waits until the processes could play, so that their start takes no time of the first generation."""
+        """Waits until the processes could play."""
         processes = [worker for worker in self.all if isinstance(worker, WorkerProcess)]
         with ThreadPoolExecutor(max(1, len(processes))) as pool:
             _raise_first([pool.submit(worker.get_ready) for worker in processes])
@@ -229,8 +298,14 @@ class Workers:
         return 1 / len(plan.devices) if plan.device_kinds[0] == "cuda" else 1.0
 
     def figures(self) -> dict[str, Any]:
-        """Further figures of the generation's games: none."""
+        """None, as there are no further arrays."""
         return {}
+
+    arrays = figures
+
+    def state(self) -> dict[str, Any]:
+        """As in Workers."""
+        return {"slots": self.num_slots}
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float:
         """The share of the networks' capacity in that time that self-play used; on a GPU nothing is cached."""

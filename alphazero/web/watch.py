@@ -18,7 +18,7 @@ from alphazero.storage.run_folder import CONFIG
 from alphazero.tournaments.folder import GAMES, read_games, read_settings, tournament_of
 from alphazero.tournaments.standings import Standings, cross_cells, remarks
 from alphazero.training.health import Watch
-from alphazero.training.metrics import seconds_left
+from alphazero.training.parts.pace import seconds_left
 from alphazero.training.selfplay.shown_games import read_shown, shown_generations
 from alphazero.web.kept import Kept
 from alphazero.web.message import MOST_NAME, Question

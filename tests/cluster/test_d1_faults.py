@@ -88,7 +88,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = 300.0) -> None:
 
 
 def pool_of(coach: Coach) -> Pool:
-    return coach.state.workers.pool
+    return coach.lineup.workers.pool
 
 
 def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
@@ -140,7 +140,7 @@ def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(
                 ray_cluster.remove_node(node, allow_graceful=False)
                 wait_until(lambda: pool.num_replaced > before)
                 seen.append(pool.num_ready)
-                wait_until(lambda: coach.state.generation >= 1)  # there are games to count
+                wait_until(lambda: coach.pace.generation >= 1)  # there are games to count
             except BaseException as error:
                 raised.append(error)
             finally:

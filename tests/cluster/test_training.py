@@ -20,13 +20,14 @@ from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
+from alphazero.training.parts.gate import Gate
+from alphazero.training.parts.store import UNCONTESTED
 from alphazero.training.remote import workers as workers_module
 from alphazero.training.remote.chunk import Chunk, unpack
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.workers import _Play
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
-from alphazero.training.run_state import UNCONTESTED
 from tests.cluster.fake import FakeCluster, machine, run_out_of_patience
 from tests.cluster.test_d1_faults import CONFIG, GAME, games_of
 from tests.cluster.test_pool import OtherFramework, OtherGame
@@ -68,7 +69,7 @@ def delivered(cluster: FakeCluster) -> dict[int, int]:
 def left_out(folder: Path, cluster: FakeCluster, coach: Coach) -> set[int]:
     """The games that were delivered and count nowhere; each other one counts once, in a generation or among those that
     wait for the next one, which are on disk."""
-    rest = coach.state.workers.inbox.take(1_000_000)  # type: ignore[union-attr]
+    rest = coach.lineup.workers.inbox.take(1_000_000)  # type: ignore[union-attr]
     waiting = rest.games[:, 0].tolist() if rest else []
     on_disk = {number for path in folder.glob("arrived_*.npz") for number in numbers_in(path.read_bytes())}
     assert on_disk.issuperset(waiting)
@@ -235,10 +236,10 @@ def test_the_games_of_a_net_and_of_the_larger_one_after_it_have_different_number
     assert train(GAME, replace(QUICK, generations=1), smaller, threads=1).generation == 1
     folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b")])
     monkeypatch.setattr(Pool, "close", close_later)
-    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
     larger = replace(QUICK.net, channels=QUICK.net.channels + 2)
     coach = play(folder, cluster, 4, replace(QUICK, gate=GateConfig(), initial_net=str(smaller), net=larger))
-    assert coach.state.best_generation == 2 and len(cluster.actors) == 4
+    assert coach.lineup.best_generation == 2 and len(cluster.actors) == 4
     left_out(folder, cluster, coach)
 
 
@@ -247,7 +248,7 @@ def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
 ):
     """After a resume the next generation may be there already, and nothing says how fast the hosts are."""
     folder, gates, late = tmp_path / "run", list[int](), threading.Event()
-    monkeypatch.setattr(Coach, "_gate", lambda self, generation, games, last: gates.append(games) or dict(UNCONTESTED))
+    monkeypatch.setattr(Gate, "_play", lambda self, number, games, threshold: gates.append(games) or dict(UNCONTESTED))
     config = replace(QUICK, gate=GateConfig(games=1_000_000, simulations=64), minutes=1.0)
     play(folder, FakeCluster([machine("a")]), 1, config)
     games, samples = played(folder, 1), read_samples(folder / "replay_0001.npz", GAME.game)

@@ -25,7 +25,7 @@ from alphazero.library import runs
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.run_folder import choose_folder, read_config
-from alphazero.training.coach import Coach
+from alphazero.training.parts.gate import Gate
 from alphazero.training.run import TrainedRun, read_saved
 from tests.storage.resealing import reseal_config, unseal_manifests
 
@@ -163,7 +163,7 @@ def test_a_run_from_python_takes_the_sizes_of_the_net_to_begin_with(monkeypatch,
 def test_a_run_whose_candidates_do_not_pass_says_whose_net_is_the_best(capsys, tmp_path, finished, monkeypatch):
     flags = ["--net.channels", "12", "--gate.threshold", "1"]
     figures = {"promoted": False, "gate_score": 0.0, "gate_games": 4, "gate_distinct_games": 4, "gate_seconds": 0.1}
-    monkeypatch.setattr(Coach, "_gate", lambda *_: figures)
+    monkeypatch.setattr(Gate, "judge", lambda self, generation: generation.figures.update(figures))
     assert run_command(main, [*start_from(f"{finished}:1", "--run", str(tmp_path / "next")), *flags]) == 0
     assert f"No candidate has passed the gate: the best net is still {finished}:1. With" in capsys.readouterr().out
 

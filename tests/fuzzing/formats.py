@@ -33,9 +33,9 @@ from alphazero.storage.run_folder import CONFIG, CONFIG_SEAL, latest_manifest, r
 from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 from alphazero.training.config import RunConfig
+from alphazero.training.parts.resume import read_state
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.report import _matches
-from alphazero.training.run_state import read_state
 from alphazero.training.selfplay import SelfPlay
 from games.connect4.labelled import _parse_json_line
 from games.connect4.notation import read_lines

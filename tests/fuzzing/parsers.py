@@ -34,7 +34,7 @@ from alphazero.storage.files import write_sealed_json
 from alphazero.storage.folder_lock import _read_holder
 from alphazero.storage.run_folder import METRICS, choose_folder, read_metrics, resolve_checkpoint
 from alphazero.training.health import Watch
-from alphazero.training.metrics import Metrics
+from alphazero.training.parts.journal import describe_progress
 from tests.fuzzing import formats
 from tests.fuzzing.formats import FORMATS, Format, tictactoe
 
@@ -196,7 +196,7 @@ def read_figures(data: Any, folder: Path) -> None:
     (folder / METRICS).write_bytes(data if isinstance(data, bytes) else as_bytes(data) + b"\n")
     for line in (lines := read_metrics(folder)):
         Watch().new_warnings(line)
-    Metrics(lines, [])
+    describe_progress(lines, {"accuracy": 0.5}, "accuracy", None)
 
 
 def read_holder(data: bytes, folder: Path) -> None:

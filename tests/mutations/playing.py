@@ -7,7 +7,7 @@ from tests.mutations.mutation import Mutation
 ARENA, T_ARENA = "alphazero/matches/arena.py", "tests/matches/test_arena.py::"
 BACKUP = "alphazero/search/backup.py"
 CHECKPOINT, T_CHECKPOINT = "alphazero/storage/checkpoint.py", "tests/storage/test_checkpoint.py::"
-COACH, T_COACH = "alphazero/training/coach.py", "tests/training/test_coach.py::"
+GATE, T_COACH = "alphazero/training/parts/gate.py", "tests/training/test_coach.py::"
 T_CONTRACT = "tests/game/test_game_contract.py::"
 T_DAMAGE = "tests/storage/test_damage.py::"
 EVALUATOR, T_EVALUATOR = "alphazero/search/evaluator.py", "tests/search/test_evaluator.py::"
@@ -18,7 +18,7 @@ T_MCTS = "tests/search/test_mcts.py::"
 REPLAY, T_REPLAY = "alphazero/training/replay_buffer.py", "tests/training/test_replay_buffer.py::"
 ROOTS = "alphazero/search/roots.py"
 RUN_FOLDER = "alphazero/storage/run_folder.py"
-RUN_STATE = "alphazero/training/run_state.py"
+RESUME = "alphazero/training/parts/resume.py"
 SELECTION = "alphazero/search/selection.py"
 T_SELFPLAY = "tests/training/test_selfplay.py::"
 T_TRAIN = "tests/commands/test_train.py::"
@@ -90,12 +90,12 @@ PLAYING = [
         T_REPLAY + "test_the_oldest_generations_leave",
     ),
     Mutation(
-        "a candidate below the gate's threshold does not take over", COACH,
+        "a candidate below the gate's threshold does not take over", GATE,
         '"promoted": result.score >= threshold or not played,', '"promoted": True,',
         T_COACH + "test_a_candidate_below_the_threshold_does_not_take_over",
     ),
     Mutation(
-        "a run ends with the stronger net", COACH,
+        "a run ends with the stronger net", GATE,
         "(num_games + 1) / (2 * num_games)) if last", "0.55) if last",
         T_COACH + "test_a_run_ends_with_the_stronger_net",
     ),
@@ -170,23 +170,23 @@ PLAYING = [
         "tests/training/test_run.py::test_a_run_folder_sends_nothing_anywhere_by_itself",
     ),
     Mutation(
-        "TensorBoard writes through no link", "alphazero/training/metrics.py",
+        "TensorBoard writes through no link", "alphazero/training/parts/trackers.py",
         "        if self._folder.is_symlink():\n", "        if False:\n",
         "tests/training/test_run.py::test_tensorboard_gets_no_figures_through_a_link",
     ),
     Mutation(
-        "wandb writes through no link", "alphazero/training/metrics.py",
+        "wandb writes through no link", "alphazero/training/parts/trackers.py",
         "            if (folder / name).is_symlink():\n", "            if False:\n",
         "tests/training/test_run.py::test_wandb_does_not_begin_through_a_link",
     ),
     Mutation(
-        "a replay has no more samples than the settings allow", RUN_STATE,
+        "a replay has no more samples than the settings allow", RESUME,
         "min(count, most)", "count",
         "tests/training/test_hostile_runs.py::test_a_replay_holds_no_more_samples_than_the_settings_allow",
     ),
     Mutation(
-        "a manifest does not say how many games in progress may be read", RUN_STATE,
-        "min(state.slots, self._most_games)", "state.slots",
+        "a manifest does not say how many games in progress may be read", RESUME,
+        "min(saved.slots, lineup.most_games)", "saved.slots",
         "tests/training/test_hostile_runs.py::test_games_in_progress_are_no_more_than_the_settings_allow",
     ),
     Mutation(

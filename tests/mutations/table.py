@@ -11,7 +11,7 @@ CHECKPOINT, LOCK = "alphazero/storage/checkpoint.py", "alphazero/storage/folder_
 ARRAYS = "alphazero/storage/arrays.py"
 CACHE, EVALUATOR = "alphazero/storage/kernel_cache.py", "alphazero/search/evaluator.py"
 LEARNER = "alphazero/training/learner.py"
-RUN_STATE = "alphazero/training/run_state.py"
+LINEUP, RESUME = (f"alphazero/training/parts/{name}.py" for name in ("lineup", "resume"))
 TRAINER = "alphazero/nets/torch_trainer.py"
 
 T_FILES, T_ARRAYS = "tests/storage/test_files.py::", "tests/storage/test_arrays.py::"
@@ -286,17 +286,17 @@ MUTATIONS = [
     ),
     # --- resuming
     Mutation(
-        "a run goes on with its own seed and threads", RUN_STATE,
+        "a run goes on with its own seed and threads", RESUME,
         "if state.threads != plan.threads or state.seed != plan.seed:", "if False:",
         T_COACH + "test_another_seed_or_thread_count_is_refused_on_resume",
     ),
     Mutation(
-        "a resumed run meets the cache of an uninterrupted one", RUN_STATE,
+        "a resumed run meets the cache of an uninterrupted one", LINEUP,
         "        self.workers.forget()  #", "        pass  #",
         T_COACH + "test_a_resumed_run_equals_the_uninterrupted_one",
     ),
     Mutation(
-        "the games in progress go on", RUN_STATE,
+        "the games in progress go on", LINEUP,
         "            worker.restore({name: games[", "            ({name: games[",
         T_COACH + "test_a_resumed_run_equals_the_uninterrupted_one",
     ),

@@ -28,13 +28,19 @@ from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import read_json_less_seal
 from alphazero.storage.formats import EVALUATION_SEAL
 from alphazero.storage.run_folder import RunFolder, read_metrics
-from alphazero.training import coach as coach_module
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
-from alphazero.training.metrics import Metrics
+from alphazero.training.parts import gate as gate_module
+from alphazero.training.parts import pace as pace_module
+from alphazero.training.parts import scores as scores_module
+from alphazero.training.parts.gate import Gate
+from alphazero.training.parts.journal import Generation, Journal
+from alphazero.training.parts.learning import Learning
+from alphazero.training.parts.lineup import Lineup
+from alphazero.training.parts.pace import Pace
+from alphazero.training.parts.scores import Scores
 from alphazero.training.replay_buffer import ReplayConfig
-from alphazero.training.run_state import RunState
 from alphazero.training.selfplay import SelfPlayConfig
 from alphazero.training.workers import RunPlan
 
@@ -93,7 +99,7 @@ def test_what_stops_a_run_that_gets_ready_ends_its_workers(tmp_path, monkeypatch
     """In a notebook nobody else would."""
     ended = []
     loaded = replace(registry.load("tictactoe"), make_benchmark=lambda game: (_ for _ in ()).throw(KeyboardInterrupt))
-    monkeypatch.setattr(RunState, "close", lambda state: ended.append(state))
+    monkeypatch.setattr(Lineup, "close", lambda lineup: ended.append(lineup))
     with RunFolder.create(tmp_path / "run", {"settings": asdict(TINY)}) as folder, pytest.raises(KeyboardInterrupt):
         make_coach(folder, TINY, loaded)
     assert ended
@@ -155,7 +161,7 @@ def test_a_run_goes_on_without_an_older_replay_file_that_is_damaged(undisturbed,
     (path / "replay_0003.npz").write_bytes(b"damaged")
     with RunFolder.open(path) as folder:
         coach = make_coach(folder, replace(TINY, generations=5))
-        assert [number for number, _ in coach.state.replay.generations] == [4]
+        assert [number for number, _ in coach.window.generations] == [4]
         assert "replay_0003.npz" in caplog.text and f"without {missing} positions" in caplog.text
         coach.run()
         assert folder.newest_valid().state["replay"] == [4, 5]
@@ -163,17 +169,17 @@ def test_a_run_goes_on_without_an_older_replay_file_that_is_damaged(undisturbed,
 
 def run_in_two_parts(path: Path, stop_after: int, monkeypatch, config: RunConfig = TINY) -> None:
     """Interrupted when so many generations are finished, and resumed."""
-    play = Coach._play_generation
+    begin = Journal.begin
 
-    def interrupted(self):
-        if self.state.generation == stop_after:
+    def interrupted(self, number):
+        if number == stop_after + 1:
             raise KeyboardInterrupt
-        play(self)
+        return begin(self, number)
 
-    monkeypatch.setattr(Coach, "_play_generation", interrupted)
+    monkeypatch.setattr(Journal, "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_all(path, config)
-    monkeypatch.setattr(Coach, "_play_generation", play)
+    monkeypatch.setattr(Journal, "begin", begin)
     with RunFolder.open(path) as folder:
         make_coach(folder, config).run()
 
@@ -197,8 +203,8 @@ def test_plies_per_game_are_those_of_games_that_are_over(tmp_path):
 
 
 def gate_that_passes(generation: int):
-    """In place of `Coach._gate`."""
-    return lambda self, number, games, last: {"gate_score": 0.5, "promoted": number == generation, "gate_games": 6}
+    """In place of `Gate.judge`."""
+    return lambda self, now: now.figures.update(gate_score=0.5, promoted=now.number == generation, gate_games=6)
 
 
 @pytest.fixture(scope="module")
@@ -211,12 +217,12 @@ def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_pass
 ):
     """Until then the games are those of a run that goes on with the other network, whose candidates do not pass."""
     caplog.set_level("INFO")
-    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
     grown = run_all(tmp_path / "grown", growing)
     said = [line for line in caplog.messages if "network of the new sizes" in line]
     assert len(said) == 3 and "begins untrained" in said[0] and "passes the gate" in said[1]
     assert "plays from now on, on cpu: trees" in said[2]
-    monkeypatch.setattr(Coach, "_gate", gate_that_passes(0))
+    monkeypatch.setattr(Gate, "judge", gate_that_passes(0))
     run_all(tmp_path / "same", replace(growing, net=TINY.net))
     for name in ("generation_0000.safetensors", "replay_0002.npz"):
         assert checksums(tmp_path / "grown")[name] == checksums(tmp_path / "same")[name], name
@@ -224,14 +230,14 @@ def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_pass
     cards = [read_card(tmp_path / "grown" / f"generation_{n:04d}.safetensors") for n in range(4)]
     assert [card["net"]["channels"] for card in cards] == [8, 6, 6, 6]
     assert cards[0]["learned_from_games_of"]["net"] == growing.initial_net and "started_from" not in cards[0]
-    assert grown.state.best_generation == 2 and grown.state.best.card["net"]["channels"] == 6
+    assert grown.lineup.best_generation == 2 and grown.lineup.best.card["net"]["channels"] == 6
     since = [line.get("generations_since_promotion") for line in figures(tmp_path / "grown")]
     assert since == [None, 0, 1, 2]  # no advice about the gate while the fresh network is far behind
 
 
 @pytest.mark.parametrize("stop_after", [1, 3])
 def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, tmp_path, monkeypatch, stop_after):
-    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
     run_all(tmp_path / "whole", growing)
     run_in_two_parts(tmp_path / "resumed", stop_after, monkeypatch, growing)
     assert checksums(tmp_path / "resumed") == checksums(tmp_path / "whole")
@@ -239,15 +245,15 @@ def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, 
 
 def test_a_larger_network_begins_with_what_the_other_knows(undisturbed, growing, tmp_path, monkeypatch, caplog):
     caplog.set_level("INFO")
-    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
     larger = replace(growing, net=replace(TINY.net, blocks=TINY.net.blocks + 1, channels=12))
     with RunFolder.create(tmp_path / "run", {}) as folder:
         coach = make_coach(folder, larger)
-        state = coach.state
-        position = torch.from_numpy(state.plan.loaded.game.start().observation[None].copy())
-        for net in (state.net, state.best):
+        lineup = coach.lineup
+        position = torch.from_numpy(coach.plan.loaded.game.start().observation[None].copy())
+        for net in (lineup.net, lineup.best):
             net.module.eval()
-        for grown, given in zip(state.net.module(position), state.best.module(position), strict=True):
+        for grown, given in zip(lineup.net.module(position), lineup.best.module(position), strict=True):
             torch.testing.assert_close(grown, given)
             assert given.any()  # an untrained network has no opinion
         coach.run()
@@ -260,7 +266,7 @@ def test_a_larger_network_begins_with_what_the_other_knows(undisturbed, growing,
 
 
 def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path, monkeypatch):
-    monkeypatch.setattr(Coach, "_gate", gate_that_passes(0))
+    monkeypatch.setattr(Gate, "judge", gate_that_passes(0))
     run_all(tmp_path / "run", replace(growing, generations=1))
     with RunFolder.open(tmp_path / "run") as folder, pytest.raises(InvalidSetting, match="the gate, which is off"):
         make_coach(folder, replace(growing, gate=GateConfig(enabled=False)))
@@ -285,29 +291,25 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(undisturbed, 
 def test_a_run_ends_with_the_stronger_net(scores, promoted, tmp_path, monkeypatch):
     asked = []
 
-    def planted(kernels, first, second, num_games, seed):
+    def planted(kernels, first, second, num_games, *arguments):
         asked.append(num_games)
-        return [
-            SimpleNamespace(
-                score=scores[len(asked) - 1], num_games=num_games, distinct_games=num_games, decides=lambda *_: True
-            )
-        ]
+        result = SimpleNamespace(
+            score=scores[len(asked) - 1], num_games=num_games, distinct_games=num_games, decides=lambda *_: True
+        )
+        return [(result, 1.0)]
 
-    monkeypatch.setattr(coach_module, "Arena", planted)
-    monkeypatch.setattr(coach_module, "LAST_GATE_GAMES", 400)
+    monkeypatch.setattr(gate_module, "play_in_time", planted)
+    monkeypatch.setattr(pace_module, "LAST_GATE_GAMES", 400)
     coach = run_all(tmp_path / "run", replace(TINY, generations=3))
-    assert [line["promoted"] for line in coach.metrics.lines] == promoted
+    assert [line["promoted"] for line in coach.journal.lines] == promoted
     assert asked == [6, 6, 400]  # six games cannot tell so little apart
 
 
-def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(tmp_path, monkeypatch):
+def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(monkeypatch):
     """At 400 simulations/s a game of 5 plies and 4 simulations takes 0.05 s, and a twentieth of 2 minutes is 6 s."""
-    monkeypatch.setattr(coach_module, "LAST_GATE_GAMES", 400)
-    config = replace(TINY, minutes=2.0, gate=GateConfig(games=6, simulations=4))
-    with RunFolder.create(tmp_path / "run", {"settings": asdict(config)}) as folder:
-        coach = Coach(RunPlan(registry.load("tictactoe"), config, ["cpu"], 2, 0, False), folder)
-    coach._rate_of_match = 400.0
-    assert [coach._gate_games({"plies_per_game": 5.0}, last) for last in (False, True)] == [6, 120]
+    monkeypatch.setattr(pace_module, "LAST_GATE_GAMES", 400)
+    pace = Pace(replace(TINY, minutes=2.0, gate=GateConfig(games=6, simulations=4)))
+    assert [pace.gate_games(5 * 4 / 400, last) for last in (False, True)] == [6, 120]
 
 
 @pytest.mark.parametrize(
@@ -317,26 +319,21 @@ def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(tmp_path, mon
         (2, 2.0, 104.9, False), (2, 2.0, 105.0, True),  # 105 s, these 10 s, and 5 s for the gate and what follows
     ],
 )  # fmt: skip
-def test_the_last_generation_is_known_before_its_gate(generation, minutes, before, last, tmp_path):
-    config = replace(TINY, minutes=minutes)
-    with RunFolder.create(tmp_path / "run", {"settings": asdict(config)}) as folder:
-        coach = Coach(RunPlan(registry.load("tictactoe"), config, ["cpu"], 2, 0, False), folder)
-    coach.state, coach.metrics = SimpleNamespace(seconds=before), Metrics([], ())
-    assert coach._is_last(generation, 10.0) == last
+def test_the_last_generation_is_known_before_its_gate(generation, minutes, before, last):
+    pace = Pace(replace(TINY, minutes=minutes))
+    pace.generation, pace.seconds = generation - 1, before
+    assert pace.is_last(10.0, []) == last
 
 
-def test_a_slow_gate_of_the_generations_before_counts_when_the_end_is_foreseen(tmp_path):
+def test_a_slow_gate_of_the_generations_before_counts_when_the_end_is_foreseen():
     """Generation 2 played and learned for 6 s and took 30 s, five times as long, as this one of 10 s will."""
-    config = replace(TINY, generations=99, minutes=2.0)
-    with RunFolder.create(tmp_path / "run", {"settings": asdict(config)}) as folder:
-        coach = Coach(RunPlan(registry.load("tictactoe"), config, ["cpu"], 2, 0, False), folder)
-    times = {"self_play_seconds": 4.0, "learning_seconds": 2.0}
-    coach.metrics = Metrics([{"generation": i, "seconds": s} | times for i, s in ((1, 8.0), (2, 38.0))], ())
-    for before, last in ((69.9, False), (70.0, True)):
-        coach.state = SimpleNamespace(seconds=before)
-        assert coach._is_last(3, 10.0) == last
-    coach.metrics = Metrics([{"generation": i, "seconds": s} | times for i, s in ((1, 8.0), (9, 38.0))], ())
-    assert not coach._is_last(10, 10.0), "what lies between is lost"
+    pace, times = Pace(replace(TINY, generations=99, minutes=2.0)), {"self_play_seconds": 4.0, "learning_seconds": 2.0}
+    lines = [{"generation": i, "seconds": s} | times for i, s in ((1, 8.0), (2, 38.0))]
+    pace.generation = 2
+    for pace.seconds, last in ((69.9, False), (70.0, True)):
+        assert pace.is_last(10.0, lines) == last
+    lines[1]["generation"] = pace.generation = 9
+    assert not pace.is_last(10.0, lines), "what lies between is lost"
 
 
 def test_a_run_whose_limits_are_used_up_says_so(tmp_path, caplog):
@@ -347,18 +344,18 @@ def test_a_run_whose_limits_are_used_up_says_so(tmp_path, caplog):
     assert "count from the beginning of the run, which has 2 generations in 0:00:0" in caplog.text
 
 
-def test_too_few_positions_for_the_devices_are_said(tmp_path):
-    with RunFolder.create(tmp_path / "run", {}) as folder:
-        coach = Coach(RunPlan(registry.load("tictactoe"), TINY, ["cpu"] * 4, 4, 0, False), folder)
-    coach.state = SimpleNamespace(replay=SimpleNamespace(training_set=lambda: range(7)))
+def test_too_few_positions_for_the_devices_are_said():
+    plan = RunPlan(registry.load("tictactoe"), TINY, ["cpu"] * 4, 4, 0, False)
+    window = SimpleNamespace(training_set=lambda: range(7))
+    learning = Learning(SimpleNamespace(plan=plan, learner=None), Pace(TINY), window, None, threading.Event())
     with pytest.raises(TrainingError, match="are 7 different positions .* each of 4 devices needs two: choose more"):
-        coach._learn(1, 7)
+        learning.learn(Generation(1, lambda text: None, lambda: 0.0), 7)
 
 
 @pytest.mark.parametrize("gate", [GateConfig(enabled=False), GateConfig(threshold=0.0)], ids=["off", "open"])
 def test_a_gate_that_is_off_or_open_promotes_every_candidate(tmp_path, gate):
     coach = run_all(tmp_path / "run", replace(TINY, gate=replace(gate, games=6, simulations=2)))
-    assert coach.state.best_generation == TINY.generations
+    assert coach.lineup.best_generation == TINY.generations
     assert all(line["promoted"] for line in figures(tmp_path / "run"))
 
 
@@ -366,7 +363,7 @@ def test_a_candidate_below_the_threshold_does_not_take_over(tmp_path, monkeypatc
     """Nobody scores above 1: make the threshold unreachable by losing every game."""
     monkeypatch.setattr("alphazero.matches.result.MatchResult.score", property(lambda self: 0.0))
     coach = run_all(tmp_path / "run")
-    assert coach.state.best_generation == 0 and not any(line["promoted"] for line in figures(tmp_path / "run"))
+    assert coach.lineup.best_generation == 0 and not any(line["promoted"] for line in figures(tmp_path / "run"))
 
 
 def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, caplog):
@@ -379,16 +376,15 @@ def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, 
 
 
 def test_a_benchmark_gives_finite_numbers_under_names_of_its_own(tmp_path, caplog):
-    coach = Coach(RunPlan(registry.load("tictactoe"), TINY, ["cpu"], threads=1, seed=0, deterministic=False), None)
-    coach.benchmark = lambda player: {"wins": np.float32(0.5), "depth": 3, "lost": math.nan, "far": math.inf}
+    scores = Scores(None, None, lambda player: {"wins": np.float32(0.5), "depth": 3, "lost": math.nan, "far": math.inf})
     for _ in range(2):
-        scored = coach._score(None)
+        scored = scores.of(None)
         assert scored == {"wins": 0.5, "depth": 3.0} and all(type(figure) is float for figure in scored.values())
     assert caplog.messages == [
         "the game's benchmark gave lost nan, far inf: figures that are no finite numbers are left out"
     ]
     with pytest.raises(InvalidSetting, match="a figure of the game's benchmark is called depth"):
-        coach._score(None, {"depth", "seconds"})
+        scores.of(None, {"depth", "seconds"})
 
 
 @pytest.mark.parametrize("name", ["games", "gate_score", "generations_since_promotion", "benchmark_figures"])
@@ -398,13 +394,11 @@ def test_a_benchmark_has_no_figure_of_the_runs_own_name(tmp_path, name):
         run_all(tmp_path / "run", replace(TINY, generations=1), scored)
 
 
-def test_the_time_left_follows_the_generations_so_far_and_the_minutes(tmp_path):
-    with RunFolder.create(tmp_path / "run", {}) as folder:
-        coach = make_coach(folder, replace(TINY, generations=10))
-        coach.state.generation, coach.state.seconds = 4, 120.0
-        assert coach.seconds_left() == 180  # 6 more of 30 seconds each
-        coach.config = replace(coach.config, minutes=3.0)
-        assert coach.seconds_left() == 60  # three minutes less two
+def test_the_time_left_follows_the_generations_so_far_and_the_minutes():
+    for minutes, left in ((0.0, 180), (3.0, 60)):  # 6 more of 30 seconds each; three minutes less two
+        pace = Pace(replace(TINY, generations=10, minutes=minutes))
+        pace.generation, pace.seconds = 4, 120.0
+        assert pace.seconds_left == left
 
 
 def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
@@ -412,7 +406,7 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
     with RunFolder.create(path, {}) as folder:
         coach = make_coach(folder, replace(TINY, generations=1))
         coach.run()
-        coach.benchmark = lambda player: {"planted": float(player.name == "best")}
+        coach.scores.benchmark = lambda player: {"planted": float(player.name == "best")}
         (opponent,) = open_opponents(["random"], "--opponents", coach.plan.loaded, seed=0, threads=1)
         evaluation = coach.evaluate([opponent])
     (match,) = evaluation["matches"]
@@ -436,12 +430,12 @@ def test_matches_are_over_in_their_time(tmp_path, monkeypatch):
         return select(player, states, *arguments)
 
     monkeypatch.setattr(RandomPlayer, "select_actions", play_slowly)
-    for module in (coach_module, arena, in_time):
+    for module in (arena, in_time):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
     with RunFolder.create(tmp_path / "run", {}) as folder:
         coach = make_coach(folder, TINY)
-        players = RandomPlayer(coach.state.kernels, 1), RandomPlayer(coach.state.kernels, 2)
-        monkeypatch.setattr(coach, "_player", lambda name, net, simulations: players[0])
+        players = RandomPlayer(coach.lineup.kernels, 1), RandomPlayer(coach.lineup.kernels, 2)
+        monkeypatch.setattr(scores_module, "net_player", lambda *_: players[0])
         for ply_seconds, plies, limit, num_games, least, most in (
             (1 / 256, 9.0, 22.0, 600, 600, 600),
             (1 / 256, 9.0, 15.0, 2000, 256, 1998),
@@ -450,9 +444,9 @@ def test_matches_are_over_in_their_time(tmp_path, monkeypatch):
             (1 / 256, 9.0, 3.5, 600, 10, 10),
             (60.0, 9.0, 15.0, 600, 0, 0),
         ):
-            coach.metrics.lines = [{"plies_per_game": plies}]
+            coach.journal.lines = [{"plies_per_game": plies}]
             begin = now
-            assert least <= coach._play_at_end(players[1], num_games, limit).num_games <= most
+            assert least <= coach.matches.against(players[1], num_games, limit).num_games <= most
             # players get ready before, and whoever cannot be interrupted ends a ply that has begun in time
             assert now - begin <= 2 * ply_seconds + limit + 256 * ply_seconds
 
@@ -476,14 +470,14 @@ def test_an_opponent_that_thinks_for_too_long_is_interrupted_and_has_no_match(tm
 
     with RunFolder.create(tmp_path / "run", {}) as folder:
         coach = make_coach(folder, replace(TINY, minutes=0.005, generations=1))
-        coach.state.kernels.game.compiled = False
-        slow, quick = Slow(coach.state.kernels), RandomPlayer(coach.state.kernels, 0)
+        coach.lineup.kernels.game.compiled = False
+        slow, quick = Slow(coach.lineup.kernels), RandomPlayer(coach.lineup.kernels, 0)
         evaluation = coach.evaluate([slow])
         assert evaluation["matches"] == []
         assert "no two games against slow were over in 0:00:00, so nothing is known about it" in caplog.text
         coach.stop.set()
         with pytest.raises(Stopped):
-            coach.evaluate([Slow(coach.state.kernels), quick])
+            coach.evaluate([Slow(coach.lineup.kernels), quick])
 
 
 def test_another_seed_or_thread_count_is_refused_on_resume(undisturbed):

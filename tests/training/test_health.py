@@ -37,7 +37,7 @@ from alphazero.training.health import (
     oscillation,
 )
 from alphazero.training.learner import LearnerConfig
-from alphazero.training.metrics import Metrics
+from alphazero.training.parts.journal import describe_progress
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlayConfig
 from alphazero.training.workers import RunPlan
@@ -420,7 +420,7 @@ def test_a_first_figure_that_is_missing_once_is_no_swing():
     lines: list[dict[str, Any]] = []
     for generation in range(12):
         figures = {"solved": 350.0} if generation == 5 else {"accuracy": 0.8, "solved": 350.0}
-        progress = Metrics(lines, ()).describe_progress(figures, "accuracy", None)
+        progress = describe_progress(lines, figures, "accuracy", None)
         lines.append({"generation": generation + 1, **figures, **progress})
     assert [line["benchmark_oscillation"] for line in lines] == [None] * TREND + [0.0] * (12 - TREND)
 
@@ -428,7 +428,7 @@ def test_a_first_figure_that_is_missing_once_is_no_swing():
 def test_figures_that_are_no_shares_have_no_swing_to_warn_of():
     lines: list[dict[str, Any]] = []
     for generation, elo in enumerate((1200, 1205, 1211, 1216, 1219, 1225, 1231, 1236, 1250)):
-        progress = Metrics(lines, ()).describe_progress({"elo": elo}, "elo", None)
+        progress = describe_progress(lines, {"elo": elo}, "elo", None)
         lines.append({"generation": generation + 1, "elo": elo, **progress})
     assert {line["benchmark_oscillation"] for line in lines} == {None}
 

@@ -17,6 +17,8 @@ from alphazero.game import registry
 from alphazero.search.placement import make_evaluators
 from alphazero.storage.arrays import pack_npz
 from alphazero.storage.run_folder import RunFolder
+from alphazero.training.parts.lineup import Lineup
+from alphazero.training.parts.store import Store
 from alphazero.training.remote import workers as workers_module
 from alphazero.training.remote.chunk import Chunk, join, pack, raw_bytes, unpack, without
 from alphazero.training.remote.inbox import Inbox
@@ -28,7 +30,6 @@ from alphazero.training.remote.workers import (
     games_of_order,
     slots_of_host,
 )
-from alphazero.training.run_state import RunState
 from alphazero.training.selfplay import FinishedGame, SelfPlay
 from alphazero.training.selfplay.shown_games import actions_of
 from alphazero.training.worker_process import WorkerSettings, make_net
@@ -472,11 +473,10 @@ def test_a_game_is_as_old_as_the_networks_since_its_first_weights(workers: Clust
 def test_a_line_of_a_generation_that_was_never_finished_names_no_network(folder: RunFolder):
     """Killed between its line and its manifest, a generation is played again."""
     plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=NoCluster("local"))
-    state = RunState(plan, folder, threading.Event(), None)
+    lineup = Lineup(plan, Store(folder, plan), threading.Event(), None, None)
     for generation in (1, 2, 3):
         folder.append_metrics({"generation": generation, "promoted": generation != 2, "seconds": 1.0})
-    state.generation = 2
-    assert state._make_cluster_workers()._play.versions == [0, 1]
+    assert lineup._make_cluster_workers(2)._play.versions == [0, 1]
 
 
 # --- what is refused ---

@@ -18,21 +18,26 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from alphazero.fingerprint import game_fingerprint
 
 import alphazero as az
-from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
+from alphazero.fingerprint import game_fingerprint
 from alphazero.game import registry
 from alphazero.invocation import taking_flags
 from alphazero.matches import arena, in_time
 from alphazero.storage.files import write_json
 from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config
-from alphazero.training import coach as coach_module
-from alphazero.training import workers
+from alphazero.training import coach, workers
 from alphazero.training.coach import Coach
-from alphazero.training.metrics import TensorBoard, Wandb
+from alphazero.training.parts import gate, journal, learning, self_play
+from alphazero.training.parts.journal import Journal
+from alphazero.training.parts.learning import Learning
+from alphazero.training.parts.lineup import Lineup
+from alphazero.training.parts.store import Store
+from alphazero.training.parts.trackers import TensorBoard, Wandb
+from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.run import TrainedRun, read_saved, train
-from alphazero.training.run_state import RunState
 from alphazero.training.selfplay import Recordings, SelfPlayConfig, games
 from alphazero.training.workers import RunPlan
 from tests.storage.resealing import reseal_config, reseal_manifest
@@ -70,26 +75,27 @@ def test_nothing_is_done_before_a_coach_is_prepared(tmp_path):
     plan = RunPlan(registry.load("tictactoe"), CONFIG, ["cpu"], threads=1, seed=0, deterministic=False)
     coach = Coach(plan, None)  # type: ignore[arg-type]
     coach.close()
-    assert not hasattr(coach, "state")
+    assert not hasattr(coach, "lineup")
 
 
 def test_nothing_of_a_run_stays_in_memory(tmp_path, monkeypatch):
     """Nobody has to look for cycles: a notebook that trains often would keep every window meanwhile."""
-    states, begin = [], RunState.__init__
+    parts, kinds = [], (Lineup, Journal, ReplayBuffer, Store)
+    for kind in kinds:
 
-    def known(state, *arguments):
-        states.append(weakref.ref(state))
-        begin(state, *arguments)
+        def known(part, *arguments, begin=kind.__init__):
+            parts.append(weakref.ref(part))
+            begin(part, *arguments)
 
-    monkeypatch.setattr(RunState, "__init__", known)
+        monkeypatch.setattr(kind, "__init__", known)
     gc.collect()
     gc.disable()
     try:
         train(registry.load("tictactoe"), replace(CONFIG, generations=1), tmp_path / "run", threads=1)
-        left = [state() for state in states]  # not later: what follows may look for cycles
+        left = [part() for part in parts]  # not later: what follows may look for cycles
     finally:
         gc.enable()
-    assert left == [None]
+    assert left == [None] * len(kinds)
 
 
 def test_settings_of_a_net_that_are_tuples_are_those_of_its_card(tmp_path):
@@ -121,20 +127,20 @@ def test_a_run_leaves_torch_as_many_threads_as_it_found(tmp_path):
 
 @pytest.mark.parametrize("how", ["event", "interrupt"])
 def test_a_stopped_training_is_saved_and_can_go_on(tmp_path, monkeypatch, how):
-    loaded, stop, learn = registry.load("tictactoe"), threading.Event(), Coach._learn
+    loaded, stop, learn = registry.load("tictactoe"), threading.Event(), Learning.learn
 
     def learn_once(self, generation, num_new):
-        if generation == 2:
+        if generation.number == 2:
             if how == "interrupt":
                 raise KeyboardInterrupt
             stop.set()
-        return learn(self, generation, num_new)
+        learn(self, generation, num_new)
 
-    monkeypatch.setattr(Coach, "_learn", learn_once)
+    monkeypatch.setattr(Learning, "learn", learn_once)
     run = train(loaded, CONFIG, tmp_path / "run", threads=2, stop=stop)
     assert run.stopped and run.generation == 1 and not run.evaluation
     assert len(run.metrics) == 1 and run.net.card["parameters"] > 0
-    monkeypatch.setattr(Coach, "_learn", learn)
+    monkeypatch.setattr(Learning, "learn", learn)
     assert train(loaded, CONFIG, tmp_path / "run", threads=2, resume=True).generation == 2
     train(loaded, CONFIG, tmp_path / "whole", threads=2)
     assert checksums(tmp_path / "run") == checksums(tmp_path / "whole")
@@ -323,11 +329,11 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     loaded = registry.load(SLOW)
     (rules,) = [module for module in sys.modules.values() if getattr(module, "__file__", None) == SLOW]
     clock = SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now, process_time=lambda: now, sleep=sleep)
-    for module in (rules, coach_module, games, workers, arena, in_time):
+    for module in (rules, coach, gate, journal, learning, self_play, games, workers, arena, in_time):
         monkeypatch.setattr(module, "time", clock)
     caplog.set_level("INFO")
     config = replace(loaded.presets()["quick"], minutes=0.1, net=TINY.net)
-    evaluate, times = coach_module.Coach.evaluate, []
+    evaluate, times = Coach.evaluate, []
 
     def timed(*arguments):
         times.append(now)
@@ -335,7 +341,7 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
         times.append(now)
         return found
 
-    monkeypatch.setattr(coach_module.Coach, "evaluate", timed)
+    monkeypatch.setattr(Coach, "evaluate", timed)
     run = train(loaded, config, tmp_path, game_name=SLOW, threads=1)
     assert any("additional time after minutes, about 0:00:01 at most" in line for line in caplog.messages)
     for row in run.metrics:
@@ -486,7 +492,7 @@ class LikeTensorBoard:
 
 
 def test_a_broken_tensorboard_is_skipped_and_said_once(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: name)
+    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: name)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     board = TensorBoard(tmp_path)
     for generation in (1, 2):
@@ -496,7 +502,7 @@ def test_a_broken_tensorboard_is_skipped_and_said_once(tmp_path, monkeypatch, ca
 
 
 def test_tensorboard_gets_no_figures_through_a_link(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: True)
+    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=LikeTensorBoard))
     run, outside = tmp_path / "run", tmp_path / "outside"
     run.mkdir()
@@ -534,14 +540,14 @@ def test_a_wandb_that_cannot_begin_leaves_no_run(tmp_path, monkeypatch):
     wandb.errors = SimpleNamespace(Error=type("Error", (Exception,), {}))
     wandb.Settings, wandb.init = SimpleNamespace, refuse
     monkeypatch.setitem(sys.modules, "wandb", wandb)
-    monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: wandb)
+    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: wandb)
     with pytest.raises(InvalidSetting, match="log in by `wandb login`"):
         train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards", threads=1)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_wandb_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("alphazero.training.metrics.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         InvalidSetting, match="^wandb needs the package wandb: .*`pip install wandb`, or leave wandb out"
     ):

@@ -64,8 +64,8 @@ def test_workers_of_both_kinds_play_the_games_of_threads(tmp_path: Path, monkeyp
     threads = run(tmp_path / "threads", ["cpu"], generations=1)
     monkeypatch.setattr(workers, "FEW", 1)
     monkeypatch.setattr(workers, "share_under_lock", lambda *arguments: 1.0)
-    started, start = list[int](), workers.Workers._start_process
-    monkeypatch.setattr(workers.Workers, "_start_process", lambda self, i: (started.append(i), start(self, i))[1])
+    started, start = list[int](), workers.LocalWorkers._start_process
+    monkeypatch.setattr(workers.LocalWorkers, "_start_process", lambda self, i: (started.append(i), start(self, i))[1])
     both = run(tmp_path / "both", ["cpu"], generations=1)
     assert started == [1], "the second worker is a process, the first is not"
     expect_equal(threads, both)

@@ -20,7 +20,8 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.storage.run_folder import RunFolder, latest_manifest
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
-from alphazero.training.workers import RunPlan, Workers
+from alphazero.training.parts.gate import Gate
+from alphazero.training.workers import LocalWorkers, RunPlan
 from tests.training.test_coach import TINY, gate_that_passes
 
 
@@ -45,7 +46,7 @@ def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(
         pytest.importorskip("openvino")
     monkeypatch.setenv(INFERENCE_VARIABLE, inference)
     one, two = run(tmp_path / "one", ["cpu"]), run(tmp_path / "two", ["cpu", "cpu"])
-    assert one.state.inference == two.state.inference == inference
+    assert one.lineup.inference == two.lineup.inference == inference
     expect_the_same(one, two)
 
 
@@ -71,7 +72,7 @@ def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch
     """The candidate of the second generation takes over from a net of other sizes, in all processes."""
     run(tmp_path / "first", ["cpu"], generations=1)
     config = replace(TINY, initial_net=str(tmp_path / "first"), net=replace(TINY.net, channels=12))
-    monkeypatch.setattr(Coach, "_gate", gate_that_passes(2))
+    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
     one, two = (run(tmp_path / f"{len(d)}", d, generations=4, config=config) for d in (["cpu"], ["cpu", "cpu"]))
     expect_the_same(one, two)
     lines = (tmp_path / "2" / "metrics.jsonl").read_text().splitlines()
@@ -79,7 +80,7 @@ def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch
 
 
 def expect_the_same(one: Coach, two: Coach) -> None:
-    assert len(two.state.workers.learners) == 1
+    assert len(two.lineup.workers.learners) == 1
     expect_equal(one, two)
 
 
@@ -87,13 +88,13 @@ def expect_equal(one: Coach, two: Coach) -> None:
     """The same games and the same weights, bit for bit."""
     files = [{path.name: path.read_bytes() for path in coach.folder.path.glob("replay_*.npz")} for coach in (one, two)]
     assert files[0] and files[0] == files[1]
-    for name, tensor in one.state.net.module.state_dict().items():
-        assert torch.equal(two.state.net.module.state_dict()[name], tensor), name
+    for name, tensor in one.lineup.net.module.state_dict().items():
+        assert torch.equal(two.lineup.net.module.state_dict()[name], tensor), name
 
 
 def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path: Path, monkeypatch):
     run(tmp_path, ["cpu"], generations=1)
-    monkeypatch.setattr("alphazero.training.run_state.kernels_of", None)
+    monkeypatch.setattr("alphazero.training.parts.lineup.kernels_of", None)
     for devices in (["cpu", "cpu"], ["cuda"]):
         with RunFolder.open(tmp_path) as folder, pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"):
             make_coach(folder, devices).prepare()
@@ -101,14 +102,14 @@ def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path:
 
 def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with RunFolder.create(tmp_path / "run", {}) as folder, make_coach(folder, ["cpu", "cpu"]) as coach:
-        learn = coach.state.learner.learn
+        learn = coach.lineup.learner.learn
 
         def learn_alone(*arguments):
-            if coach.state.generation == 1:
-                coach.state.workers.learners[0].child.process.kill()
+            if coach.pace.generation == 1:
+                coach.lineup.workers.learners[0].child.process.kill()
             return learn(*arguments)
 
-        monkeypatch.setattr(coach.state.learner, "learn", learn_alone)
+        monkeypatch.setattr(coach.lineup.learner, "learn", learn_alone)
         with pytest.raises(TrainingError, match="has died"):
             coach.run()
         manifest = latest_manifest(folder.path)
@@ -117,7 +118,7 @@ def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: 
 
 def test_a_process_that_fails_to_learn_says_why_and_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with RunFolder.create(tmp_path / "run", {}) as folder, make_coach(folder, ["cpu", "cpu"]) as coach:
-        (learner,) = coach.state.workers.learners
+        (learner,) = coach.lineup.workers.learners
         learn = learner.learn
         monkeypatch.setattr(learner, "learn", lambda job: learn(replace(job, weights=tmp_path / "none")))
         with pytest.raises(CheckpointError, match="none"):
@@ -152,8 +153,8 @@ def test_no_worker_begins_that_would_never_get_a_game(tmp_path: Path):
     games = replace(TINY.self_play, games_per_generation=3)
     plan = RunPlan(registry.load("tictactoe"), replace(TINY, self_play=games), ["cpu"], 5, 3, deterministic=False)
     with RunFolder.create(tmp_path / "run", {}) as folder, Coach(plan, folder) as coach:
-        assert [worker.num_slots for worker in coach.state.workers.all] == [1, 1, 1]
-        assert [worker.stride for worker in coach.state.workers.all] == [3, 3, 3]
+        assert [worker.num_slots for worker in coach.lineup.workers.all] == [1, 1, 1]
+        assert [worker.stride for worker in coach.lineup.workers.all] == [3, 3, 3]
     other = replace(plan, config=replace(TINY, self_play=replace(games, games_per_generation=4)))
     with (
         RunFolder.open(tmp_path / "run") as folder,
@@ -174,7 +175,7 @@ def test_no_worker_begins_that_would_never_get_a_game(tmp_path: Path):
 )
 def test_a_match_runs_on_the_first_gpu_or_on_all_threads(devices: list[str], compiled: bool, share: float):
     loaded = registry.load("tictactoe" if compiled else f"{Path(__file__).with_name('slow_game.py')}:SlowGame")
-    workers = Workers.__new__(Workers)
+    workers = LocalWorkers.__new__(LocalWorkers)
     workers._plan = RunPlan(loaded, TINY, devices, threads=4, seed=3, deterministic=False)
     workers.all = [None] * 4
     assert workers.share_of_match == share

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphazero.cluster.fingerprint import game_fingerprint
+from alphazero.fingerprint import game_fingerprint
 from alphazero.nets.devices import see_only
 from alphazero.search.placement import make_evaluators
 from alphazero.training.remote.chunk import Chunk, pack

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from alphazero.cluster.connection import Cluster
-from alphazero.cluster.fingerprint import game_fingerprint
 from alphazero.cluster.pool import Pool, Seat
 from alphazero.errors import StorageError
+from alphazero.fingerprint import game_fingerprint
 from alphazero.game.kernels import Kernels
 from alphazero.machine import count_cores
 from alphazero.nets.neural_net import Trainer
@@ -28,7 +28,7 @@ from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpa
 from alphazero.training.remote.inbox import Inbox
 from alphazero.training.remote.player import CARD, CHECKPOINT, Order
 from alphazero.training.replay_buffer import Samples, no_samples
-from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts
+from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts, Worker
 from alphazero.training.selfplay.worker import LEAST_GAMES
 from alphazero.training.worker_process import TrainingJob, WorkerSettings
 from alphazero.training.workers import RunPlan
@@ -261,7 +261,9 @@ class ClusterWorker:
 
 
 class ClusterWorkers:
-    """As `alphazero.training.workers.Workers`, on a cluster; learning stays here, on one device."""
+    """The hosts of a cluster; learning stays here, on one device."""
+
+    keeps_games = False
 
     def __init__(
         self,
@@ -287,7 +289,7 @@ class ClusterWorkers:
         )
         self.pool = Pool(self._cluster, self._play)
         self.worker = ClusterWorker(self._play, self.pool, kernels)
-        self.all = [self.worker]
+        self.all: Sequence[Worker] = [self.worker]
         self.num_slots = 0
 
     def describe(self) -> str:
@@ -347,6 +349,18 @@ class ClusterWorkers:
             "oldest_weights_age": int(ages.max(initial=0)),
             "bytes_per_position": round(self._play.bytes / max(1, self._play.positions), 1),
         }
+
+    def arrays(self) -> dict[str, dict[str, np.ndarray]]:
+        """The numbers of the games that the last call of `play` has taken."""
+        return {"played": {"games": self.worker.taken.games}}
+
+    def state(self) -> dict[str, Any]:
+        """The arrivals that the generation has taken."""
+        return {"slots": self.num_slots, "arrived": self.inbox.taken}
+
+    def committed(self) -> None:
+        """Removes the files of the games that the generation has taken."""
+        self.inbox.committed()
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
         """Calls `learn_here`; if it takes all cores of this machine, hosts here get no orders until `forget`.

@@ -17,7 +17,7 @@ from alphazero.game import Game
 from alphazero.game.functions import rules_fingerprint
 from alphazero.game.python_game import PythonGame
 
-FRAMEWORK = Path(__file__).resolve().parents[1]
+FRAMEWORK = Path(__file__).resolve().parent
 
 
 @functools.cache

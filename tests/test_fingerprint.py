@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.cluster import fingerprint
+from alphazero import fingerprint
 
 
 def test_files_of_an_editor_are_no_part_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""The figures of a run: logged after every generation, checked, and shown in TensorBoard and wandb."""
+"""The figures of a run in TensorBoard and wandb."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +16,6 @@ from alphazero.invocation import option
 from alphazero.storage.files import read_json_less_seal, write_sealed_json
 from alphazero.storage.formats import WANDB_SEAL, WandbRun
 from alphazero.storage.schema import check
-from alphazero.training.health import Watch, oscillation
 
 logger = logging.getLogger(__name__)
 
@@ -24,63 +23,11 @@ Figures = Mapping[str, Any]
 """A line of `metrics.jsonl`."""
 
 
-OF_PROGRESS = "generations_since_promotion", "benchmark_oscillation", "benchmark_figures"
-"""The figures of `Metrics.describe_progress`."""
-
-
 class Tracker(Protocol):
     """Shows the figures of a run somewhere else."""
 
     def add(self, figures: Figures) -> None:
         """Takes in the line of a finished generation."""
-
-
-class Metrics:
-    """The figures of a run's generations so far."""
-
-    def __init__(self, lines: Iterable[Figures], trackers: Sequence[Tracker]):
-        """`lines`: those of the generations before, of a run that goes on."""
-        self.lines = list(lines)
-        self._trackers = trackers
-        self._watch = Watch()
-        for line in self.lines:
-            self._watch.new_warnings(line)  # have been given
-
-    def describe_progress(
-        self, benchmark: Mapping[str, float], first_figure: str, since_promotion: int | None
-    ) -> dict[str, Any]:
-        """Figures of the run as a whole, after the benchmark of a generation.
-
-        `first_figure`: the name of the benchmark's main figure, which the `benchmark` lacks if it was not finite.
-        `since_promotion`: generations since the net that plays; None while that says nothing about the run.
-        """
-        figures: dict[str, Any] = {}
-        if since_promotion is not None:
-            figures["generations_since_promotion"] = since_promotion
-        if benchmark:
-            past = [line for line in self.lines if first_figure in line.get("benchmark_figures", ())]
-            history = [line[first_figure] for line in (*past, benchmark) if first_figure in line]
-            is_share = first_figure in benchmark and all(0 <= figure <= 1 for figure in history)
-            figures["benchmark_oscillation"] = oscillation(history) if is_share else None
-            figures["benchmark_figures"] = list(benchmark)
-        return figures
-
-    def add(self, figures: Figures, num_generations: int, seconds_left: float) -> None:
-        """Says the figures of a finished generation, warns about them, and passes them to the trackers."""
-        self.lines.append(figures)
-        gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.3f}"
-        benchmark = {name: figures[name] for name in figures.get("benchmark_figures", ())}
-        logger.info(
-            "generation %d/%d after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
-            figures["generation"], num_generations, show_duration(figures["seconds"]), figures["games"],
-            figures["positions"], figures["policy_loss"], figures["value_loss"], gate,
-            "promoted" if figures["promoted"] else "not promoted",
-            f", {show_figures(benchmark)}" if benchmark else "", show_duration(seconds_left),
-        )  # fmt: skip
-        for warning in self._watch.new_warnings(figures):
-            logger.warning("%s", warning)
-        for tracker in self._trackers:
-            tracker.add(figures)
 
 
 class TensorBoard:
@@ -200,23 +147,3 @@ WANDB_FILE = "wandb.json"
 
 def _numbers(figures: Figures) -> dict[str, float]:
     return {name: value for name, value in figures.items() if isinstance(value, int | float)}
-
-
-def show_figures(figures: Mapping[str, float]) -> str:
-    """A benchmark's figures for people."""
-    return ", ".join(f"{name.replace('_', ' ')} {figure:.3f}" for name, figure in figures.items())
-
-
-def seconds_left(generations: int, minutes: float, generation: int, seconds: float) -> float:
-    """About how long a run of so many generations or minutes goes on after `generation`, which took `seconds` so far.
-
-    0 minutes: no limit.
-    """
-    left = seconds / max(1, generation) * max(0, generations - generation)
-    return min(left, max(0.0, minutes * 60 - seconds)) if minutes else left
-
-
-def show_duration(seconds: float) -> str:
-    """Hours, minutes and seconds, as in 1:02:03."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

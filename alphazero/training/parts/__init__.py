@@ -1,0 +1,1 @@
+"""The parts around the loop of a run, each with one job."""

@@ -1,0 +1,79 @@
+"""The third step of a generation: the candidate meets the best net, and takes over if it is better."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from alphazero.matches.in_time import play_in_time
+from alphazero.nets.neural_net import NeuralNet
+from alphazero.players.net_players import make_net_player
+from alphazero.players.player import Player
+from alphazero.progress import Progress
+from alphazero.training.parts.journal import Generation, Journal
+from alphazero.training.parts.lineup import Lineup
+from alphazero.training.parts.pace import Pace
+from alphazero.training.parts.self_play import SelfPlay
+from alphazero.training.parts.store import UNCONTESTED
+
+
+class Gate:
+    """The match that decides which net plays."""
+
+    def __init__(self, lineup: Lineup, pace: Pace, journal: Journal, self_play: SelfPlay, stop: threading.Event):
+        self._lineup, self._pace, self._journal, self._self_play = lineup, pace, journal, self_play
+        self._stop = stop
+
+    def judge(self, generation: Generation) -> None:
+        """The match, or none where the gate is off; the last one of a run asks for more than half alone."""
+        generation.enter("gate")
+        gate = self._lineup.plan.config.gate
+        if not gate.enabled:
+            generation.figures |= UNCONTESTED
+            return
+        last = self._pace.is_last(generation.seconds, self._journal.lines)
+        simulations = generation.figures["plies_per_game"] * gate.simulations
+        num_games = self._pace.gate_games(simulations / max(self._self_play.rate_of_match, 1e-9), last)
+        generation.figures |= self._play(generation.number, num_games, last)
+
+    def _threshold(self, num_games: int, last: bool) -> float:
+        """The score that lets the candidate play: in the last generation more than half is enough."""
+        threshold = self._lineup.plan.config.gate.threshold
+        return min(threshold, (num_games + 1) / (2 * num_games)) if last else threshold
+
+    def _play(self, number: int, num_games: int, last: bool) -> dict[str, Any]:
+        begin, lineup, simulations = time.monotonic(), self._lineup, self._lineup.plan.config.gate.simulations
+        threshold = self._threshold(num_games, last)
+        candidate = net_player(lineup, "candidate", lineup.net, simulations)
+        best = net_player(lineup, "best", lineup.best, simulations)
+        match = play_in_time(
+            lineup.kernels, candidate, best, num_games, lineup.plan.seed + number, self._pace.gate_seconds, 0.0,
+            self._stop,
+        )  # fmt: skip
+        with Progress(f"generation {number}: gate") as progress:
+            for result, share in match:
+                progress.show(
+                    share, f"score {result.score:.3f} after {result.num_games} games (promoted from {threshold:.3f})"
+                )
+                if result.decides(threshold, num_games):
+                    break
+        played = result.num_games
+        if last and played:
+            threshold = self._threshold(played, last)
+        return {
+            "gate_score": round(result.score, 4) if played else None,
+            # where no two games are over in time, nothing speaks against the net that has learned more
+            "promoted": result.score >= threshold or not played,
+            "gate_games": result.num_games,
+            "gate_distinct_games": result.distinct_games,
+            "gate_seconds": round(time.monotonic() - begin, 3),
+        }
+
+
+def net_player(lineup: Lineup, name: str, net: NeuralNet, simulations: int) -> Player:
+    """The network with a search of so many simulations; its policy alone for 0."""
+    plan = lineup.plan
+    config = replace(plan.config.search, num_simulations=simulations, noise_fraction=0.0) if simulations else None
+    return make_net_player(name, lineup.kernels, net, config, seed=plan.seed, threads=plan.threads)

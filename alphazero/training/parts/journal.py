@@ -1,0 +1,114 @@
+"""The journal of a run: the figures of each generation, its log, its warnings and its trackers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.health import Watch, oscillation
+from alphazero.training.parts.pace import Pace
+from alphazero.training.parts.trackers import Figures, Tracker
+
+logger = logging.getLogger(__name__)
+
+OF_PROGRESS = "generations_since_promotion", "benchmark_oscillation", "benchmark_figures"
+"""The figures of `describe_progress`."""
+
+
+class Generation:
+    """A generation under way."""
+
+    def __init__(self, number: int, log: Callable[[str], None], cpu_seconds: Callable[[], float]):
+        """`log` is `Journal.enter`; `cpu_seconds()` the processor time of the run so far."""
+        self.number, self._log = number, log
+        self.figures: dict[str, Any] = {}
+        """Its figures so far; with `add_times` a line of `metrics.jsonl`."""
+        self._begin, self._cpu_begin, self._cpu_seconds = time.monotonic(), cpu_seconds(), cpu_seconds
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._begin
+
+    def enter(self, phase: str) -> None:
+        """As `Journal.enter`."""
+        self._log(f"generation {self.number}: {phase}")
+
+    def add_times(self, seconds: float) -> None:
+        """Adds the figures of time; `seconds`: those of the whole run."""
+        times = {"seconds": round(seconds, 3), "cpu_seconds": round(self._cpu_seconds() - self._cpu_begin, 3)}
+        self.figures = {"generation": self.number, **times, **self.figures}
+
+
+class Journal:
+    """The figures of a run's generations so far, and whoever hears of them."""
+
+    def __init__(self, folder: RunFolder, pace: Pace, trackers: Sequence[Tracker], cpu_seconds: Callable[[], float]):
+        self.lines: list[Figures] = list(folder.metrics())
+        self._folder, self._pace, self._trackers, self._cpu_seconds = folder, pace, trackers, cpu_seconds
+        self._watch = Watch()
+        for line in self.lines:
+            self._watch.new_warnings(line)  # have been given
+
+    def begin(self, number: int) -> Generation:
+        """The next generation."""
+        return Generation(number, self.enter, self._cpu_seconds)
+
+    def enter(self, phase: str) -> None:
+        """Logs the part of the work that begins; raises RunFolderError if the run has lost its folder."""
+        self._folder.check()
+        self._folder.log.add(phase)
+
+    def end(self, generation: Generation) -> None:
+        """Says the figures of a generation that is saved, warns about them, and passes them to the trackers."""
+        self._folder.check()
+        figures, pace = generation.figures, self._pace
+        self.lines.append(figures)
+        verdict = "promoted" if figures["promoted"] else "not promoted"
+        gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.3f}"
+        benchmark = {name: figures[name] for name in figures.get("benchmark_figures", ())}
+        logger.info(
+            "generation %d/%d after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
+            figures["generation"], pace.config.generations, show_duration(figures["seconds"]), figures["games"],
+            figures["positions"], figures["policy_loss"], figures["value_loss"], gate, verdict,
+            f", {show_figures(benchmark)}" if benchmark else "", show_duration(pace.seconds_left),
+        )  # fmt: skip
+        for warning in self._watch.new_warnings(figures):
+            logger.warning("%s", warning)
+        for tracker in self._trackers:
+            tracker.add(figures)
+        self._folder.log.add(f"generation {generation.number}: saved{gate or ', no gate'}, {verdict}")
+
+
+def describe_progress(
+    lines: Iterable[Figures], benchmark: Mapping[str, float], first_figure: str, since_promotion: int | None
+) -> dict[str, Any]:
+    """Figures of the run as a whole, after the benchmark of a generation; `lines`: those of the generations before.
+
+    `first_figure`: the name of the benchmark's main figure, which the `benchmark` lacks if it was not finite.
+    `since_promotion`: generations since the net that plays; None while that says nothing about the run.
+    """
+    figures: dict[str, Any] = {}
+    if since_promotion is not None:
+        figures["generations_since_promotion"] = since_promotion
+    if benchmark:
+        past = [line for line in lines if first_figure in line.get("benchmark_figures", ())]
+        history = [line[first_figure] for line in (*past, benchmark) if first_figure in line]
+        is_share = first_figure in benchmark and all(0 <= figure <= 1 for figure in history)
+        figures["benchmark_oscillation"] = oscillation(history) if is_share else None
+        figures["benchmark_figures"] = list(benchmark)
+    return figures
+
+
+def show_figures(figures: Mapping[str, float]) -> str:
+    """A benchmark's figures for people."""
+    return ", ".join(f"{name.replace('_', ' ')} {figure:.3f}" for name, figure in figures.items())
+
+
+def show_duration(seconds: float) -> str:
+    """Hours, minutes and seconds, as in 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -1,0 +1,222 @@
+"""The net that learns, the net that plays, and the workers with which it plays."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import threading
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.errors import DeviceMemoryError, RunFolderError
+from alphazero.game.kernels import kernels_of
+from alphazero.invocation import option
+from alphazero.nets.devices import begin_determinism, wanted_inference
+from alphazero.nets.neural_net import NeuralNet, check_apart
+from alphazero.players.contestants import find_checkpoint
+from alphazero.training.config import settings_by_name
+from alphazero.training.learner import Learner
+from alphazero.training.parts.growth import check_growth, read_net_settings, same_sizes
+from alphazero.training.parts.journal import Generation
+from alphazero.training.parts.store import UNCONTESTED, Store
+from alphazero.training.remote.inbox import Inbox, most_games
+from alphazero.training.workers import LocalWorkers, RunPlan, Workers
+
+logger = logging.getLogger(__name__)
+
+
+class Lineup:
+    """Both nets of a run, what learns, and who plays."""
+
+    net: NeuralNet
+    """The net that learns; there from `make` on, as are the next three."""
+    best: NeuralNet
+    """The net that plays."""
+    learner: Learner
+    workers: Workers
+
+    def __init__(self, plan: RunPlan, store: Store, stop: threading.Event, playing: Path | None, inference: str | None):
+        """`playing`: the checkpoint that plays in a run that goes on; `inference`: the library that ran its networks.
+
+        Raises InvalidSetting if a net of other sizes would play for ever.
+        """
+        self.plan, self._store, self._stop = plan, store, stop
+        self.best_generation = 0
+        """The generation whose net plays."""
+        name = plan.config.initial_net
+        self.sizes = read_net_settings(str(playing or name), plan.loaded, plan.config) if name else plan.config.net
+        """The sizes of the net that plays: a run may begin with others than those of the net that learns."""
+        check_growth(plan.config, self.sizes)
+        self.kernels = kernels_of(plan.loaded.game)
+        # which one is faster depends on the clock
+        begun = "torch" if plan.deterministic and wanted_inference() == "auto" else wanted_inference()
+        self.inference = inference or begun
+        """The library that runs the networks: chosen when the run begins, and kept."""
+        self._cpu_of_closed = 0.0
+        self._at_end = contextlib.ExitStack()
+        """Gives network calls of this process back what the run has changed."""
+
+    @property
+    def grows(self) -> bool:
+        """The net that plays has other sizes than the net that learns, and so is of another run."""
+        return not same_sizes(self.sizes, self.plan.config.net)
+
+    @property
+    def cpu_seconds_of_workers(self) -> float:
+        """Processor time of all workers so far, outside of this process."""
+        return self._cpu_of_closed + self.workers.cpu_seconds
+
+    @property
+    def best_checkpoint(self) -> Path:
+        """The file of the net that plays."""
+        return self._store.checkpoint(self.best_generation)
+
+    def make(self, slots: int | None, generation: int) -> None:
+        """Makes the nets, the learner and the workers; `slots` as for Workers. `generation`: the newest one."""
+        plan = self.plan
+        if plan.cluster is not None:
+            self.workers = self._make_cluster_workers(generation)
+            self.workers.place()  # its hosts load their code meanwhile
+        self.net, self.best = self._make_net(plan.config.net), self._make_net(self.sizes)
+        check_apart(self.net, self.best)
+        # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
+        self._at_end.callback(self.net.use_threads, self.net.use_threads(1))
+        self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
+        if plan.cluster is None:
+            self.workers = self._make_workers(slots)
+
+    def close(self) -> None:
+        """Ends the workers, and leaves network calls as they were before the run; a second call does nothing."""
+        self._at_end.close()
+        if hasattr(self, "workers"):
+            self.workers.close()
+
+    def begin(self) -> None:
+        """Writes the net of generation 0, which plays: the untrained one, or the net to start from."""
+        figures, name = dict(UNCONTESTED), self.plan.config.initial_net
+        net = self.best if self.grows else self.net
+        if name:
+            card = net.load(find_checkpoint(name, self.plan.loaded))
+            fresh = self.grows and not self.net.grow_from(self.best)
+            if self.grows:
+                larger = f"the larger network begins with the weights of {name}; its new parts have no effect yet"
+                logger.info("%s", "the network of the new sizes begins untrained" if fresh else larger)
+            self.learner.begin()
+            figures["learned_from_games_of" if fresh else "started_from"] = {
+                "net": name, "card_sha256": card["card_sha256"],
+            }  # fmt: skip
+        self._store.save_net(0, net, self.sizes, figures)
+        self.best.load(self._store.checkpoint(0))
+
+    def save(self, generation: Generation) -> None:
+        """Writes the net that has learned."""
+        self._store.save_net(generation.number, self.net, self.plan.config.net, generation.figures)
+
+    def take_turns(self, generation: Generation) -> None:
+        """The net that has learned plays from now on if it is promoted."""
+        if generation.figures["promoted"]:
+            self._let_it_play(generation.number)
+        self.workers.forget()  # also of a net that stays, so that a resumed run meets the same cache
+
+    def _let_it_play(self, generation: int) -> None:
+        if not self.grows:
+            self.best_generation = generation
+            self.best.load(self._store.checkpoint(generation))
+            return
+        # workers of a network of other sizes must be made anew, and go on with the games of before
+        games, slots = self.games_in_progress(), self.workers.num_slots
+        self._cpu_of_closed += self.workers.cpu_seconds
+        self.workers.close()  # on a cluster, hosts that begin games get the weights of the best generation until then
+        self.best_generation, self.sizes = generation, self.plan.config.net
+        self.best = self._make_net(self.sizes)
+        self.best.load(self._store.checkpoint(generation))
+        self.workers = (
+            self._make_workers(slots) if self.plan.cluster is None else self._make_cluster_workers(generation)
+        )
+        if self.workers.num_slots < slots:
+            raise DeviceMemoryError(
+                f"the network that has passed the gate leaves the GPU too little memory for {slots} games at once, "
+                f"which are in progress: free some and go on with {option('resume', True)}, or begin with a smaller net"
+            )
+        self.go_on_with(games)
+        logger.info("the network of the new sizes plays from now on, %s", self.workers.describe())
+
+    # --- games in progress -------------------------------------------------------------------------------------------
+
+    def games_in_progress(self) -> dict[str, np.ndarray]:
+        """The games of all workers; `go_on_with` takes them back."""
+        return {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
+
+    def go_on_with(self, games: Mapping[str, np.ndarray], past: int = 0) -> None:
+        """Raises RunFolderError where the workers are others than those that began the games.
+
+        To workers that keep no games, and from them, only the numbers of games pass on; new games have numbers of
+        `past` or more.
+        """
+        path = self._store.folder.path
+        in_progress = sum(len(numbers) for name, numbers in games.items() if name.startswith("games_"))
+        if not self.workers.keeps_games or not in_progress:
+            past = max(past, *(int(games[name]) for name in games if name.startswith("next_game_")))
+            if in_progress:
+                logger.info("%d games in progress on this machine are given up", in_progress)
+            for i, worker in enumerate(self.workers.all):
+                worker.begin_at(past + i)
+            return
+        begun, now = sum(name.startswith("next_game_") for name in games), len(self.workers.all)
+        if begun != now:
+            raise RunFolderError(
+                f"{path} has games of {begun} workers, and this run has {now}: go on with the same {option('device')} "
+                f"and {option('self_play.games_per_generation')}"
+            )
+        for i, worker in enumerate(self.workers.all):
+            if len(games[f"games_{i}"]) != worker.num_slots:
+                raise RunFolderError(
+                    f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
+                    f"{worker.num_slots}; leave {option('self_play.num_slots')}, "
+                    f"{option('self_play.games_per_generation')} and {option('deterministic')} as they were, "
+                    "and free the GPU's memory"
+                )
+            worker.restore({name: games[f"{name}_{i}"] for name in worker.state() if f"{name}_{i}" in games})
+
+    # --- making them -------------------------------------------------------------------------------------------------
+
+    def _make_net(self, sizes: Any) -> NeuralNet:
+        net = self.plan.loaded.make_net(self.plan.loaded.game, settings_by_name(sizes))
+        self._at_end.callback(begin_determinism(net, self.plan.deterministic))
+        net.use_device(self.plan.device_kinds[0])
+        self.inference = net.use_inference(self.inference)
+        return net
+
+    def _make_workers(self, slots: int | None) -> LocalWorkers:
+        run = weakref.proxy(self)  # else the two would hold each other in memory
+        return LocalWorkers(
+            self.plan, self.kernels, self.best, self.sizes, self.inference, slots, lambda: run.best_checkpoint,
+            self._stop,
+        )  # fmt: skip
+
+    def _make_cluster_workers(self, generation: int) -> Workers:
+        from alphazero.training.remote.workers import ClusterWorkers
+
+        run = weakref.proxy(self)  # as above
+        lines = self._store.folder.metrics()  # killed before the manifest, a generation has left a line too many
+        promoted = [line["generation"] for line in lines if line.get("promoted") and line["generation"] <= generation]
+        return ClusterWorkers(
+            self.plan, self.kernels, self.sizes, lambda: run.inference,
+            lambda: (run.best_generation, run.best_checkpoint), self.inbox, [0, *promoted],
+        )  # fmt: skip
+
+    @functools.cached_property
+    def inbox(self) -> Inbox:
+        """Games that a cluster has sent, or had sent in a run that goes on without one."""
+        game = self.plan.loaded.game
+        return Inbox(self._store.folder, game, self.most_games)
+
+    @property
+    def most_games(self) -> int:
+        """The most games of a generation, or of one arrival from a cluster."""
+        return most_games(self.plan.loaded.game, self.plan.config.self_play.games_per_generation)

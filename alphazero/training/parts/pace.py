@@ -1,0 +1,111 @@
+"""The pace of a run: its generations, its minutes, and how many games fit into them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from alphazero.training.config import RunConfig
+
+SELF_PLAY_SHARE = 0.1
+"""Share of --minutes that the self-play of a generation takes; then it ends with fewer games."""
+GATE_SHARE = 0.05
+"""Share of --minutes that the gate of a generation takes, by what self-play says of the speed."""
+MOST_GATE_SHARE = 0.1
+"""Share of --minutes after which the gate ends, with the games that are over."""
+MATCHES_SHARE = 0.2
+"""The matches at the end take so much time again, in units of --minutes; where games are slow, they are fewer."""
+LEAST_GATE_GAMES = 4
+LAST_GATE_GAMES = 400
+"""Games in the gate of a run's last generation, at least; their standard deviation is 17 Elo points, that of 40 games
+55."""
+LATELY = 3
+"""The generations so far that tell how long the gate and what follows take."""
+
+
+class Pace:
+    """Tells how far a run is, and how much of it still fits."""
+
+    def __init__(self, config: RunConfig):
+        self.config = config
+        self.generation = 0
+        """The newest generation."""
+        self.seconds = 0.0
+        """Duration of all generations together."""
+
+    @property
+    def is_over(self) -> bool:
+        """The generations or the minutes are used up."""
+        minutes = self.config.minutes
+        return self.generation >= self.config.generations or 0 < minutes * 60 <= self.seconds
+
+    @property
+    def progress(self) -> float:
+        """The share of the run that is done, from 0 to 1; the learning rate follows it."""
+        by_count = self.generation / self.config.generations
+        return max(by_count, self.seconds / 60 / self.config.minutes) if self.config.minutes else by_count
+
+    @property
+    def seconds_left(self) -> float:
+        """About how long the rest of the run will take, if its generations take as long as those so far."""
+        return seconds_left(self.config.generations, self.config.minutes, self.generation, self.seconds)
+
+    @property
+    def self_play_seconds(self) -> float:
+        """Seconds after which the self-play of a generation ends with fewer games; infinity without a limit."""
+        return self._share_of_minutes(SELF_PLAY_SHARE)
+
+    @property
+    def most_self_play_seconds(self) -> float:
+        """Seconds after which self-play ends even if no game is over: the minutes are used up."""
+        return max(self.self_play_seconds, self._share_of_minutes(1) - self.seconds)
+
+    @property
+    def gate_seconds(self) -> float:
+        """Seconds after which the gate ends with the games that are over."""
+        return self._share_of_minutes(MOST_GATE_SHARE)
+
+    @property
+    def matches_seconds(self) -> float:
+        """Seconds that the matches at the end take together; infinity without a limit."""
+        return self._share_of_minutes(MATCHES_SHARE)
+
+    def is_last(self, seconds: float, lines: Sequence[Mapping[str, Any]]) -> bool:
+        """The run ends after the generation under way, which has played and learned for so many `seconds`.
+
+        The gate and what follows are taken to need half as long again, or as much more as in the generations before,
+        whose `lines` of figures these are.
+        """
+        most, share = 60 * self.config.minutes, 1.5
+        begun = {"generation": 0, "seconds": 0.0}
+        for before, line in itertools.pairwise((begun, *lines[-LATELY - 1 :])):
+            worked = line.get("self_play_seconds", 0.0) + line.get("learning_seconds", 0.0)
+            if worked and line["generation"] == before["generation"] + 1:
+                share = max(share, (line["seconds"] - before["seconds"]) / worked)
+        return self.generation + 1 >= self.config.generations or 0 < most <= self.seconds + share * seconds
+
+    def gate_games(self, seconds_of_game: float, last: bool) -> int:
+        """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""
+        wanted = max(self.config.gate.games, LAST_GATE_GAMES) if last else self.config.gate.games
+        return games_that_fit(wanted, LEAST_GATE_GAMES, seconds_of_game, self._share_of_minutes(GATE_SHARE))
+
+    def _share_of_minutes(self, share: float) -> float:
+        """Seconds; infinitely many if the run has no time limit."""
+        return share * 60 * self.config.minutes or math.inf
+
+
+def games_that_fit(wanted: int, least: int, seconds_of_game: float, seconds: float) -> int:
+    """The `wanted` games, or as many as fit into that time, at least so many; an even number then."""
+    games = seconds / max(seconds_of_game, 1e-9)
+    return wanted if games >= wanted else min(wanted, max(least, 2 * int(games / 2)))
+
+
+def seconds_left(generations: int, minutes: float, generation: int, seconds: float) -> float:
+    """About how long a run of so many generations or minutes goes on after `generation`, which took `seconds` so far.
+
+    0 minutes: no limit.
+    """
+    left = seconds / max(1, generation) * max(0, generations - generation)
+    return min(left, max(0.0, minutes * 60 - seconds)) if minutes else left

@@ -1,0 +1,129 @@
+"""The files of a run between two generations.
+
+Every file is written as soon as it is known; the manifest comes last and makes the generation count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.fingerprint import name_rules
+from alphazero.invocation import option
+from alphazero.nets.neural_net import NeuralNet, Trainer, check_saved
+from alphazero.storage.arrays import write_npz
+from alphazero.storage.files import sha256_of
+from alphazero.storage.run_folder import Manifest, RunFolder
+from alphazero.training.config import settings_by_name
+from alphazero.training.replay_buffer import ReplayBuffer, Samples
+from alphazero.training.workers import RunPlan
+
+UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
+"""The gate's figures of a net that had no gate to pass."""
+ORIGINS = ("started_from", "learned_from_games_of")
+"""Where a card of generation 0 names the net that the run began with: its weights are that net's, or are not."""
+
+
+class Store:
+    """The files of a run in its folder."""
+
+    def __init__(self, folder: RunFolder, plan: RunPlan):
+        self.folder, self._plan = folder, plan
+        self._of_window: dict[str, str] = {}
+        """The files of the generations in the replay window, and their SHA-256."""
+        self._rules = name_rules(plan.loaded.game)  # once: the file may change or go while the game trains
+
+    def checkpoint(self, generation: int) -> Path:
+        """The file of a generation's net."""
+        return self.folder.path / f"generation_{generation:04d}.safetensors"
+
+    def learner_file(self, generation: int) -> Path:
+        """The file of what learns, as the generation left it."""
+        return self.folder.path / f"learner_{generation:04d}.safetensors"
+
+    def replay_file(self, generation: int) -> Path:
+        """The file of a generation's samples."""
+        return self.folder.path / f"replay_{generation:04d}.npz"
+
+    @property
+    def replay_files(self) -> tuple[Path, ...]:
+        """The files of the samples in the window."""
+        return tuple(self.folder.path / name for name in self._of_window if name.startswith("replay_"))
+
+    def find(self, manifest: Manifest, generations: tuple[int, ...]) -> None:
+        """Takes over the files of a window that is read again."""
+        kept = {self.replay_file(number).name for number in generations}
+        self._of_window = {
+            name: sha for name, sha in manifest.files.items() if name in kept or name.startswith("played_")
+        }
+
+    def add_samples(self, generation: int, samples: Samples, window: ReplayBuffer, also: Mapping[str, Any]) -> None:
+        """Takes new samples into the window, and writes them; `also`: the workers' arrays of the same games."""
+        self.folder.check()
+        window.add(generation, samples)
+        for kind, arrays in {"replay": samples.arrays(), **also}.items():
+            name = f"{kind}_{generation:04d}.npz"
+            self._of_window[name] = self.write_npz(name, arrays)
+        kept = {f"_{number:04d}.npz" for number, _ in window.generations}
+        self._of_window = {name: sha for name, sha in self._of_window.items() if name[name.index("_") :] in kept}
+
+    def save_net(self, generation: int, net: NeuralNet, sizes: Any, figures: Mapping[str, Any]) -> None:
+        """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
+        self.folder.check()
+        kept = ("gate_score", "promoted", *ORIGINS)
+        card: dict[str, Any] = {"game": self._plan.loaded.game.name, "net": settings_by_name(sizes)}
+        card |= {"generation": generation, "search": asdict(self._plan.config.search)}
+        card |= {name: figure for name, figure in figures.items() if name in kept}
+        if maker := self._plan.names_of_parts.get("make_net"):
+            card["made_by"] = maker
+        net.save(self.checkpoint(generation), card)
+        check_saved(net, self.checkpoint(generation), card)
+
+    def commit(
+        self,
+        generation: int,
+        best: int,
+        trainer: Trainer,
+        games: Mapping[str, np.ndarray],
+        window: ReplayBuffer,
+        state: Mapping[str, Any],
+        figures: Mapping[str, Any],
+    ) -> None:
+        """Writes all that the next generation starts from; the manifest comes last.
+
+        `best`: the generation whose net plays. `games`: those in progress. `state`: what else the manifest holds.
+        """
+        self.folder.check()
+        learner, games_file = self.learner_file(generation), f"games_{generation:04d}.npz"
+        trainer.save(learner)
+        check_saved(trainer, learner, {})
+        files = {games_file: self.write_npz(games_file, games), **self._of_window}
+        for checkpoint in {self.checkpoint(generation), self.checkpoint(best), learner}:
+            for file in (checkpoint, checkpoint.with_suffix(".json")):
+                files[file.name] = sha256_of(file)
+        if figures:
+            self.folder.append_metrics(figures)
+        plan = self._plan
+        whole = {
+            "best": best,
+            "seed": plan.seed,
+            "threads": plan.threads,
+            "devices": plan.device_kinds,
+            "deterministic": plan.deterministic,
+            "rules": self._rules,
+            "replay": [number for number, _ in window.generations],
+            "samples": [len(samples) for _, samples in window.generations],
+            **state,
+        }
+        if targets := plan.names_of_parts.get("value_targets"):
+            whole["value_targets"] = targets
+        self.folder.commit(generation, files, whole, plan.config.keep)
+
+    def write_npz(self, name: str, arrays: Mapping[str, np.ndarray]) -> str:
+        """As `arrays.write_npz`, with our settings in the error about a file that is too large."""
+        settings = f"{option('self_play.games_per_generation')} and {option('self_play.num_slots')}"
+        return write_npz(self.folder.path / name, arrays, f". Choose smaller {settings}")
