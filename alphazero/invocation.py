@@ -15,16 +15,6 @@ ROOT = Path(__file__).resolve().parents[1]
 """The clone, or the folder that the wheel was installed into."""
 SCRIPTS = {"train": "main.py", "pit": "pit.py"}
 """The commands that have a script in the clone."""
-MODULES = {
-    "check": "alphazero.check_game",
-    "new": "alphazero.new_game",
-    "publish": "alphazero.publish",
-    "report": "alphazero.report",
-    "gtp": "alphazero.gtp",
-}
-"""The commands that have a module of their own."""
-
-
 WINDOWS = os.name == "nt"
 """Its shells quote and its files behave in ways of their own."""
 PARAMETERS = {"run": "folder"}
@@ -133,4 +123,4 @@ def _program(command: str) -> list[str]:
         script = ROOT / SCRIPTS[command]
         is_here = os.path.exists(script.name) and script.samefile(script.name)
         return ["python", script.name if is_here else str(script)]
-    return ["python", "-m", MODULES[command]] if command in MODULES else ["python", "-m", "alphazero", command]
+    return ["python", "-m", "alphazero", command]

@@ -22,8 +22,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from alphazero.errors import InvalidSetting, RunFolderError, StorageError, quote, shorten
-from alphazero.game import Position
 from alphazero.fingerprint import name_rules, rules_changed
+from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option

@@ -316,7 +316,7 @@ def test_a_real_process_talks_over_pipes_and_keeps_its_output_clean(tmp_path):
     policy = tmp_path / "noisy.py"
     policy.write_text("def f(x):\n    print('thinking')\n    return x.reshape(len(x), -1)[:, :9]\n")
     done = subprocess.run(
-        [sys.executable, "-m", "alphazero.gtp", f"python:{policy}:f", "--game", "tictactoe"],
+        [sys.executable, "-m", "alphazero", "gtp", f"python:{policy}:f", "--game", "tictactoe"],
         cwd=ROOT, input="1 genmove b\n\nkomi 6.5\nfly\n2 showboard", capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0
@@ -326,7 +326,7 @@ def test_a_real_process_talks_over_pipes_and_keeps_its_output_clean(tmp_path):
 
 def test_bytes_that_are_no_text_are_an_unknown_command():
     done = subprocess.run(
-        [sys.executable, "-m", "alphazero.gtp", "random", "--game", "tictactoe"], cwd=ROOT, timeout=120,
+        [sys.executable, "-m", "alphazero", "gtp", "random", "--game", "tictactoe"], cwd=ROOT, timeout=120,
         input=b"\xff\xfe\n1 name\nquit\n", capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
     )  # fmt: skip
     assert done.returncode == 0 and done.stderr == b""

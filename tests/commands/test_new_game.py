@@ -20,7 +20,7 @@ QUICKLY = [
     "--generations", "1", "--net.blocks", "1", "--net.channels", "8", "--self-play.games-per-generation", "8",
     "--search.num-simulations", "4", "--gate.games", "4", "--evaluation.games", "2",
 ]  # fmt: skip
-MAINS = {"alphazero.check_game": check.main, "main.py": main_module.main, "pit.py": pit.main}
+MAINS = {"main.py": main_module.main, "pit.py": pit.main}
 
 
 def new_game(*argv: object) -> int:

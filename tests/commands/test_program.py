@@ -165,7 +165,7 @@ def test_python_m_alphazero_is_the_same_and_names_itself(tmp_path):
 @pytest.mark.parametrize(
     ("started", "is_clone", "expected"),
     [
-        ("main.py", True, ["python main.py --run 'a b'", "python -m alphazero.report", "python -m alphazero solve"]),
+        ("main.py", True, ["python main.py --run 'a b'", "python -m alphazero report", "python -m alphazero solve"]),
         ("/usr/bin/alphazero", True, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),
         ("alphazero.exe", False, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),
         ("/x/alphazero/report.py", False, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),

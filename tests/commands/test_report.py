@@ -1,4 +1,4 @@
-"""`python -m alphazero.report`: what the page of a run shows, that it loads nothing, and what a damaged run gets."""
+"""`alphazero report`: what the page of a run shows, that it loads nothing, and what a damaged run gets."""
 
 from __future__ import annotations
 

@@ -339,7 +339,7 @@ def test_the_last_lines_can_be_typed_for_every_name(finished, tmp_path, monkeypa
     assert run_command(main, ["--game", "tictactoe", f"--run={name}", "--resume"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "report" in line]
     assert line.isprintable()
-    line = line.replace("python -m alphazero.report", f"{sys.executable} -m alphazero.report")
+    line = line.replace("python -m alphazero report", f"{sys.executable} -m alphazero report")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     subprocess.run(["bash", "-c", line], env=environment, capture_output=True, timeout=100, check=True)
     assert (tmp_path / name / "report.html").exists()

@@ -373,7 +373,7 @@ def test_an_engine_cannot_be_asked_about_single_positions():
 def test_our_own_engine_is_one():
     """Both ends of the protocol are ours here, in a game with a player who moves twice."""
     loaded = registry.load("dots_and_boxes")
-    command = f"{sys.executable} -m alphazero.gtp greedy --game dots_and_boxes"
+    command = f"{sys.executable} -m alphazero gtp greedy --game dots_and_boxes"
     player = open_contestant(f"gtp:{command}", loaded, seed=1, threads=1)
     kernels = Kernels(loaded.game)
     result = Arena(kernels, player, RandomPlayer(kernels, 1), 2, seed=1).play()

@@ -73,7 +73,7 @@ MANY = ["--game", "tictactoe", "--games", "1000000"]
 MOMENTS = {
     "imports": Moment(TRAIN, loaded("_multiarray_umath"), (0, 1)),
     "imports of pit": Moment([*PIT, "random", "greedy", *MANY], loaded("_multiarray_umath"), (0, 1)),
-    "imports of a module": Moment(["-m", "alphazero.check_game", "nim"], loaded("_multiarray_umath"), (0, 0.3)),
+    "imports of a module": Moment(["-m", "alphazero", "check", "nim"], loaded("_multiarray_umath"), (0, 0.3)),
     "compiling": Moment(TRAIN, logged("begins"), (0, 8), environment={"NUMBA_CACHE_DIR": "cache"}),
     "self-play": Moment(
         [*TRAIN, "--self-play.games-per-generation", "10000000"], logged("generation 1: self-play"), (0, 2), True

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from alphazero.fingerprint import game_fingerprint
 
 import alphazero as az
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
