@@ -30,7 +30,7 @@ def new_game(*argv: object) -> int:
 def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert new_game("my_game", "--folder", tmp_path) == 0
     said = capsys.readouterr().out
-    assert "check_game" in said and "main.py" in said
+    assert "alphazero check" in said and "main.py" in said
     assert len((tmp_path / "my_game.py").read_text().splitlines()) <= 80
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)

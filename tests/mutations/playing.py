@@ -167,17 +167,17 @@ PLAYING = [
         "a run folder sends nothing to wandb by itself", "alphazero/training/run.py",
         "    if wandb:\n        return [Wandb(",
         "    if wandb or (run.path / WANDB_FILE).exists():\n        return [Wandb(",
-        "tests/training/test_run.py::test_a_run_folder_sends_nothing_anywhere_by_itself",
+        "tests/training/test_trackers.py::test_a_run_folder_sends_nothing_anywhere_by_itself",
     ),
     Mutation(
         "TensorBoard writes through no link", "alphazero/training/parts/trackers.py",
         "        if self._folder.is_symlink():\n", "        if False:\n",
-        "tests/training/test_run.py::test_tensorboard_gets_no_figures_through_a_link",
+        "tests/training/test_trackers.py::test_tensorboard_gets_no_figures_through_a_link",
     ),
     Mutation(
         "wandb writes through no link", "alphazero/training/parts/trackers.py",
         "            if (folder / name).is_symlink():\n", "            if False:\n",
-        "tests/training/test_run.py::test_wandb_does_not_begin_through_a_link",
+        "tests/training/test_trackers.py::test_wandb_does_not_begin_through_a_link",
     ),
     Mutation(
         "a replay has no more samples than the settings allow", RESUME,

@@ -1,0 +1,171 @@
+"""The figures of a run in TensorBoard and wandb."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from alphazero.errors import InvalidSetting
+from alphazero.game import registry
+from alphazero.storage.files import write_json
+from alphazero.training.parts.trackers import TensorBoard, Wandb
+from alphazero.training.run import train
+from tests.training.test_coach import TINY
+
+CONFIG = replace(TINY, generations=2, evaluation=replace(TINY.evaluation, opponents=("random",)))
+
+
+def recorded(path: Path) -> bytes:
+    """The records of a .wandb file: a header of seven bytes, then records in blocks as in LevelDB's log."""
+    raw, found, at = path.read_bytes(), b"", 7
+    while at + 7 <= len(raw):
+        left = 32768 - at % 32768
+        if left < 7:
+            at += left
+            continue
+        size = int.from_bytes(raw[at + 4 : at + 6], "little")
+        found += raw[at + 7 : at + 7 + size]
+        at += 7 + size
+    return found
+
+
+def wait_for_figures(path: Path, rows: list[dict[str, Any]]) -> None:
+    """wandb writes them in a process of its own."""
+    pairs = itertools.chain(*(row.items() for row in rows))
+    # 8.0 is written as 8
+    figures = [pair for pair in pairs if isinstance(pair[1], float) and not pair[1].is_integer()]
+    end, missing = time.monotonic() + 60, figures
+    while missing:
+        assert time.monotonic() < end, (path, missing)
+        found = recorded(path)
+        missing = [
+            (name, x) for name, x in figures if name.encode() not in found or json.dumps(x).encode() not in found
+        ]
+        time.sleep(0.1)
+
+
+def test_wandb_gets_the_figures_offline_and_goes_on_with_the_same_run(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    loaded, folder = registry.load("tictactoe"), tmp_path / "run"
+    train(loaded, replace(CONFIG, generations=1), folder, threads=2, wandb="boards")
+    known = json.loads((folder / "wandb.json").read_text())
+    run = train(loaded, CONFIG, folder, threads=2, resume=True, wandb="boards")
+    assert json.loads((folder / "wandb.json").read_text()) == known and known["project"] == "boards"
+    first, second = sorted((folder / "wandb").glob(f"offline-run-*/run-{known['id']}.wandb"))
+    for file, rows in ((first, run.metrics[:1]), (second, run.metrics)):
+        wait_for_figures(file, rows)
+    assert json.dumps(run.metrics[1]["policy_loss"]).encode() not in recorded(first)
+
+
+def test_a_run_outlives_wandbs_own_process(tmp_path, monkeypatch, caplog):
+    calls = []
+
+    def fail(*arguments, **named):
+        calls.append(named)
+        raise ConnectionResetError("Connection lost")
+
+    board = Wandb.__new__(Wandb)
+    board._lost, board._run = False, SimpleNamespace(log=fail, finish=fail)
+    monkeypatch.setattr("alphazero.training.run.Wandb", lambda *arguments: board)
+    run = train(registry.load("tictactoe"), CONFIG, tmp_path, threads=1, wandb="boards")
+    assert len(run.metrics) == CONFIG.generations > 1 and calls == [{"step": 1}]
+    assert sum("wandb fails (Connection lost)" in message for message in caplog.messages) == 1
+
+
+def test_a_run_folder_sends_nothing_anywhere_by_itself(tmp_path, monkeypatch, caplog):
+    begun = []
+    monkeypatch.setattr("alphazero.training.run.Wandb", lambda *arguments: begun.append(arguments))
+    loaded, folder = registry.load("tictactoe"), tmp_path / "run"
+    train(loaded, replace(CONFIG, generations=1), folder, threads=1)
+    write_json(folder / "wandb.json", {"project": "strangers", "id": "0a1b2c3d"})
+    train(loaded, CONFIG, folder, threads=1, resume=True)
+    assert begun == [] and "sends nothing to wandb" in caplog.text
+    assert "resume with `alphazero train --resume --wandb PROJECT`" in caplog.text
+
+
+class LikeTensorBoard:
+    """Writes a file into its folder, as TensorBoard's writer does."""
+
+    def __init__(self, folder: Path, purge_step: int):
+        folder.mkdir(exist_ok=True)
+        (folder / f"events.{purge_step}").touch()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def add_scalar(self, name: str, value: float, step: int) -> None: ...
+
+
+def test_a_broken_tensorboard_is_skipped_and_said_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    board = TensorBoard(tmp_path)
+    for generation in (1, 2):
+        board.add({"generation": generation})
+    (message,) = caplog.messages
+    assert message.startswith("TensorBoard cannot be loaded, so it gets no figures: ")
+
+
+def test_tensorboard_gets_no_figures_through_a_link(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=LikeTensorBoard))
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    run.mkdir()
+    outside.mkdir()
+    (run / "events").symlink_to("../outside")
+    linked = TensorBoard(run)
+    for generation in (1, 2):
+        linked.add({"generation": generation, "loss": 0.5})
+    assert list(outside.iterdir()) == []
+    assert caplog.messages == [f"{run / 'events'} is a link, so TensorBoard gets no figures: move it away"]
+    (run / "events").unlink()
+    TensorBoard(run).add({"generation": 3, "loss": 0.5})
+    assert [file.name for file in (run / "events").iterdir()] == ["events.3"]
+
+
+def test_wandb_does_not_begin_through_a_link(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    (tmp_path / "outside").mkdir()
+    for name in ("wandb", ".wandb"):  # wandb takes the second where there is one
+        run = tmp_path / f"run{name}"
+        run.mkdir()
+        (run / name).symlink_to("../outside")
+        with pytest.raises(InvalidSetting, match=f"{name} is a link: move it away"):
+            Wandb("boards", run, {}, [])
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_wandb_that_cannot_begin_leaves_no_run(tmp_path, monkeypatch):
+    def refuse(**settings):
+        (settings["dir"] / "wandb").mkdir()
+        raise wandb.errors.Error("api_key not configured (no-tty)")
+
+    wandb = ModuleType("wandb")
+    wandb.errors = SimpleNamespace(Error=type("Error", (Exception,), {}))
+    wandb.Settings, wandb.init = SimpleNamespace, refuse
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: wandb)
+    with pytest.raises(InvalidSetting, match="log in by `wandb login`"):
+        train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards", threads=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_wandb_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(
+        InvalidSetting, match="^wandb needs the package wandb: .*`pip install wandb`, or leave wandb out"
+    ):
+        train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards")
+    assert not (tmp_path / "run").exists()
