@@ -19,7 +19,7 @@ from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
 
 from alphazero.errors import InvalidSetting, quote
 from alphazero.invocation import option
-from alphazero.web.connection import BoundedConnection
+from alphazero.web.connection import BoundedConnection, BoundedSocket
 from alphazero.web.engine import Engine
 from alphazero.web.guard import Guard, is_loopback
 from alphazero.web.message import MOST_BYTES
@@ -124,7 +124,7 @@ class PageServer:
             ws_max_size=MOST_BYTES, ws_ping_interval=PING_SECONDS,
             ws_ping_timeout=PING_SECONDS, timeout_graceful_shutdown=1, server_header=False, lifespan="on",
             ws_per_message_deflate=False,  # a hundred bytes would unpack to MOST_BYTES, before any bound can act
-            http=BoundedConnection,
+            http=BoundedConnection, ws=BoundedSocket,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None

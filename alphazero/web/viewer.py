@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -27,8 +26,6 @@ MOST_QUICK = 8
 """Quick questions of one viewer that are answered at the same time."""
 MOST_UNSENT = 32
 """Answers that may wait until a viewer takes them; no question is read meanwhile."""
-MESSAGES_PER_SECOND, BURST = 200, 400
-"""A viewer who sends more waits for its answers; who goes on regardless answers no ping in time, and is cut off."""
 
 WENT_WRONG = {"error": "this went wrong; the terminal where the page was started shows why"}
 
@@ -80,7 +77,6 @@ class Viewer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._truth: tuple[int, asyncio.Task[None]] | None = None
         """The last question to the oracle, and the task that answers it."""
-        self._allowance, self._asked = float(BURST), time.monotonic()
 
     async def talk(self) -> None:
         """Answers until the viewer leaves; ends its searches then."""
@@ -98,19 +94,10 @@ class Viewer:
         with contextlib.suppress(Left):
             while True:
                 text = await self._connection.receive()
-                await self._slow_down()
                 while len(self._outbox) > MOST_UNSENT:
                     self._sent.clear()
                     await self._sent.wait()
                 await self._take(text)
-
-    async def _slow_down(self) -> None:
-        """Waits if the viewer sends too many messages; the connection makes the sender wait in turn."""
-        now = time.monotonic()
-        self._allowance = min(BURST, self._allowance + (now - self._asked) * MESSAGES_PER_SECOND) - 1
-        self._asked = now
-        if self._allowance < 0:
-            await asyncio.sleep(-self._allowance / MESSAGES_PER_SECOND)
 
     async def _take(self, text: str) -> None:
         try:

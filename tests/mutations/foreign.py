@@ -9,8 +9,26 @@ GTP, T_GTP = "alphazero/players/gtp_player.py", "tests/players/test_gtp_player.p
 LOCK = "alphazero/storage/folder_lock.py"
 OPENSPIEL, T_OPENSPIEL = "alphazero/game/adapters/openspiel.py", "tests/game/test_openspiel.py::"
 TOURNAMENT, T_TOURNAMENT = "alphazero/tournaments/folder.py", "tests/tournaments/test_tournament.py::"
+CONNECTION, T_CONNECTION = "alphazero/web/connection.py", "tests/web/test_connection.py::"
 
 FOREIGN = [
+    # --- the page's server
+    Mutation(
+        "frames of every kind are counted", CONNECTION,
+        "        if self._allowance < -BURST:\n", "        if False:\n",
+        T_CONNECTION + "test_a_flood_of_frames_ends_its_connection_alone[pings]",
+    ),
+    Mutation(
+        "a request's body is not read without end", CONNECTION,
+        "self.conn.their_state is h11.SEND_BODY:", "False:",
+        T_CONNECTION + "test_a_request_does_not_end_in_parts_without_number",
+    ),
+    Mutation(
+        "who answers no ping does not keep a place", CONNECTION,
+        "        super().keepalive_timeout()\n        self.transport.abort()\n",
+        "        super().keepalive_timeout()\n",
+        T_CONNECTION + "test_who_reads_nothing_does_not_keep_a_place",
+    ),
     # --- folders and names
     Mutation(
         "a user without a home gets no compiled code from the current folder", CACHE,
