@@ -263,7 +263,7 @@ def requirements() -> dict[str, str]:
     listed = [node.value for node in ast.walk(setup) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     found = {}
     for requirement in listed:
-        if match := re.fullmatch(r"([A-Za-z_-]+)(?:\[\w+\])?>=[\d.]+", requirement):
+        if match := re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=[\d.]+", requirement):
             found[IMPORT_NAMES.get(match[1], match[1].replace("-", "_"))] = requirement
     return found
 

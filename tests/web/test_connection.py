@@ -82,7 +82,7 @@ def faults(records: Sequence[logging.LogRecord]) -> list[str]:
 
 
 @pytest.mark.parametrize(("first", "each"), [
-    (frame(TEXT, end=False), frame(CONTINUED, end=False)), (frame(BINARY, b"x", end=False), frame(CONTINUED, b"x", False)),
+    (frame(TEXT, end=False), frame(CONTINUED, end=False)), (frame(BINARY, end=False), frame(CONTINUED, b"x", False)),
     (b"", frame(PING)), (b"", frame(PING, b"x" * 125)), (b"", frame(PONG)), (b"", frame(TEXT)), (b"", frame(BINARY)),
 ], ids=["empty parts", "small parts", "pings", "long pings", "pongs", "empty texts", "empty messages"])  # fmt: skip
 def test_a_flood_of_frames_ends_its_connection_alone(server, first, each, caplog):
@@ -176,8 +176,8 @@ def test_frames_that_nobody_can_read_end_their_connection_with_the_standards_cod
 
 
 @pytest.mark.parametrize("sent", [
-    frame(TEXT, b"\xff") + frame(CLOSE, struct.pack("!H", 1000)), b"\x81", b"\x81\xfe\x00", frame(TEXT, b"ab", length=5),
-    frame(TEXT, b"{}", end=False), b"",
+    frame(TEXT, b"\xff") + frame(CLOSE, struct.pack("!H", 1000)), b"\x81", b"\x81\xfe\x00",
+    frame(TEXT, b"ab", length=5), frame(TEXT, b"{}", end=False), b"",
 ])  # fmt: skip
 def test_a_socket_that_is_half_closed_ends(server, sent, caplog):
     with connected(server) as connection:
@@ -195,8 +195,8 @@ LINES = (
     "GET /?" + "a=b&" * 2000 + " HTTP/1.1", "GET / HTTP/1.0", "\x16\x03\x01\x02", "",
 )  # fmt: skip
 HEADERS = (
-    "a\r\n", "a b: c\r\n", "A: \xe9\xff\r\n", "Cookie: \xe9=\xe9\r\n", "Origin: \xe9\r\n", "Host: x\r\n", "A:\r\n b\r\n",
-    f"A: {'x' * 20_000}\r\n", f"A: {'x' * 100_000}\r\n", "A: b\r\n" * 300, "Content-Length: x\r\n",
+    "a\r\n", "a b: c\r\n", "A: \xe9\xff\r\n", "Cookie: \xe9=\xe9\r\n", "Origin: \xe9\r\n", "Host: x\r\n",
+    "A:\r\n b\r\n", f"A: {'x' * 20_000}\r\n", f"A: {'x' * 100_000}\r\n", "A: b\r\n" * 300, "Content-Length: x\r\n",
     "Content-Length: -1\r\n", f"Content-Length: {10**30}\r\n", "Content-Length: 1\r\nContent-Length: 2\r\n",
     "Transfer-Encoding: gzip\r\n", f"{CHUNKED}Content-Length: 3\r\n", "Expect: 100-continue\r\nContent-Length: 3\r\n",
     "Connection: Upgrade\r\nUpgrade: h2c\r\n", "Connection: Upgrade\r\nUpgrade: websocket\r\n",
