@@ -82,8 +82,8 @@ class Colors:
     second: str = "#2f7fc1"
     neutral: str = "#1c2430"
     """Pieces without an owner."""
-    mark: str = "#f5a623"
-    """Shading, hints, and the mark of the last move."""
+    mark: str = "#c026d3"
+    """Shading, hints, and the mark of the last move. It is the same in all shipped games, and is seen on each board."""
 
 
 @dataclass(frozen=True)

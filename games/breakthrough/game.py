@@ -34,7 +34,6 @@ COLORS = Colors(
     line="#a37c52",
     first="#fbfaf6",
     second="#262626",
-    mark="#1c8a5f",
 )
 
 

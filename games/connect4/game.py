@@ -41,9 +41,7 @@ COLUMNS, ROWS = 7, 6
 ZERO, ONE = np.uint64(0), np.uint64(1)
 COLUMN = np.uint64(0b111111)
 TOP = np.uint64(0b100000)
-COLORS = Colors(
-    panel="#1746a8", text="#dbe6ff", cell="#2463d6", shaded="#0d2357", first="#e5484d", second="#ffd43b", mark="#3ee0c0"
-)
+COLORS = Colors(panel="#1746a8", text="#dbe6ff", cell="#2463d6", shaded="#0d2357", first="#e5484d", second="#ffd43b")
 BOARD = np.uint64(sum(0b111111 << 7 * column for column in range(COLUMNS)))
 
 

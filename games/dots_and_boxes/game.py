@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Cell, Clicks, Colors, Game, Piece, Position, Rules, Stroke, square
+from alphazero.game import Board, Cell, Clicks, Colors, Game, Label, Piece, Position, Rules, Stroke, square
 
 SIZE = 3
 NUM_LYING = SIZE * (SIZE + 1)
@@ -66,6 +66,13 @@ def line_outline(line: int) -> tuple[tuple[float, float], ...]:
     )
     along, across = (0, 1) if line < NUM_LYING else (1, 0)
     return tuple((BOX * float(right + corner[along]), BOX * float(down + corner[across])) for corner in corners)
+
+
+def line_label(line: int) -> Label:
+    """The number of a line in pictures, beside it, where it hides no score on the line's middle."""
+    down, right = PLACES[line] / 2
+    x, y = (-0.45, -0.2) if line < NUM_LYING else (0.24, -0.4)
+    return Label((BOX * float(right) + x, BOX * float(down) + y), str(line))
 
 
 CELL_IMAGES, LINE_IMAGES = find_symmetries()
@@ -180,7 +187,14 @@ class DotsAndBoxes(Game):
             for row in range(SIZE + 1)
             for column in range(SIZE + 1)
         ]
-        return Board((*boxes, *lines), strokes=tuple(dots), shapes=("fill", "fill"), colors=COLORS)
+        # beside the middle of each line, where it hides neither a line nor a score on it
+        return Board(
+            (*boxes, *lines),
+            tuple(map(line_label, range(NUM_LINES))),
+            tuple(dots),
+            shapes=("fill", "fill"),
+            colors=COLORS,
+        )
 
     def pieces(self, position: Position) -> list[Piece]:
         """The lines drawn, and the boxes with their owners; boxes have no owner if the history is unknown."""

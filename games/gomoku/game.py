@@ -35,7 +35,7 @@ LETTERS = "abcdefghijklmno"
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
 IN_A_ROW = 5
 NO_STATE = np.zeros(0, np.uint64)
-COLORS = Colors(panel="#dfb36a", text="#3d2a0e", line="#7d5a24", first="#181818", second="#fafaf5", mark="#0f7f8c")
+COLORS = Colors(panel="#dfb36a", text="#3d2a0e", line="#7d5a24", first="#181818", second="#fafaf5")
 
 
 @cache  # games of the same functions share compiled code

@@ -16,7 +16,7 @@ from alphazero.game import Board, Cell, Clicks, Colors, Game, Label, Piece, Posi
 PILES = (1, 3, 5, 7)
 LARGEST = max(PILES)
 OBJECTS = [(pile, i) for pile, size in enumerate(PILES) for i in range(size)]
-COLORS = Colors(cell="#34435a", shaded="#2b384c", neutral="#d9b26f", mark="#1fb5a3")
+COLORS = Colors(cell="#34435a", shaded="#2b384c", neutral="#d9b26f")
 ZERO, PILE = np.uint64(0), np.uint64(0b1111)
 START = np.uint64(sum(size << 4 * pile for pile, size in enumerate(PILES)))
 

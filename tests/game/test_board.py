@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import re
 from dataclasses import asdict, replace
 from xml.etree import ElementTree
@@ -12,7 +13,7 @@ import pytest
 from alphazero.errors import GameError, LawBroken
 from alphazero.game import Game, Piece, Position, cells_in_line, clicks_by_difference, registry
 from alphazero.game.adapters.alpha_zero_general import GeneralGame
-from alphazero.game.board import center, grid_cells
+from alphazero.game.board import Colors, center, grid_cells
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
 from tests.conftest import kernels_by_name
@@ -489,3 +490,15 @@ def test_a_game_whose_planes_hold_no_stones_shows_its_text(observe):
 
     assert Pits().board.cells == () and Pits().start().view.pieces == () and Pits().start().view.text
     assert len(Drawn().board.cells) == 9 and [piece.text for piece in Drawn().start().view.pieces] == ["7"]
+
+
+def test_marks_have_one_colour_in_all_shipped_games():
+    assert {registry.load(name).game.board.colors.mark for name in registry.NAMES} == {Colors().mark}
+
+
+def test_the_lines_of_dots_and_boxes_have_their_numbers_on_the_board():
+    board = registry.load("dots_and_boxes").game.board
+    beside = {label.text: label.at for label in board.labels}
+    for cell in board.cells[9:]:
+        x, y = center(cell.outline)
+        assert math.dist(beside[cell.name], (x, y)) < 0.5

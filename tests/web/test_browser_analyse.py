@@ -16,6 +16,7 @@ from tests.web.browser import (
     CONTRAST,
     DRAWN,
     FOCUSED,
+    PHONE,
     each_game,
     needs_chromium,
     page_at,
@@ -413,3 +414,24 @@ def test_the_first_view_is_there_at_once(browser, server):
 
 def test_what_the_page_needs_of_the_library_is_there():
     assert "play_web" in az.__all__
+
+
+def test_a_loss_is_told_as_one(browser, address):
+    with page_at(browser, address("connect4", "&moves=4443352")) as page:
+        page.wait_for_selector(".exact-line.known")
+        words = page.locator(".exact-line").inner_text()
+        kind = "loss" if "loses" in words else "win" if "wins" in words else "draw"
+        assert kind == "loss" and page.locator(".exact-line.loss").count() == 1, words
+        colour = "getComputedStyle(document.querySelector('{}')).color"
+        assert page.evaluate(colour.format(".exact-line")) == page.evaluate(colour.format(".exact.loss"))
+
+
+def test_the_expected_play_is_not_cut_off_on_a_phone(browser, address):
+    with page_at(browser, address("dots_and_boxes"), PHONE) as page:
+        page.wait_for_function("() => document.querySelectorAll('.desk td.line').length > 5")
+        cut = "() => [...document.querySelectorAll('.desk td.line')].filter((one) => one.scrollWidth > one.clientWidth)"
+        page.wait_for_function("() => document.querySelector('.desk td.line').textContent.length > 5")
+        assert page.evaluate(f"({cut})().length") == 0
+        assert page.evaluate(
+            "document.querySelector('.desk .scroll').scrollWidth <= document.querySelector('.desk .scroll').clientWidth"
+        )

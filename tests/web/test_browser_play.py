@@ -414,7 +414,7 @@ def test_looking_back_tells_of_undo_only_where_there_is_one(browser, address):
         for side in (0, 1):
             choose_opponent(page, "random", side)
         wait_status(page, "Looking back")
-        assert page.locator(".headline .detail").inner_text() == "Redo goes on."
+        assert page.locator(".headline .detail").inner_text() == "Redo goes on. Let it move here"
         choose_opponent(page, "human", 1)
         page.wait_for_function("() => document.querySelector('.headline .detail').textContent.startsWith('Undo takes')")
         assert page.get_by_role("button", name="Undo").is_enabled()

@@ -1,6 +1,6 @@
 // The view to analyse in: searches that grow, exact results, the tree, and the review of the game.
 
-import { Desk } from "./desk.js";
+import { Desk, OUTCOMES } from "./desk.js";
 import { button, el, refill, rescueFocus, say } from "./dom.js";
 import { MoveList } from "./moves.js";
 import { HUMAN } from "./players.js";
@@ -132,7 +132,7 @@ export class AnalyseView {
       const sentence = results.length ? `Exact: the ${view.to_play ? "second" : "first"} player ${results[0].outcome ? results[0].words : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.";
       refill(this.exact, sentence);
       if (results.length) say(sentence);
-      this.exact.classList.toggle("known", results.length > 0);
+      this.exact.className = `exact-line ${results.length ? `known ${OUTCOMES[results[0].outcome]}` : ""}`;
       this.desks.forEach((desk) => desk.draw());
     } catch (error) {
       refill(this.exact, error.message);

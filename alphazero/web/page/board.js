@@ -114,9 +114,10 @@ export class BoardView {
       if (look === "hole" || look === "open") return drawArea(outline, look, 1.22, { fill: "#fff" });
       return drawArea(outline, look, 1, { fill: colors.mark, "fill-opacity": 0.8 });
     }));
-    refill(layers.last, view.last.map((cell) => drawArea(cells[cell].outline, cells[cell].look, 0.9, {
-      fill: "none", stroke: colors.mark, "stroke-width": 3, class: "last",
-    })));
+    const ring = (cell, props) => drawArea(cells[cell].outline, cells[cell].look, 0.9, { fill: "none", ...props });
+    refill(layers.last, view.last.map((cell) => [
+      ring(cell, { stroke: "#fff", "stroke-width": 6 }), ring(cell, { stroke: colors.mark, "stroke-width": 3, class: "last" }),
+    ]));
     this.showMarks();
     this.showPicked();
     const playable = this.playable();

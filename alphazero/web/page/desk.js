@@ -8,7 +8,7 @@ export const FIRST_LIMIT = 50_000;
 const MOST_LIMIT = 200_000;
 const DEEPER = 4;
 const MOST_ROWS = 12;
-const OUTCOMES = { 1: "win", 0: "draw", "-1": "loss" };
+export const OUTCOMES = { 1: "win", 0: "draw", "-1": "loss" };
 const OUTCOME_COLORS = { 1: "#2fbf71", 0: "#8d99ae", "-1": "#d1495b" };
 const PATIENCE = 1500;
 

@@ -238,9 +238,12 @@ class App {
   onConnection(connected, reason) {
     document.body.classList.toggle("lost", !connected);
     const lost = connected ? "" : reason || LOST;
-    if (lost !== this.lost) this.trouble(lost); // not at each try: somebody may have closed it
-    if (connected && this.lost) this.views[this.now]?.reconnected?.();
+    const before = this.lost;
     this.lost = lost;
+    if (lost === before) return; // not at each try: somebody may have closed the message
+    this.trouble(lost);
+    if (connected) this.views[this.now]?.reconnected?.();
+    this.views[this.now]?.onConnection?.();
   }
 
   // Keys that work wherever nobody types.

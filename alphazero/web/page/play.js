@@ -158,20 +158,24 @@ export class PlayView {
   tell(view, human, best) {
     const { words, ply } = this.line;
     let status;
-    let detail = ply ? `Last move: ${words[ply - 1]}` : "A click, or the arrow keys and Enter, play a move.";
+    const last = ply ? `Last move: ${words[ply - 1]}. ` : "";
+    const back = ply < this.line.actions.length;
+    let detail = `${last}A click, or the arrow keys and Enter, play a move${back ? " in place of those that came after; Redo goes on" : ""}.`;
     if (this.resigned !== null) {
       status = `${this.nameOf(this.resigned)} ${this.pickers[this.resigned].isHuman && !this.twoPeople() ? "have" : "has"} resigned. ${this.wins(1 - this.resigned)}`;
+      detail = `${last}New game begins another. Analyse shows where this one was decided.`;
     } else if (view.outcome !== null) {
       status = view.outcome === 0 ? "The game is a draw." : this.wins(view.outcome > 0 ? 0 : 1);
-      detail = `The game ended after ${ply} moves. Analyse shows where it was decided.`;
+      detail = `The game ended after ${ply} moves. New game begins another; Analyse shows where it was decided.`;
     } else if (human) {
       status = this.twoPeople() ? `${NAMES[view.to_play]} to move` : "Your turn";
       if (best !== null) detail = this.hint.sentence;
-    } else if (ply < this.line.actions.length) {
-      status = "Looking back";
-      detail = this.undo.disabled ? "Redo goes on." : "Undo takes your last move back from here; Redo goes on.";
+    } else if (back) {
+      status = `Looking back: ${this.nameOf(view.to_play)} to move`;
+      detail = [this.undo.disabled ? "Redo goes on. " : "Undo takes your last move back from here; Redo goes on. ", button("Let it move here", () => this.playHere(), { class: "small" })];
     } else {
       status = `${this.nameOf(view.to_play)} thinks …`;
+      detail = this.app.lost ? `${last}It moves when the page is connected again.` : `${last}Wait for its move.`;
     }
     const sentence = `${ply ? `${words[ply - 1]}. ` : ""}${status}`;
     if (this.told?.ply !== ply || this.told.sentence !== sentence) say(sentence);
@@ -213,7 +217,7 @@ export class PlayView {
         this.stopThinking();
         if (!this.visible || line !== this.line || key !== line.actions.join(".")) return;
         if (answer.error || answer.stopped) {
-          this.offerAgain(answer.error ? `${picker.title} cannot move` : "The search was stopped", answer.error ?? "");
+          this.offerAgain(answer.error ? `${picker.title} cannot move` : `The search of ${picker.title} was stopped`, answer.error ?? "");
           return;
         }
         if (answer.forfeit) {
@@ -324,6 +328,17 @@ export class PlayView {
       },
     );
     this.advising = { key, end };
+  }
+
+  // What comes after is dropped, and the contestant whose turn it is moves.
+  async playHere() {
+    this.board.focus();
+    await this.line.set(this.line.here);
+    await this.refresh();
+  }
+
+  onConnection() {
+    return this.refresh();
   }
 
   async giveUp() {
