@@ -89,7 +89,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
     """
 
     _allowance, _counted = float(BURST), 0.0
-    """The frames that may come now, less than 0 if too many came; the time of the last count."""
+    """The frames that were allowed at the last count, and its time."""
 
     def data_received(self, data: bytes) -> None:
         """Some frames are there, or parts of one."""
@@ -103,20 +103,15 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 
     def handle_events(self) -> None:
         """Takes the frames that have come, if they are not too many."""
-        now = self.loop.time()
-        earned = (now - self._counted) * FRAMES_PER_SECOND
-        # a part of a frame counts as one
-        self._allowance = min(BURST, self._allowance + earned) - max(1, len(self.conn.events))
-        self._counted = now
-        if self._allowance < -BURST:
+        if self._count(max(1, len(self.conn.events))) < -BURST:  # a part of a frame counts as one
             self._end(POLICY, "too much was sent at once: the page connects again by itself")
         else:
             super().handle_events()
 
     async def receive(self) -> Any:
         """The next message; who sends too many waits, since nothing more is read meanwhile."""
-        if self._allowance < 0:
-            await asyncio.sleep(-self._allowance / FRAMES_PER_SECOND)
+        if (allowance := self._count(0)) < 0:
+            await asyncio.sleep(-allowance / FRAMES_PER_SECOND)
         return await super().receive()
 
     def send_receive_event_to_app(self) -> None:
@@ -133,6 +128,13 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         """Who answers no ping has left; what was still to be sent would keep the connection open."""
         super().keepalive_timeout()
         self.transport.abort()
+
+    def _count(self, frames: int) -> float:
+        """The frames that may still come now, less than 0 if too many came."""
+        now = self.loop.time()
+        self._allowance = min(BURST, self._allowance + (now - self._counted) * FRAMES_PER_SECOND) - frames
+        self._counted = now
+        return self._allowance
 
     def _end(self, code: int, reason: str) -> None:
         if self.close_sent:

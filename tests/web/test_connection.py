@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -15,7 +16,7 @@ import pytest
 import alphazero.web.connection
 import alphazero.web.server
 from alphazero.game import registry
-from alphazero.web.connection import BURST
+from alphazero.web.connection import BURST, FRAMES_PER_SECOND
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.guard import POLICY
 from alphazero.web.server import PageServer
@@ -110,6 +111,21 @@ def test_a_burst_of_frames_is_answered(server):
         open_socket(server, connection)
         connection.sendall(frame(PING) * BURST + frame(CLOSE, struct.pack("!H", 1000)))
         assert all_of(connection).count(b"\x8a\x00") == BURST
+
+
+def test_who_is_ahead_waits_once_and_not_at_each_message(server, monkeypatch):
+    """Nothing is read meanwhile, so many waits would cost the answer to a ping, and the connection."""
+    waits, sleep = [], asyncio.sleep
+
+    async def note(seconds):
+        waits.append(seconds)
+        await sleep(seconds)
+
+    monkeypatch.setattr(alphazero.web.connection.asyncio, "sleep", note)
+    with talking(server) as client:
+        numbers = [client.send("nothing") for _ in range(BURST + 100)]
+        assert [client.receive()["id"] for _ in numbers] == numbers
+    assert 0 < sum(waits) <= 2 * BURST / FRAMES_PER_SECOND
 
 
 def test_a_request_does_not_end_in_parts_without_number(server, caplog, monkeypatch):
