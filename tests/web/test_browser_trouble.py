@@ -436,3 +436,29 @@ def test_a_contestant_moves_where_one_looks_back_if_it_is_told_to(browser, place
         page.get_by_role("button", name="Let it move here").click()
         wait_status(page, "Your turn")
         wait_moves(page, 2)
+
+
+def test_a_contestant_moves_when_the_lost_connection_is_back_and_the_page_says_so(browser):
+    asked = []
+
+    def wait(viewer, question, stop):
+        asked.append(question)
+        stop.wait()
+        return {}
+
+    engines = [Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu")) for _ in range(2)]
+    engines[0].searches["move"] = wait
+    with PageServer(engines[0], 0) as first:
+        port, link = first.port, f"{first.address}#/play?game=tictactoe&actions=4.0"
+        context = page_at(browser, link, expects=("WebSocket connection", "net::ERR"))
+        page = context.__enter__()
+        page.wait_for_function(SETTLED)
+        choose_opponent(page, "random", 0)
+        wait_for(lambda: asked)
+    page.wait_for_function(
+        "() => document.querySelector('.headline .detail').textContent.includes('It moves when the page is connected')"
+    )
+    assert page.get_by_text("The connection is lost.").is_visible()
+    with PageServer(engines[1], port):
+        wait_moves(page, 4)
+        context.__exit__(None, None, None)
