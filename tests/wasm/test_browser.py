@@ -29,6 +29,7 @@ from tests.web.browser import (
     status,
     wait_status,
 )
+from tests.web.walk import STATES, press_every_two_buttons
 
 pytestmark = needs_chromium
 GAMES = ["tictactoe", "connect4", "breakthrough", "dots_and_boxes"]
@@ -146,6 +147,12 @@ def test_a_game_is_played_by_the_net_alone(open_page: Any):
     for seat in page.locator(".seat").all():
         seat.locator("select").first.select_option("net")
     wait_status(page, "has won|draw")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", STATES)
+def test_after_every_two_buttons_the_file_says_whose_turn_it_is_and_what_to_do(open_page: Any, state: str):
+    press_every_two_buttons(open_page("tictactoe"), "#/play?game=tictactoe", state, "net")
 
 
 WATCH_IT_GROW = """() => {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 import threading
 
 import pytest
@@ -12,8 +10,9 @@ from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
-from tests.web.browser import DRAWN, choose_opponent, needs_chromium, page_at, status, wait_status
+from tests.web.browser import choose_opponent, needs_chromium, page_at, wait_status
 from tests.web.client import wait_for
+from tests.web.walk import SETTLED, STATES, press_every_two_buttons
 
 pytestmark = needs_chromium
 
@@ -375,59 +374,12 @@ def test_moves_that_were_typed_in_one_game_are_not_played_in_the_next(label, mov
         assert page.locator(".move").count() == 1, "the start alone"
 
 
-PRESS = """name => {
-    const found = name === "first move" ? document.querySelectorAll(".move")[1] : name === "last move" ? [...document.querySelectorAll(".move")].at(-1)
-        : [...document.querySelectorAll("main button, #tabs button")].find((one) => one.textContent === name);
-    if (found && !found.disabled) found.click();
-}"""  # noqa: E501
-BUTTONS = [
-    "New game", "Undo", "Redo", "Hint", "Resign", "Switch sides", "first move", "last move", "Let it move here",
-    "Analyse", "Play from here", "Play", "Copy link",
-]  # fmt: skip
-STATES = {"start": "&actions=", "under way": "&actions=4.0.8.2", "looking back": "&actions=4.0.8.2&ply=1",
-          "undone": "&actions=4.0.8.2&ply=2", "over": "&actions=0.3.1.4.2"}  # fmt: skip
-SETTLED = """() => {
-    const status = document.querySelector(".headline .status")?.textContent ?? "";
-    return status && !status.includes("thinks") && document.querySelector(".seat");
-}"""
-LINE = """() => {
-    const moves = [...document.querySelectorAll(".move")];
-    return [moves.slice(1).map((one) => one.lastChild.textContent), moves.findIndex((one) => one.getAttribute("aria-current") === "step")];
-}"""  # noqa: E501
-"""The words of the moves, and how many of them have been played where one looks."""
-NEXT = "click|Undo|Redo|Let it move|New game|Hint"
-
-
 @pytest.mark.parametrize(
     "state", [pytest.param(name, marks=() if name == "looking back" else pytest.mark.slow) for name in STATES]
 )
 def test_after_every_two_buttons_the_page_says_whose_turn_it_is_and_what_to_do(browser, place, state):
-    """Contestants move by themselves, or the page says what they wait for."""
-    game = registry.load("tictactoe").game
     with page_at(browser, f"{place}#/play?game=tictactoe") as page:
-        page.wait_for_function(SETTLED)
-        for count, pair in enumerate(itertools.product(BUTTONS, repeat=2)):
-            page.evaluate("hash => { location.hash = hash; }", f"#/play?game=tictactoe{STATES[state]}&count={count}")
-            page.wait_for_function(SETTLED)
-            for side, name in enumerate(("human", "random")):
-                choose_opponent(page, name, side)
-            for name in pair:
-                page.evaluate(PRESS, name)
-                page.evaluate(DRAWN)
-            page.evaluate(PRESS, "Play")
-            page.wait_for_function(SETTLED)
-            page.evaluate(DRAWN)
-            page.wait_for_function(SETTLED)
-            words, ply = page.evaluate(LINE)
-            position, said = game.position(" ".join(words[:ply])), status(page)
-            told = state, pair, words, ply, said
-            assert re.search(NEXT, page.locator(".headline .detail").inner_text()), told
-            if position.terminal:
-                assert re.search("won|draw", said), told
-            elif "resigned" not in said:
-                human = opponents(page)[position.to_play] == "human"
-                assert said == ("Your turn" if human else "Looking back: random to move"), told
-                assert human or ply < len(words), told
+        press_every_two_buttons(page, "#/play?game=tictactoe", state, "random")
 
 
 def test_a_contestant_moves_where_one_looks_back_if_it_is_told_to(browser, place):
