@@ -76,7 +76,9 @@ def _quote(word: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
+    # half of a pair of UTF-16 is no byte of a name, and no name has it: whoever writes the file will say so
+    errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode(errors=errors))
 
 
 def _quote_for_windows(word: str) -> str:

@@ -9,8 +9,8 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALLER = {
-    "minutes=3": "minutes=0.02",
-    "minutes=2": "minutes=0.02",
+    "minutes=3": "minutes=0.3",  # a run keeps to its minutes, and a game has to be over by then
+    "minutes=2": "minutes=0.3",
     "games=100": "games=4",
     "games=20": "games=4",
     "mcts:100": "mcts:8",
