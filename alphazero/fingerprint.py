@@ -64,9 +64,10 @@ def _files_below(folder: Path) -> list[Path]:
 
 def _file_of(cls: type) -> Path | None:
     try:
-        return Path(inspect.getfile(cls)).resolve()
+        file = Path(inspect.getfile(cls)).resolve()
     except (TypeError, OSError):  # of a notebook, or compiled
         return None
+    return file if file.is_file() else None  # a program from standard input has the file <stdin>
 
 
 def _hash(files: Iterable[Path], root: Path) -> str:
