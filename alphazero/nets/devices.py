@@ -54,7 +54,7 @@ def say_once(text: str) -> None:
 
 @contextlib.contextmanager
 def usual_torch() -> Iterator[None]:
-    """Inside, new tensors are float32 and on the processor, and have gradients, whatever the caller has chosen."""
+    """Inside, tensors are float32 and on the processor, and have gradients, whatever the caller has chosen."""
     import torch
 
     before, cpu = torch.get_default_dtype(), torch.device("cpu")
@@ -62,7 +62,7 @@ def usual_torch() -> Iterator[None]:
     # only where it differs, since every call of torch inside takes longer
     placed = contextlib.nullcontext() if torch.get_default_device() == cpu else cpu
     try:
-        with torch.inference_mode(False), torch.enable_grad(), placed:  # type: ignore[no-untyped-call]
+        with torch.inference_mode(False), torch.enable_grad(), placed, torch.autocast("cpu", enabled=False):  # type: ignore[no-untyped-call]
             yield
     finally:
         torch.set_default_dtype(before)

@@ -172,6 +172,15 @@ def test_a_net_is_loaded_whatever_the_program_has_chosen_in_torch(chosen, librar
     assert found.value == expected.value and (found.policy == expected.policy).all()
 
 
+def test_a_net_is_loaded_within_autocast():
+    """It answers as one that was loaded outside."""
+    position = az.load_game("connect4").position("44")
+    expected = az.evaluate(position, az.load_net("beginner", "connect4", inference="torch"))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        net = az.load_net("beginner", "connect4", inference="torch")
+    assert az.evaluate(position, net).value == expected.value
+
+
 @pytest.mark.parametrize(
     "chosen", [torch.no_grad, torch.inference_mode, float64, lambda: torch.device("meta")],
     ids=["no_grad", "inference_mode", "float64", "device"],
