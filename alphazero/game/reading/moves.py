@@ -91,7 +91,8 @@ def _without_numbers(text: str) -> str:
     """The moves without the numbers before them, as in `1. f5 d6 2. c3`; raises IllegalAction unless they count up."""
     count = 0
     for number, dots in NUMBER.findall(text):
-        if int(number) != count + (dots == "."):  # 1... stands before the second player's move
+        # 1... stands before the second player's move; the first player's may be a pass that is left out
+        if int(number) not in ((count + 1,) if dots == "." else (count, count + 1)):
             raise IllegalAction(f"move numbers count 1., 2., 3. and so on: {number}{dots} is out of place")
         count = int(number)
     return NUMBER.sub(" ", text)
