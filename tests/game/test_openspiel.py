@@ -193,6 +193,7 @@ def test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory(text):
         ("hex(swap=TRUE)", "swap takes true or false"),
         ("nim(pile_sizes=5)", "pile_sizes takes a text; a number alone is none to OpenSpiel"),
         ("hex(board_size=5, swap=true)", "swap. Write no spaces between the brackets"),
+        ("go(komi= 0.5)", "Write no spaces between the brackets"),
     ],
 )
 def test_parameters_that_cannot_be_get_one_sentence(text, sentence):

@@ -266,7 +266,7 @@ def _telling(text: str, parameters: Mapping[str, Any]) -> Iterator[None]:
         examples = [f", as in {name}({key}={value})" for key, value in parameters.items() if value not in ("", {})]
         takes = f"; its parameters are {', '.join(parameters)}" + "".join(examples[:1])
         told = not parameters or "Available parameters" in reason
-        hint = _hint(reason) or ("" if told else takes)
+        hint = _hint(text, reason) or ("" if told else takes)
         raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{hint}") from error
 
 
@@ -279,9 +279,9 @@ TYPES = {
 """OpenSpiel's types of parameters. It takes none for another one, as 0 for 0.0."""
 
 
-def _hint(reason: str) -> str:
-    """A cure for the reason for which OpenSpiel refuses a parameter; empty if there is none to be told."""
-    if re.match(r"Unknown parameter '( .*|.* )'", reason):
+def _hint(text: str, reason: str) -> str:
+    """A cure for the reason for which OpenSpiel refuses the game's text; empty if there is none to be told."""
+    if re.search(r"[(,=]\s|\s[),=]", text):  # OpenSpiel takes them for a part of the name, or of a text
         return ". Write no spaces between the brackets"
     found = re.match(r"Wrong type for parameter (\w+)\. Expected type: (\w+), got \w+ with (.*)", reason)
     if not found or found[2] not in TYPES:
