@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from alphazero.errors import RunFolderError, count_of
+from alphazero.errors import RunFolderError, StorageError, count_of
+from alphazero.invocation import option
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
 from alphazero.storage.files import read_json_less_seal
@@ -87,7 +88,10 @@ def _best(lines: Lines) -> int:
 
 
 def _matches(path: Path) -> str:
-    found = read_json_less_seal(path, EVALUATION_SEAL)
+    try:
+        found = read_json_less_seal(path, EVALUATION_SEAL)
+    except StorageError as error:
+        raise RunFolderError(f"{error}; move it away, or play the matches again by {option('resume', True)}") from error
     evaluation = check(Evaluation, found, str(path), RunFolderError, "; move it away")
     rows = [
         (

@@ -51,7 +51,8 @@ class SelfPlay:
             def show() -> None:
                 now, seconds = counts()
                 progress.show(
-                    min(1.0, max(now.games / wanted, seconds / limits[seconds > limits[0]])),
+                    # as long as no game is over, nothing tells that self-play ends sooner than it must
+                    min(1.0, max(now.games / wanted, seconds / limits[seconds > limits[0] or not now.games])),
                     f"{now.games} of {wanted} games, {now.positions / seconds:,.0f} positions/s, "
                     f"{now.simulations / seconds:,.0f} simulations/s",
                 )
