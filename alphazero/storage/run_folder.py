@@ -326,7 +326,7 @@ def _read_sealed_config(folder: Path) -> dict[str, Any]:
 
 def _without_settings(folder: Path) -> str:
     """The end of a sentence about settings that cannot be used."""
-    return f"; restore the file ({option('resume', True)} takes other settings){_from_its_nets(folder)}"
+    return f"; restore the file{_from_its_nets(folder)}"
 
 
 def _from_its_nets(folder: Path) -> str:

@@ -64,8 +64,8 @@ class RunConfig:
     """Number of generations after which the run ends."""
     minutes: float = 0.0
     """Time limit in minutes: the run ends with the generation in which they are over; 0 = no limit.
-    Slow games get smaller generations, so that the run ends in time. The matches at the end take additional time,
-    a fifth of the minutes at most: games that are not over by then are left out."""
+    Slow games get smaller generations, so that the run ends in time.
+    The matches at the end take a fifth of the minutes more: games that are not over by then are left out."""
     initial_net: str = ""
     """Net to begin with: a shipped net, a run folder, folder:12 or a checkpoint. Empty: an untrained net.
     If --net sizes differ, this net plays until a new network of those sizes passes the gate.

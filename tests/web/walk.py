@@ -27,6 +27,12 @@ LINE = """() => {
     return [moves.slice(1).map((one) => one.lastChild.textContent), moves.findIndex((one) => one.getAttribute("aria-current") === "step")];
 }"""  # noqa: E501
 """The words of the moves, and how many of them have been played where one looks."""
+GOES_ON = """() => {
+    const moves = [...document.querySelectorAll(".move")];
+    return moves.at(-1)?.getAttribute("aria-current") !== "step"
+        || !document.querySelector(".headline .status").textContent.startsWith("Looking back");
+}"""
+"""At the last move a contestant that was told to move does."""
 NEXT = "click|Undo|Redo|Let it move|New game|Hint"
 
 
@@ -49,6 +55,7 @@ def press_every_two_buttons(page: Any, route: str, state: str, contestant: str) 
         page.wait_for_function(SETTLED)
         page.evaluate(DRAWN)
         page.wait_for_function(SETTLED)
+        page.wait_for_function(GOES_ON)
         words, ply = page.evaluate(LINE)
         position, said = game.position(" ".join(words[:ply])), status(page)
         told = state, pair, words, ply, said

@@ -129,9 +129,11 @@ class Lineup:
             self.best.load(self._store.checkpoint(generation))
             return
         # workers of a network of other sizes must be made anew, and go on with the games of before
+        if not self.workers.keeps_games:  # until they are closed they begin games, whose numbers count
+            self.workers.close()
         games, slots = self.games_in_progress(), self.workers.num_slots
         self._cpu_of_closed += self.workers.cpu_seconds
-        self.workers.close()  # on a cluster, hosts that begin games get the weights of the best generation until then
+        self.workers.close()
         self.best_generation, self.sizes = generation, self.plan.config.net
         self.best = self._make_net(self.sizes)
         self.best.load(self._store.checkpoint(generation))
