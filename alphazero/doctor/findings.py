@@ -53,9 +53,11 @@ def show(sections: Sequence[Section]) -> str:
 
 
 def _wrap(begin: str, text: str) -> list[str]:
+    """Lines that break between words, not at the hyphens of an option or a path, which are there to be copied."""
     return textwrap.wrap(
-        shorten(text, 20 * COLUMNS), COLUMNS, initial_indent=begin, subsequent_indent=" " * len(begin)
-    ) or [begin.rstrip()]
+        shorten(text, 20 * COLUMNS), COLUMNS, initial_indent=begin, subsequent_indent=" " * len(begin),
+        break_on_hyphens=False,
+    ) or [begin.rstrip()]  # fmt: skip
 
 
 def show_bytes(count: float) -> str:

@@ -15,6 +15,7 @@ import pytest
 import alphazero as az
 from alphazero.commands import doctor
 from alphazero.commands.shared import run_command
+from alphazero.doctor.findings import Section, show
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.metrics_file import MAX_METRICS_BYTES
@@ -302,3 +303,12 @@ def test_what_is_no_run_is_a_mistake(tmp_path: Path, capsys):
     for name in ("nothing", "", "x" * 5000):
         code, shown = examine(tmp_path / name, capsys)
         assert code == 2 and shown.startswith("error: ") and "name the folder of a run" in shown
+
+
+@pytest.mark.parametrize("before", range(60, 100))
+def test_an_option_stays_whole_wherever_a_line_ends(before):
+    """`--initial-net` was once cut in two after its hyphen, where a path was of an unlucky length."""
+    section = Section("run")
+    section.wrong.append(f"{'x' * before} begin anew by --initial-net runs/my-run/generation_0002.safetensors")
+    words = show([section]).split()
+    assert "--initial-net" in words and "runs/my-run/generation_0002.safetensors" in words
