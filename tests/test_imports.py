@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,20 +34,20 @@ FLOORS = (
     {"settings", "pages"},
     {"game"},
     {"fingerprint"},
-    {"cluster"},
     {"nets"},
     {"search"},
     {"wasm"},
     {"players"},
     {"matches"},
     {"training", "tournaments"},
+    {"cluster"},
     {"web"},
     {"library", "doctor"},
     {"commands"},
     {"__main__", "check_game", "gtp", "new_game", "publish", "report"},
 )
 """Wings and modules of alphazero/, the lowest first. A file imports from its own wing and from lower floors."""
-ONLY_FOR = {"wasm": {"commands", "web"}}
+ONLY_FOR = {"wasm": {"commands", "web"}, "cluster": {"library"}}
 """A wing that these alone may import."""
 FACE = "alphazero/__init__.py"
 """It imports nothing when it is imported, and gives what the library offers when that is asked for."""
@@ -107,7 +108,8 @@ def test_wings_import_lower_ones_alone(path: Path):
         ("players", "import alphazero.wasm"),
         ("library", "from alphazero.commands.shared import parse"),
         ("doctor", "from alphazero.library import nets"),
-        ("cluster", "from alphazero.training.selfplay import SelfPlay"),
+        ("training", "from alphazero.cluster.pool import Pool"),
+        ("commands", "from alphazero.cluster.ray_cluster import RayCluster"),
         ("commands", "from games import connect4"),
         ("commands", "from tests.program import ROOT"),
     ],
@@ -217,7 +219,26 @@ def test_the_rules_and_the_search_load_no_torch(wing: str):
 
 
 def test_ray_is_loaded_by_a_cluster_alone():
-    assert "ray" not in loaded_by("alphazero.commands.train", "alphazero.training.remote", "alphazero.library.runs")
+    assert "ray" not in loaded_by("alphazero.commands.train", "alphazero.cluster.ray_cluster", "alphazero.library.runs")
+
+
+def test_without_the_folder_of_the_cluster_everything_else_works(tmp_path: Path):
+    """A copy of the library without that wing: all its modules load, and a command names what is missing."""
+    for folder in ("alphazero", "games"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("cluster", "__pycache__"))
+    names = [name_of(path)[:-3].replace("/", ".").removesuffix(".__init__") for path in FRAMEWORK]
+    others = [name for name in names if ".cluster" not in name and not name.endswith("__main__") and "cuda" not in name]
+    assert len(names) - len(others) > 5 and not (tmp_path / "alphazero/cluster").exists()
+    code = f"""
+from importlib import import_module
+import alphazero
+assert alphazero.__file__.startswith({str(tmp_path)!r})
+for name in {others!r}:
+    import_module(name)
+import_module("alphazero.commands.program").main(["train", "--game", "nim", "--cluster", "local"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert "error: --cluster needs the folder alphazero/cluster, which is not here" in done.stderr
 
 
 def test_learning_does_not_load_torchs_compiler():

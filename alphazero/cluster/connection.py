@@ -1,6 +1,6 @@
-"""The connection to a Ray cluster: opening it, its nodes, and what Ray's errors mean in one sentence.
+"""The connection to a Ray cluster: opening it, its nodes, its end.
 
-Token authentication is always on. A cluster of our own lives on this machine for the time of a command: it listens on
+A cluster of our own lives on this machine for the time of a command: it listens on
 the loopback interface alone, and its token is in no file.
 """
 
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import logging
 import os
 import re
 import secrets
 import shutil
 import signal
-import socket
 import stat
-import subprocess
 import sys
 import tempfile
 import threading
@@ -27,30 +24,35 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import InputError, InvalidSetting, Terminated, quote, shorten
+from alphazero.cluster.access import (
+    AUTO,
+    LOCAL,
+    SECONDS_TO_ANSWER,
+    SECURE_MODES,
+    ClusterError,
+    check_address,
+    check_locked,
+    check_mode,
+    check_ray,
+    check_version,
+    find_address,
+    knock,
+    say_why,
+)
+from alphazero.errors import InputError, InvalidSetting, Terminated, quote
 from alphazero.interruption import held_back, speaking_on, variables_set
-from alphazero.invocation import WINDOWS, option
+from alphazero.invocation import option
 from alphazero.machine import count_cores
 from alphazero.settings import check_range
 from alphazero.storage.systems import process_is_alive
 
 logger = logging.getLogger(__name__)
 
-LEAST_RAY = (2, 52)
-"""Older versions know no tokens."""
-AUTO, LOCAL = "auto", "local"
 STORE_BYTES = 256 << 20
 """Shared memory of a cluster of our own, for the weights that play."""
-SECONDS_TO_ANSWER = 20.0
-"""A head that says nothing for so long is taken for gone."""
-SECONDS_OF_STRANGER = 60.0
-"""A process that knocks without a token may take so long: it imports Ray before."""
 SECONDS_TO_LEAVE = 10.0
 MOST_STARTS = 3
 MOST_WORKERS = 1 << 16
-SECURE_MODES = "token", "k8s"
-"""Values of RAY_AUTH_MODE that authenticate."""
-
 _ALWAYS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -58,14 +60,6 @@ _ALWAYS = {
 }
 _OURS = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Makes a new cluster listen on the loopback interface, on Linux as well."""
-
-
-_REFUSED = re.compile(r"^ray\.exceptions\.(AuthenticationError|\w+: .*(Unauthenticated|InvalidAuthToken))", re.M)
-"""The last line of Ray's that a cluster with a token gives to a stranger."""
-
-
-class ClusterError(InputError):
-    """A cluster cannot be reached, refuses us, or is gone."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +98,12 @@ class Cluster:
         self._quieted = contextlib.ExitStack()
         if workers is not None:
             check_range(option("cluster_workers"), workers, 1, MOST_WORKERS)
-        _check_address(address, option("cluster"))
+        check_address(address, option("cluster"))
 
     def open(self) -> None:
         """Connects, or starts a cluster on this machine; raises ClusterError or InvalidSetting."""
         check_ray()
-        address = _find_address() if self.address == AUTO else None if self.address == LOCAL else self.address
+        address = find_address() if self.address == AUTO else None if self.address == LOCAL else self.address
         mode = os.environ.get("RAY_AUTH_MODE", SECURE_MODES[0])
         if mode.lower() not in SECURE_MODES:
             raise InvalidSetting(
@@ -117,8 +111,8 @@ class Cluster:
                 "machines: unset it, and give every machine the same RAY_AUTH_TOKEN"
             )
         if address is not None:
-            _knock(address)
-            _check_locked(address)
+            knock(address)
+            check_locked(address)
         settings: dict[str, Any] = {"address": address or LOCAL, "log_to_driver": False, "configure_logging": False}
         environment = _ALWAYS | {"RAY_AUTH_MODE": mode}
         if address is None:
@@ -132,8 +126,8 @@ class Cluster:
             with variables_set(environment), _signals_kept(), held_back(), _stderr_kept(said):
                 import ray
 
-                _check_version(ray.__version__)
-                _check_mode()
+                check_version(ray.__version__)
+                check_mode()
                 if ray.is_initialized():
                     raise InvalidSetting(
                         "this program is connected to a Ray cluster already, and Ray has one connection at a time: "
@@ -150,7 +144,7 @@ class Cluster:
             raise
         except (Exception, SystemExit) as error:
             self.close()
-            raise ClusterError(_say_why(f"{error} {''.join(said)}", address)) from error
+            raise ClusterError(say_why(f"{error} {''.join(said)}", address)) from error
 
     def close(self) -> None:
         """Leaves the cluster; one of our own ends. A second call does nothing."""
@@ -227,15 +221,6 @@ class Cluster:
             self._folder = None
 
 
-def check_ray() -> None:
-    """Raises InvalidSetting if Ray is not installed."""
-    if importlib.util.find_spec("ray") is None:
-        raise InvalidSetting(
-            f'{option("cluster")} needs Ray, which is not installed: install it by `pip install "ray>=2.52"`, or leave '
-            f"{option('cluster')} out"
-        )
-
-
 def make_folder(kind: str, alone: bool = False) -> str:
     """A temporary folder named after its kind and this process; removes those of dead processes.
 
@@ -258,94 +243,6 @@ def _is_ours(path: Path) -> bool:
     return False
 
 
-def _check_address(address: str, where: str) -> None:
-    """Raises InvalidSetting, naming where the address is from."""
-    if address.startswith("ray://"):
-        raise InvalidSetting(
-            f"{where}: {quote(address)} is an address for Ray's client, which passes no weights on directly: join this "
-            "machine to the cluster by `ray start --address=HOST:PORT --num-cpus=0`, and give HOST:PORT"
-        )
-    if address not in (AUTO, LOCAL) and not re.fullmatch(r"[\w.\-]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", address):
-        raise InvalidSetting(f"{where} takes {AUTO}, {LOCAL} or HOST:PORT of a cluster's head, not {quote(address)}")
-
-
-def _check_version(version: str) -> None:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found and (int(found[1]), int(found[2])) < LEAST_RAY:
-        raise InvalidSetting(f"Ray {version} knows no authentication: update it to 2.52 or newer")
-
-
-def _check_mode() -> None:
-    """Raises InvalidSetting if this process loaded Ray while its authentication was off: Ray reads that once."""
-    from ray import _raylet
-
-    ask_mode = getattr(_raylet, "get_authentication_mode", None)
-    if ask_mode is not None and not ask_mode():  # 0 = disabled
-        raise InvalidSetting(
-            "Ray was imported here before, with its authentication off, and does not look again: set "
-            "RAY_AUTH_MODE=token before `import ray`, or restart this program (a notebook's kernel)"
-        )
-
-
-def _find_address() -> str | None:
-    """The cluster that RAY_ADDRESS names, or that `ray start` has begun on this machine; None if there is none."""
-    named = os.environ.get("RAY_ADDRESS", "")
-    if named and named != AUTO:
-        _check_address(named, "RAY_ADDRESS")
-        return None if named == LOCAL else named
-    # as Ray chooses it
-    own = tempfile.gettempdir() if WINDOWS else sys.platform == "linux" and os.environ.get("TMPDIR")
-    folder = os.environ.get("RAY_TMPDIR") or own or "/tmp"
-    file = Path(folder) / "ray" / "ray_current_cluster"
-    with contextlib.suppress(OSError, ValueError), open(file, encoding="ascii") as opened:
-        owner, address = os.fstat(opened.fileno()).st_uid, opened.read(200).strip()
-        host, _, port = address.rpartition(":")
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=2):  # else the file is an old one
-            if not hasattr(os, "getuid") or owner in (0, os.getuid()):
-                return address
-        logger.warning(
-            "the Ray cluster at %s was begun by another user of this machine, so %s does not use it: name its address "
-            "if you trust that user", shorten(address), option("cluster", AUTO),
-        )  # fmt: skip
-    return None
-
-
-def _knock(address: str) -> None:
-    """Raises ClusterError if nobody listens there: Ray would try for minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
-    except (OSError, ValueError, OverflowError) as error:
-        raise ClusterError(_say_why(str(error), address)) from error
-
-
-def _check_locked(address: str) -> None:
-    """Raises InvalidSetting if the cluster lets a stranger in, who has no token.
-
-    The stranger is a process of its own, since Ray reads its mode and its token once.
-    """
-    stranger = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_")}
-    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--skip-version-check"]
-    try:
-        done = subprocess.run(
-            [*command, "--address", address], env=stranger | {"RAY_AUTH_MODE": "disabled"}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", timeout=SECONDS_OF_STRANGER,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise ClusterError(_say_why("it does not answer", address)) from None
-    if done.returncode == 0:
-        raise InvalidSetting(
-            f"the Ray cluster at {shorten(address)} lets everybody in, so whoever reaches its ports could run code on "
-            "its machines: stop it, and start Ray with RAY_AUTH_MODE=token on every machine"
-        )
-    if not _REFUSED.search(done.stderr):  # a stranger who failed for another reason says nothing about the cluster
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise ClusterError(
-            f"the Ray cluster at {shorten(address)} cannot be joined, since nothing shows that it refuses strangers "
-            f"({shorten(last, 200)}): check that it runs, and that Ray works in this environment"
-        )
-
-
 def _init(ray: Any, settings: dict[str, Any]) -> None:
     """Tries again where a busy machine needs longer to start Ray than Ray itself waits."""
     for attempt in range(1, MOST_STARTS + 1):
@@ -362,15 +259,6 @@ def _init(ray: Any, settings: dict[str, Any]) -> None:
 def _own_token() -> str:
     """The token of this process's own clusters: Ray reads it once."""
     return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)
-
-
-def cluster_at(address: str, workers: int | None, threads: int | None) -> Cluster | None:
-    """The cluster at that address, not connected yet; None without an address."""
-    if workers is not None and not address:
-        raise InvalidSetting(
-            f"{option('cluster_workers')} needs {option('cluster')}, as in {option('cluster', 'auto')}"
-        )
-    return Cluster(address, workers, threads) if address else None
 
 
 @contextlib.contextmanager
@@ -425,20 +313,3 @@ def _ask(ray: Any, answer: list[Any]) -> None:
         answer.append(ray.nodes())
     except Exception as error:
         answer.append(error)
-
-
-def _say_why(text: str, address: str | None) -> str:
-    """Ray's words in one sentence of ours."""
-    text = " ".join(text.split())
-    where = f"the Ray cluster at {shorten(address)}" if address else "a Ray cluster on this machine"
-    if address is None:
-        return f"{where} cannot be started: {shorten(text, 300)}"
-    if re.search("AuthenticationError|InvalidAuthToken|Unauthenticated|Unauthorized|authentication token", text, re.I):
-        return (
-            f"{where} does not take our token: set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH, to the one that the cluster "
-            "was started with"
-        )
-    return (
-        f"{where} cannot be reached ({shorten(text, 200)}): check that it runs, and that this machine has joined it by "
-        f"`ray start --address={shorten(address)}`"
-    )

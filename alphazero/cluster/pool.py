@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from alphazero.cluster.connection import Cluster, ClusterError, Node
+from alphazero.cluster.access import ClusterError
+from alphazero.cluster.connection import Cluster, Node
 from alphazero.cluster.host import BUG, DONE, Host, Parcel
 from alphazero.errors import shorten
 from alphazero.fingerprint import framework_fingerprint

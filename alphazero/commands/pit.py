@@ -9,7 +9,6 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.cluster.connection import Cluster, cluster_at
 from alphazero.commands.serve import ServeConfig, serve
 from alphazero.commands.shared import Overwrite, Threads, argument, keep_apart, parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
@@ -19,6 +18,7 @@ from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records, write_records
 from alphazero.invocation import command_line
+from alphazero.library.cluster import cluster_at
 from alphazero.machine import count_cores
 from alphazero.matches.arena import ready_arena, shown
 from alphazero.matches.openings import KINDS as OPENINGS
@@ -33,6 +33,7 @@ from alphazero.players.contestants import load_game, open_contestant
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
+from alphazero.tournaments.tournament import Elsewhere
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class PitConfig:
                 check_output_file(option, path)
         keep_apart("--json", self.json, "--save-games", self.save_games)
 
-    def find_cluster(self) -> Cluster | None:
+    def find_cluster(self) -> Elsewhere | None:
         """The cluster that plays, not connected yet."""
         return cluster_at(self.cluster, self.cluster_workers, self.threads)
 

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 import tyro
 
 from alphazero import interruption
-from alphazero.cluster.connection import Cluster, cluster_at
 from alphazero.commands.shared import Threads, argument, parse, say
 from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
 from alphazero.game import registry
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line, quoted
+from alphazero.library.cluster import cluster_at
 from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.players.contestants import text_of
@@ -29,8 +29,8 @@ from alphazero.training import run as training
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.growth import with_sizes_of
 from alphazero.training.parts.journal import show_figures
+from alphazero.training.plan import Elsewhere, check_determinism
 from alphazero.training.run import TrainedRun
-from alphazero.training.workers import check_determinism
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Options:
             check_determinism(self.config.minutes, len(devices))
         self.find_cluster()
 
-    def find_cluster(self) -> Cluster | None:
+    def find_cluster(self) -> Elsewhere | None:
         """The cluster that plays, not connected yet."""
         return cluster_at(self.cluster, self.cluster_workers, self.threads)
 

@@ -29,9 +29,9 @@ from alphazero.storage.run_folder import (
     read_config,
     verify_manifest,
 )
+from alphazero.training.parts.chunk import unpack
+from alphazero.training.parts.inbox import arrivals_in, bytes_of_arrival, most_games
 from alphazero.training.parts.resume import OLDER_INFERENCE, read_state
-from alphazero.training.remote.chunk import unpack
-from alphazero.training.remote.inbox import arrivals_in, bytes_of_arrival, most_games
 from alphazero.training.run import example_config, read_saved
 
 KINDS = {

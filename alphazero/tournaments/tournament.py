@@ -10,12 +10,13 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
-from alphazero.cluster.connection import Cluster
 from alphazero.errors import CheckpointError, InputError, InvalidSetting, Terminated
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
@@ -33,7 +34,6 @@ from alphazero.storage.checkpoint import read_card
 from alphazero.storage.files import to_json
 from alphazero.tournaments.bradley_terry import Ratings, rate
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
-from alphazero.tournaments.spread import Spread
 
 FOLDER = Path("tournaments")
 """Holds the default folders of tournaments."""
@@ -105,13 +105,30 @@ def default_folder(tournament: Tournament) -> Path:
     return FOLDER / f"{re.sub(r'[^A-Za-z0-9]+', '_', tournament.game)[-40:]}-{tournament.kind}-{digest}"
 
 
+class Spread(Protocol):
+    """Plays games of one tournament elsewhere, round after round; to be closed."""
+
+    def play(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
+        """Plays the missing games and keeps each as soon as it has arrived."""
+
+    def close(self) -> None:
+        """Ends whoever plays; a second call does nothing."""
+
+
+class Elsewhere(AbstractContextManager[Any], Protocol):
+    """Other machines that play the games of a tournament, as a cluster does; open within its `with` statement."""
+
+    def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> Spread:
+        """Raises InvalidSetting if they cannot play it."""
+
+
 def play_tournament(
     path: Path,
     tournament: Tournament,
     loaded: LoadedGame,
     threads: int,
     device: str = "auto",
-    cluster: Cluster | None = None,
+    cluster: Elsewhere | None = None,
     stopped: Callable[[list[GameRecord]], None] | None = None,
 ) -> list[GameRecord]:
     """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit.
@@ -125,7 +142,7 @@ def play_tournament(
     players = _Players(tournament, loaded, threads, device)
     players.check()
     with contextlib.ExitStack() as stack:
-        spread = Spread(stack.enter_context(cluster), tournament, loaded, device) if cluster else None
+        spread = stack.enter_context(cluster).spread(tournament, loaded, device) if cluster else None
         if spread:
             stack.callback(spread.close)
         folder = stack.enter_context(TournamentFolder(path, tournament, loaded))

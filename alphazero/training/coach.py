@@ -27,9 +27,9 @@ from alphazero.training.parts.scores import LastMatches, Scores
 from alphazero.training.parts.self_play import SelfPlay
 from alphazero.training.parts.store import Store
 from alphazero.training.parts.trackers import TensorBoard, Tracker
+from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.selfplay.first_compile import compile_all
-from alphazero.training.workers import RunPlan
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Coach:
 
     >>> import alphazero as az
     >>> from alphazero.storage.run_folder import RunFolder
-    >>> from alphazero.training.workers import RunPlan
+    >>> from alphazero.training.plan import RunPlan
     >>> loaded, config = az.load_game("tictactoe").loaded, az.load_run("runs/tictactoe-1").config
     >>> plan = RunPlan(loaded, config, devices=["cpu"], threads=1, seed=0, deterministic=True)
     >>> with RunFolder.create("runs/by-hand", {}) as folder, az.Coach(plan, folder) as coach:

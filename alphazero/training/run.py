@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from alphazero._version import __version__
-from alphazero.cluster.connection import Cluster
 from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path
 from alphazero.game import Game, registry
 from alphazero.game.laws import Laws
@@ -43,8 +42,8 @@ from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.growth import check_growth, read_net_settings
 from alphazero.training.parts.trackers import WANDB_FILE, Wandb, check_wandb
+from alphazero.training.plan import Elsewhere, RunPlan
 from alphazero.training.report import make_report
-from alphazero.training.workers import RunPlan
 
 logger = logging.getLogger(__name__)
 
@@ -214,7 +213,7 @@ def train(
     deterministic: bool = False,
     resume: bool = False,
     wandb: str = "",
-    cluster: Cluster | None = None,
+    cluster: Elsewhere | None = None,
     stop: threading.Event | None = None,
     on_start: Callable[[Coach], None] = lambda coach: None,
 ) -> TrainedRun:

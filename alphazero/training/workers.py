@@ -9,24 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-
-from alphazero.cluster.connection import Cluster
-from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import LoadedGame
-from alphazero.invocation import option
 from alphazero.nets.devices import describe_inference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
-from alphazero.settings import check_ranges
 from alphazero.training.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
-from alphazero.training.config import RunConfig, settings_by_name
+from alphazero.training.plan import RunPlan, cannot_be_imported
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Worker
 from alphazero.training.selfplay.threads import share_under_lock, threads_that_pay
 from alphazero.training.worker_process import (
@@ -35,166 +27,13 @@ from alphazero.training.worker_process import (
     LearnerProcess,
     TrainingJob,
     WorkerProcess,
-    WorkerSettings,
-    check_sendable,
     end_all,
 )
 
 logger = logging.getLogger(__name__)
 
-PARTS = {"make_net": "net", "value_targets": "value target"}
-"""The parts of a game that a run may replace, and words for them."""
 FEW = 4
 """So many threads always share a process: a process takes seconds to start, and half a gigabyte."""
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """The game, the settings and the place of a run."""
-
-    loaded: LoadedGame
-    config: RunConfig
-    devices: Sequence[str]
-    """Where the networks are; the first one is the coach's own."""
-    threads: int
-    """Processor threads of all devices together."""
-    seed: int
-    deterministic: bool
-    """Nothing depends on the clock, as the number of games at once on a GPU does, nor on the order of sums."""
-    cluster: Cluster | None = None
-    """Plays the games, in place of threads and processes on this machine."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
-        if self.config.learner.batch_size < 2 * len(self.devices):
-            raise InvalidSetting(
-                f"{option('learner.batch_size')} must be {2 * len(self.devices)} or more, since "
-                f"{len(self.devices)} devices share a batch"
-            )
-        if self.deterministic:
-            check_determinism(self.config.minutes, len(self.devices))
-        if self.cluster is not None:
-            self._check_cluster()
-        if len(self.devices) > 1 and self.loaded.load_again is None:
-            raise InvalidSetting(
-                f"{_cannot_be_imported(self.loaded)}, and each further device needs a process: choose one device, or "
-                "put the game into a module (a .py file)"
-            )
-        if len(self.devices) > 1 or self.cluster is not None:
-            self.check_parts()
-
-    def _check_cluster(self) -> None:
-        cluster = option("cluster")
-        if self.deterministic:
-            raise InvalidSetting(
-                f"{option('deterministic')} and {cluster} exclude each other: which games arrive first depends on the "
-                "clock and the network"
-            )
-        if len(self.devices) > 1:
-            raise InvalidSetting(f"with {cluster} the network learns on one device: choose it by {option('device')}")
-        if self.loaded.load_again is None:
-            raise InvalidSetting(
-                f"{_cannot_be_imported(self.loaded)}, and {cluster} needs other processes: put the game into a module "
-                "(a .py file)"
-            )
-
-    @property
-    def replaced_parts(self) -> dict[str, Any]:
-        """The parts that took the place of the game's own, as by `replace(loaded, make_net=...)`, by their names."""
-        own, now = self.loaded.game.loaded, vars(self.loaded)
-        return {name: now[name] for name in PARTS if own is not None and now[name] is not getattr(own, name)}
-
-    @property
-    def names_of_parts(self) -> dict[str, str]:
-        """The names of the functions in `replaced_parts`, or of their types where they have none."""
-        return {name: getattr(part, "__name__", type(part).__name__) for name, part in self.replaced_parts.items()}
-
-    def check_parts(self) -> None:
-        """Raises InvalidSetting unless a process can find the parts that are not the game's own."""
-        for name, part in self.replaced_parts.items():
-            check_sendable(part, PARTS[name])
-
-    def worker_settings(self, playing_net: Any, **place: Any) -> WorkerSettings:
-        """The settings of a process of this run; `place`: the fields that depend on where it is."""
-        assert self.loaded.load_again is not None
-        config = replace(self.config, net=self.config.net_settings)
-        return WorkerSettings(
-            load=self.loaded.load_again, parts=self.replaced_parts, config=config,
-            playing_net=settings_by_name(playing_net), seed=self.seed, **place,
-        )  # fmt: skip
-
-    @property
-    def threads_each(self) -> int:
-        """Processor threads for each device."""
-        return max(1, self.threads // len(self.devices))
-
-    @property
-    def device_kinds(self) -> list[str]:
-        """`cpu` or `cuda` for each device: a run can go on with other GPUs, if they are as many."""
-        return [device.partition(":")[0] for device in self.devices]
-
-
-class Workers(Protocol):
-    """All who play the games of a run: threads, processes, or the hosts of a cluster."""
-
-    num_slots: int
-    """Games that each plays at once."""
-    keeps_games: bool
-    """Games in progress go on in the next generation, and after a resume; else they are given up."""
-
-    @property
-    def all(self) -> Sequence[Worker]:
-        """Each of them, in an order that numbers their games."""
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time outside of this process."""
-
-    @property
-    def share_of_match(self) -> float:
-        """The share of self-play's speed that a match in this process has."""
-
-    def describe(self) -> str:
-        """Where they are and how many games they play at once, as a phrase."""
-
-    def place(self) -> None:
-        """Lets hosts load their code while this process makes its networks."""
-
-    def start(self) -> None:
-        """Lets hosts begin to play while this process still gets ready."""
-
-    def get_ready(self) -> None:
-        """Waits until they could play, so that their start takes no time of the first generation."""
-
-    def played(self) -> SelfPlayCounts:
-        """Counts of all together."""
-
-    def begin_counting(self) -> tuple[float, SelfPlayCounts]:
-        """The time and the counts from which a generation's games count."""
-
-    def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
-        """The share of the networks' capacity that self-play used in that time; None if it is not known."""
-
-    def figures(self) -> dict[str, Any]:
-        """Further figures of the generation's games."""
-
-    def arrays(self) -> dict[str, dict[str, np.ndarray]]:
-        """Arrays of the generation's games to be kept beside its samples, by the kind of their file."""
-
-    def state(self) -> dict[str, Any]:
-        """The entries of the manifest about them."""
-
-    def committed(self) -> None:
-        """The generation is on disk."""
-
-    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        """Calls `learn_here`, and does its own part of the learning meanwhile; returns its result."""
-
-    def forget(self) -> None:
-        """Clears the caches of the networks' answers: from now on another net may play."""
-
-    def close(self) -> None:
-        """Ends them; a second call does nothing."""
 
 
 class LocalWorkers:
@@ -368,7 +207,7 @@ class LocalWorkers:
             if self._total > 1 and not plan.loaded.game.compiled:
                 logger.warning(
                     "%s, so all games are played in this process, which is slower: put the game into a module (a .py "
-                    "file)", _cannot_be_imported(plan.loaded),
+                    "file)", cannot_be_imported(plan.loaded),
                 )  # fmt: skip
             return self._each
         if not plan.loaded.game.compiled:  # its rules hold the lock all the time
@@ -421,21 +260,6 @@ class LocalWorkers:
             game_stride=self._total,
         )  # fmt: skip
         return ChildProcess(settings, self._stop)
-
-
-def check_determinism(minutes: float, num_devices: int) -> None:
-    """Raises InvalidSetting if a run with this time limit, on so many devices, cannot be deterministic."""
-    if minutes:
-        raise InvalidSetting(
-            f"{option('deterministic')} and {option('minutes')} exclude each other: a time limit depends on the clock; "
-            f"{option('minutes', 0)} takes away the limit that a preset has"
-        )
-    if num_devices > 1:
-        raise InvalidSetting(f"{option('deterministic')} takes one device: the order of sums on several is not fixed")
-
-
-def _cannot_be_imported(loaded: LoadedGame) -> str:
-    return f"{loaded.name} is defined where other processes cannot import it"
 
 
 @contextlib.contextmanager

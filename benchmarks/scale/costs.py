@@ -15,6 +15,8 @@ import numpy as np
 
 from alphazero.cluster.connection import Cluster, Node
 from alphazero.cluster.pool import Seat
+from alphazero.cluster.self_play import games_of_order
+from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order, RemotePlayer
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
 from alphazero.matches.arena import Arena
@@ -24,10 +26,8 @@ from alphazero.players.net_players import make_net_player
 from alphazero.progress import Progress
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.config import RunConfig
-from alphazero.training.remote.chunk import pack, unpack, without
-from alphazero.training.remote.inbox import Inbox
-from alphazero.training.remote.player import CARD, CHECKPOINT, Order, RemotePlayer
-from alphazero.training.remote.workers import games_of_order
+from alphazero.training.parts.chunk import pack, unpack, without
+from alphazero.training.parts.inbox import Inbox
 from alphazero.training.worker_process import WorkerSettings, make_net
 from benchmarks.scale.simulation import Costs
 

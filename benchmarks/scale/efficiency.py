@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from alphazero.cluster.connection import Cluster
+from alphazero.cluster.ray_cluster import RayCluster
 from alphazero.errors import InputError
 from alphazero.game import registry
 from alphazero.machine import count_cores
@@ -85,7 +85,7 @@ def positions_per_s(game_name: str, config: RunConfig, number: int, on_a_cluster
     It has no more threads than cores.
     """
     loaded = replace(registry.load(game_name), make_benchmark=None)
-    cluster = Cluster("local", number, number) if on_a_cluster else None
+    cluster = RayCluster("local", number, number) if on_a_cluster else None
     with tempfile.TemporaryDirectory() as folder:
         run = train(
             loaded, config, Path(folder) / "run", game_name=game_name, threads=min(number, count_cores()),

@@ -1,6 +1,6 @@
 """A discrete-event simulation of a run on a cluster: what every part waits for, and where it is used up.
 
-The parts are those of `alphazero.cluster.pool` and `alphazero.training.remote`: hosts that play orders and lose them
+The parts are those of `alphazero.cluster`: hosts that play orders and lose them
 when they die; a network into the coach's machine; one thread that checks answers and writes what has arrived; and a
 learner that begins when a generation has arrived, while hosts play on until the next one waits. Hosts on the machine
 of a learner that takes all its cores rest instead.
@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from alphazero.cluster.pool import DEPTH
+from alphazero.cluster.self_play import SECONDS_OF_ORDER, games_of_order
 from alphazero.training.config import RunConfig
-from alphazero.training.remote.workers import SECONDS_OF_ORDER, games_of_order
 
 PARTS = "workers", "learner", "ingest", "network"
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from alphazero.cluster.connection import Cluster, Node
+from alphazero.cluster.connection import Node
 from alphazero.cluster.pool import Pool
+from alphazero.cluster.ray_cluster import RayCluster
 
 
 class RayError(Exception):
@@ -127,7 +128,7 @@ def run_out_of_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pool, "_end_silent_ones", later)
 
 
-class FakeCluster(Cluster):
+class FakeCluster(RayCluster):
     """Machines that come and go, and hosts on them."""
 
     def __init__(self, nodes: Sequence[Node], workers: int | None = None):

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphazero.cluster.connection import Cluster
 from alphazero.cluster.pool import Pool, Seat
+from alphazero.cluster.ray_cluster import RayCluster
+from alphazero.cluster.self_play import _Play
+from alphazero.cluster.self_play_guest import Order
 from alphazero.game import registry
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
-from alphazero.training.remote.chunk import unpack
-from alphazero.training.remote.player import Order
-from alphazero.training.remote.workers import _Play
+from alphazero.training.parts.chunk import unpack
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.conftest import add_node, needs_ray
 from tests.training.test_coach import TINY
@@ -43,7 +43,7 @@ def play(
     config: RunConfig = CONFIG, resume: bool = False,
 ) -> TrainedRun:  # fmt: skip
     return train(
-        GAME, replace(config, generations=generations), folder, threads=1, seed=3, cluster=Cluster(address),
+        GAME, replace(config, generations=generations), folder, threads=1, seed=3, cluster=RayCluster(address),
         on_start=on_start, resume=resume,
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
 
     folder = tmp_path / "run"
     # one worker: the run cannot end before another one has taken its place
-    cluster = Cluster(ray_cluster.address, workers=1)
+    cluster = RayCluster(ray_cluster.address, workers=1)
     train(GAME, replace(CONFIG, generations=4), folder, threads=1, seed=3, cluster=cluster, on_start=kill_one)
     assert_each_game_counts_once(folder, 4)
     rows = TrainedRun(GAME, folder).metrics

@@ -15,8 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from alphazero.cluster import connection
-from alphazero.cluster.connection import Cluster, ClusterError
+from alphazero.cluster import access, connection
+from alphazero.cluster.access import ClusterError
+from alphazero.cluster.connection import Cluster
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.interruption import variables_set
 from tests.cluster.conftest import ENVIRONMENT, needs_ray
@@ -31,7 +32,7 @@ FIND_SPEC = importlib.util.find_spec
 
 
 def test_without_ray_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connection.importlib.util, "find_spec", without_ray)
+    monkeypatch.setattr(access.importlib.util, "find_spec", without_ray)
     with pytest.raises(InvalidSetting, match=r"cluster needs Ray, which is not installed: install it by `pip install"):
         Cluster("auto").open()
 
@@ -59,7 +60,7 @@ def test_rays_client_is_refused():
 def test_the_address_in_the_environment_is_checked_as_the_option_is(monkeypatch: pytest.MonkeyPatch, address, reason):
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(InvalidSetting, match=reason):
-        connection._find_address()
+        access.find_address()
 
 
 @needs_ray
@@ -68,7 +69,7 @@ def test_a_connection_of_the_users_own_is_left_alone(monkeypatch: pytest.MonkeyP
     import ray
 
     ended = []
-    monkeypatch.setattr(connection, "_check_mode", lambda: None)
+    monkeypatch.setattr(connection, "check_mode", lambda: None)
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "shutdown", lambda: ended.append(True))
     with pytest.raises(InvalidSetting, match=r"connected to a Ray cluster already.*call ray.shutdown\(\) first"):
@@ -102,8 +103,8 @@ def test_a_cluster_that_lets_a_stranger_in_is_refused_before_it_sees_our_token(m
         raise RuntimeError("nobody is there")
 
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
-    monkeypatch.setattr(connection.subprocess, "run", run)
-    monkeypatch.setattr(connection, "_check_mode", lambda: None)
+    monkeypatch.setattr(access.subprocess, "run", run)
+    monkeypatch.setattr(connection, "check_mode", lambda: None)
     monkeypatch.setattr(connection, "_init", refuse)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
@@ -118,7 +119,7 @@ def test_a_cluster_that_lets_a_stranger_in_is_refused_before_it_sees_our_token(m
 @needs_ray
 @pytest.mark.slow
 def test_a_real_cluster_lets_strangers_in_only_without_authentication(ray_cluster, tmp_path: Path):
-    connection._check_locked(ray_cluster.address)
+    access.check_locked(ray_cluster.address)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     folder = Path(f"/tmp/az-open-{os.getpid()}")  # sockets need a short path
@@ -133,11 +134,11 @@ def test_a_real_cluster_lets_strangers_in_only_without_authentication(ray_cluste
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             with contextlib.suppress(ClusterError):  # it is not there yet
-                connection._knock(f"127.0.0.1:{port}")
+                access.knock(f"127.0.0.1:{port}")
                 break
             time.sleep(0.5)
         with pytest.raises(InvalidSetting, match="lets everybody in"):
-            connection._check_locked(f"127.0.0.1:{port}")
+            access.check_locked(f"127.0.0.1:{port}")
     finally:
         head.terminate()
         head.wait(30)
@@ -146,9 +147,9 @@ def test_a_real_cluster_lets_strangers_in_only_without_authentication(ray_cluste
 
 def test_versions_that_know_no_token_are_refused():
     with pytest.raises(InvalidSetting, match="update it to 2.52"):
-        connection._check_version("2.51.1")
-    connection._check_version("2.52.0")
-    connection._check_version("3.0.0rc1")
+        access.check_version("2.51.1")
+    access.check_version("2.52.0")
+    access.check_version("3.0.0rc1")
 
 
 @needs_ray
@@ -170,12 +171,12 @@ def test_the_address_file_of_ray_start_is_read_and_an_old_one_means_no_cluster(
     (tmp_path / "ray").mkdir()
     file = tmp_path / "ray" / "ray_current_cluster"
     file.write_text("127.0.0.1:1")
-    assert connection._find_address() is None
+    assert access.find_address() is None
     with socket.create_server(("127.0.0.1", 0)) as server:
         file.write_text(f"127.0.0.1:{server.getsockname()[1]}")
-        assert connection._find_address() == file.read_text()
+        assert access.find_address() == file.read_text()
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-    assert connection._find_address() == "head:6379"
+    assert access.find_address() == "head:6379"
 
 
 def test_the_address_file_of_another_user_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog):
@@ -187,7 +188,7 @@ def test_the_address_file_of_another_user_is_not_trusted(tmp_path: Path, monkeyp
         file.write_text(f"127.0.0.1:{server.getsockname()[1]}")
         with monkeypatch.context() as patch:
             patch.setattr(os, "fstat", lambda descriptor: stranger)
-            found = connection._find_address()
+            found = access.find_address()
     assert found is None
     assert "was begun by another user of this machine" in caplog.text
 

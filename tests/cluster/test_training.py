@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 
 from alphazero.cluster import pool as pool_module
+from alphazero.cluster import self_play as workers_module
 from alphazero.cluster.host import Host, Parcel
 from alphazero.cluster.pool import Pool
+from alphazero.cluster.self_play import _Play
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig
+from alphazero.training.parts.chunk import Chunk, unpack
 from alphazero.training.parts.gate import Gate
+from alphazero.training.parts.inbox import Inbox
 from alphazero.training.parts.store import UNCONTESTED
-from alphazero.training.remote import workers as workers_module
-from alphazero.training.remote.chunk import Chunk, unpack
-from alphazero.training.remote.inbox import Inbox
-from alphazero.training.remote.workers import _Play
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.fake import FakeCluster, machine, run_out_of_patience

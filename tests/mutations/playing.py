@@ -190,17 +190,17 @@ PLAYING = [
         "tests/training/test_hostile_runs.py::test_games_in_progress_are_no_more_than_the_settings_allow",
     ),
     Mutation(
-        "damaged games of a cluster are moved aside", "alphazero/training/remote/inbox.py",
+        "damaged games of a cluster are moved aside", "alphazero/training/parts/inbox.py",
         'renamed to %s", error, move_aside(path, "damaged")', 'renamed to %s", error, path.unlink()',
         "tests/training/test_inbox.py::test_damaged_games_are_moved_aside",
     ),
     Mutation(
-        "games of a cluster that cannot be read stay where they are", "alphazero/training/remote/inbox.py",
+        "games of a cluster that cannot be read stay where they are", "alphazero/training/parts/inbox.py",
         "and it stays where it is\", error)\n", "and it stays where it is\", error)\n            path.unlink()\n",
         "tests/training/test_inbox.py::test_a_file_that_cannot_be_read_now_stays_where_it_is",
     ),
     Mutation(
-        "no more games of a cluster are read than the settings allow", "alphazero/training/remote/inbox.py",
+        "no more games of a cluster are read than the settings allow", "alphazero/training/parts/inbox.py",
         "raw_bytes(game, most_games * game.max_plies, most_games) + HEADER_BYTES)", "1 << 40)",
         "tests/training/test_inbox.py::test_no_more_is_read_than_the_settings_allow",
     ),

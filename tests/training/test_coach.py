@@ -40,9 +40,9 @@ from alphazero.training.parts.learning import Learning
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace
 from alphazero.training.parts.scores import Scores
+from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayConfig
 from alphazero.training.selfplay import SelfPlayConfig
-from alphazero.training.workers import RunPlan
 
 TINY = RunConfig(
     generations=4,  # in the last one the learning rate falls

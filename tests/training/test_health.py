@@ -38,9 +38,9 @@ from alphazero.training.health import (
 )
 from alphazero.training.learner import LearnerConfig
 from alphazero.training.parts.journal import describe_progress
+from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlayConfig
-from alphazero.training.workers import RunPlan
 from games.tictactoe.game import TicTacToe
 
 KERNELS = Kernels(TicTacToe())

@@ -15,7 +15,7 @@ from alphazero.game import registry
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.remote.inbox import most_games
+from alphazero.training.parts.inbox import most_games
 from alphazero.training.run import TrainedRun, read_saved, train
 from alphazero.training.selfplay import SelfPlay
 from tests.storage.resealing import reseal_manifest

@@ -12,8 +12,8 @@ import pytest
 
 from alphazero.game import registry
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.remote.chunk import Chunk
-from alphazero.training.remote.inbox import MODEST_BYTES, Inbox, most_games
+from alphazero.training.parts.chunk import Chunk
+from alphazero.training.parts.inbox import MODEST_BYTES, Inbox, most_games
 from alphazero.training.replay_buffer import Samples
 
 GAME = registry.load("tictactoe").game

@@ -17,8 +17,8 @@ from alphazero.players.player import Player
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig
+from alphazero.training.plan import RunPlan
 from alphazero.training.run import train
-from alphazero.training.workers import RunPlan
 
 
 def openings(depth: int) -> list[Position]:

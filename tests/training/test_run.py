@@ -30,10 +30,10 @@ from alphazero.training.parts.journal import Journal
 from alphazero.training.parts.learning import Learning
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.store import Store
+from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.run import TrainedRun, read_saved, train
 from alphazero.training.selfplay import Recordings, SelfPlayConfig, games
-from alphazero.training.workers import RunPlan
 from tests.storage.resealing import reseal_config, reseal_manifest
 from tests.training.test_coach import TINY, checksums
 

@@ -22,10 +22,11 @@ from alphazero.players.contestants import find_checkpoint
 from alphazero.training.config import settings_by_name
 from alphazero.training.learner import Learner
 from alphazero.training.parts.growth import check_growth, read_net_settings, same_sizes
+from alphazero.training.parts.inbox import Inbox, most_games
 from alphazero.training.parts.journal import Generation
 from alphazero.training.parts.store import UNCONTESTED, Store
-from alphazero.training.remote.inbox import Inbox, most_games
-from alphazero.training.workers import LocalWorkers, RunPlan, Workers
+from alphazero.training.plan import RunPlan, Workers
+from alphazero.training.workers import LocalWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class Lineup:
         """Makes the nets, the learner and the workers; `slots` as for Workers. `generation`: the newest one."""
         plan = self.plan
         if plan.cluster is not None:
-            self.workers = self._make_cluster_workers(generation)
+            self.workers = self._make_workers(slots, generation)
             self.workers.place()  # its hosts load their code meanwhile
         self.net, self.best = self._make_net(plan.config.net), self._make_net(self.sizes)
         check_apart(self.net, self.best)
@@ -88,7 +89,7 @@ class Lineup:
         self._at_end.callback(self.net.use_threads, self.net.use_threads(1))
         self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
         if plan.cluster is None:
-            self.workers = self._make_workers(slots)
+            self.workers = self._make_workers(slots, generation)
 
     def close(self) -> None:
         """Ends the workers, and leaves network calls as they were before the run; a second call does nothing."""
@@ -137,9 +138,7 @@ class Lineup:
         self.best_generation, self.sizes = generation, self.plan.config.net
         self.best = self._make_net(self.sizes)
         self.best.load(self._store.checkpoint(generation))
-        self.workers = (
-            self._make_workers(slots) if self.plan.cluster is None else self._make_cluster_workers(generation)
-        )
+        self.workers = self._make_workers(slots, generation)
         if self.workers.num_slots < slots:
             raise DeviceMemoryError(
                 f"the network that has passed the gate leaves the GPU too little memory for {slots} games at once, "
@@ -194,21 +193,17 @@ class Lineup:
         self.inference = net.use_inference(self.inference)
         return net
 
-    def _make_workers(self, slots: int | None) -> LocalWorkers:
-        run = weakref.proxy(self)  # else the two would hold each other in memory
-        return LocalWorkers(
-            self.plan, self.kernels, self.best, self.sizes, self.inference, slots, lambda: run.best_checkpoint,
-            self._stop,
-        )  # fmt: skip
-
-    def _make_cluster_workers(self, generation: int) -> Workers:
-        from alphazero.training.remote.workers import ClusterWorkers
-
-        run = weakref.proxy(self)  # as above
+    def _make_workers(self, slots: int | None, generation: int) -> Workers:
+        plan, run = self.plan, weakref.proxy(self)  # else the two would hold each other in memory
+        if plan.cluster is None:
+            return LocalWorkers(
+                plan, self.kernels, self.best, self.sizes, self.inference, slots, lambda: run.best_checkpoint,
+                self._stop,
+            )  # fmt: skip
         lines = self._store.folder.metrics()  # killed before the manifest, a generation has left a line too many
         promoted = [line["generation"] for line in lines if line.get("promoted") and line["generation"] <= generation]
-        return ClusterWorkers(
-            self.plan, self.kernels, self.sizes, lambda: run.inference,
+        return plan.cluster.make_workers(
+            plan, self.kernels, self.sizes, lambda: run.inference,
             lambda: (run.best_generation, run.best_checkpoint), self.inbox, [0, *promoted],
         )  # fmt: skip
 

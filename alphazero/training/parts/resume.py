@@ -21,9 +21,9 @@ from alphazero.storage.schema import Count, Counts, Seconds, Text, Texts, check
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace
 from alphazero.training.parts.store import Store
+from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer, read_samples
 from alphazero.training.selfplay import SelfPlay
-from alphazero.training.workers import RunPlan
 
 logger = logging.getLogger(__name__)
 

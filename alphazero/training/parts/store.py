@@ -19,8 +19,8 @@ from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import Manifest, RunFolder
 from alphazero.training.config import settings_by_name
+from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer, Samples
-from alphazero.training.workers import RunPlan
 
 UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
 """The gate's figures of a net that had no gate to pass."""

@@ -11,19 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from alphazero.cluster.connection import Cluster
+from alphazero.cluster.match_guest import GuestSettings, MatchOrder
 from alphazero.cluster.pool import Pool, Seat
-from alphazero.errors import CheckpointError, InputError, InvalidSetting, StorageError
+from alphazero.errors import CheckpointError, InputError, StorageError
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.record import GameRecord, parse_record
 from alphazero.game.spec import LoadedGame
-from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCES, wanted_inference
 from alphazero.players.contestant_text import split_text
 from alphazero.players.contestants import PLAYING_ALONE, checkpoint_of, load_net
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
-from alphazero.tournaments.guest import GuestSettings, MatchOrder
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +42,6 @@ class Spread:
     """Plays games of one tournament on a cluster, round after round; made open, and to be closed."""
 
     def __init__(self, cluster: Cluster, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):
-        if loaded.load_again is None:
-            raise InvalidSetting(
-                f"{loaded.name} is defined where other processes cannot import it, and {option('cluster')} needs "
-                "other processes: put the game into a module (a .py file)"
-            )
         self._work = _Matches(tournament, loaded, device)
         self._pool = Pool(cluster, self._work)
 
@@ -77,7 +71,7 @@ class Spread:
 class _Matches:
     """The work of the pool: orders for games of pairs, and the records that come back."""
 
-    maker = "alphazero.tournaments.guest:MatchGuest"
+    maker = "alphazero.cluster.match_guest:MatchGuest"
     patience = PATIENCE
 
     def __init__(self, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):

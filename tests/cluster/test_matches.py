@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from alphazero.cluster.match_guest import MatchGuest
+from alphazero.cluster.matches import _Matches
 from alphazero.errors import CheckpointError
 from alphazero.game import registry
 from alphazero.matches import openings
@@ -16,8 +18,6 @@ from alphazero.nets.devices import INFERENCE_VARIABLE, wanted_inference
 from alphazero.nets.torch_net import TorchNet
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import TournamentFolder
-from alphazero.tournaments.guest import MatchGuest
-from alphazero.tournaments.spread import _Matches
 from alphazero.tournaments.tournament import make_tournament, with_nets_found
 
 LOADED = registry.load("tictactoe")

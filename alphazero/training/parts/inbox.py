@@ -21,7 +21,7 @@ from alphazero.game import Game
 from alphazero.storage.files import atomic_write, read_bytes
 from alphazero.storage.metrics_file import move_aside
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, join, pack, raw_bytes, unpack, without
+from alphazero.training.parts.chunk import HEADER_BYTES, Chunk, join, pack, raw_bytes, unpack, without
 
 logger = logging.getLogger(__name__)
 

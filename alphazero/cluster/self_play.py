@@ -16,6 +16,7 @@ import numpy as np
 
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.pool import Pool, Seat
+from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order
 from alphazero.errors import StorageError
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.kernels import Kernels
@@ -24,14 +25,13 @@ from alphazero.nets.neural_net import Trainer
 from alphazero.nets.torch_trainer import MOST_THREADS
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import RunConfig
-from alphazero.training.remote.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
-from alphazero.training.remote.inbox import Inbox
-from alphazero.training.remote.player import CARD, CHECKPOINT, Order
+from alphazero.training.parts.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
+from alphazero.training.parts.inbox import Inbox
+from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import Samples, no_samples
 from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts, Worker
 from alphazero.training.selfplay.worker import LEAST_GAMES
 from alphazero.training.worker_process import TrainingJob, WorkerSettings
-from alphazero.training.workers import RunPlan
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class _Ledger:
 class _Play:
     """The work of the pool: orders for games, and the games that come back."""
 
-    maker = "alphazero.training.remote.player:RemotePlayer"
+    maker = "alphazero.cluster.self_play_guest:RemotePlayer"
     patience = PATIENCE
 
     def __init__(
@@ -267,6 +267,7 @@ class ClusterWorkers:
 
     def __init__(
         self,
+        cluster: Cluster,
         plan: RunPlan,
         kernels: Kernels,
         sizes: Any,
@@ -275,10 +276,8 @@ class ClusterWorkers:
         inbox: Inbox,
         versions: list[int],
     ):
-        """`inference()` is the library that runs the networks, and `playing()` the generation that plays, and its
-        checkpoint: they are asked from `start` on. `versions` are all that have played."""
-        assert plan.cluster is not None
-        self._plan, self._cluster = plan, plan.cluster
+        """As in `Elsewhere.make_workers`."""
+        self._plan, self._cluster = plan, cluster
         settings = plan.worker_settings(
             sizes, device="cpu", inference="torch", deterministic=False, threads=1,
             num_slots=plan.config.self_play.num_slots,

@@ -10,30 +10,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphazero.cluster.connection import Cluster, Node
+from alphazero.cluster import self_play as workers_module
+from alphazero.cluster.connection import Node
 from alphazero.cluster.pool import Seat
-from alphazero.errors import InvalidSetting, StorageError
-from alphazero.game import registry
-from alphazero.search.placement import make_evaluators
-from alphazero.storage.arrays import pack_npz
-from alphazero.storage.run_folder import RunFolder
-from alphazero.training.parts.lineup import Lineup
-from alphazero.training.parts.store import Store
-from alphazero.training.remote import workers as workers_module
-from alphazero.training.remote.chunk import Chunk, join, pack, raw_bytes, unpack, without
-from alphazero.training.remote.inbox import Inbox
-from alphazero.training.remote.player import CARD, CHECKPOINT, Numbers, Order, RemotePlayer
-from alphazero.training.remote.workers import (
+from alphazero.cluster.ray_cluster import RayCluster
+from alphazero.cluster.self_play import (
     ClusterWorker,
     ClusterWorkers,
     expected_hosts,
     games_of_order,
     slots_of_host,
 )
+from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Numbers, Order, RemotePlayer
+from alphazero.errors import InvalidSetting, StorageError
+from alphazero.game import registry
+from alphazero.search.placement import make_evaluators
+from alphazero.storage.arrays import pack_npz
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.parts.chunk import Chunk, join, pack, raw_bytes, unpack, without
+from alphazero.training.parts.inbox import Inbox
+from alphazero.training.parts.lineup import Lineup
+from alphazero.training.parts.store import Store
+from alphazero.training.plan import RunPlan
 from alphazero.training.selfplay import FinishedGame, SelfPlay
 from alphazero.training.selfplay.shown_games import actions_of
 from alphazero.training.worker_process import WorkerSettings, make_net
-from alphazero.training.workers import RunPlan
 from tests.training.test_coach import TINY
 
 GAME = registry.load("tictactoe")
@@ -312,7 +313,7 @@ def test_games_of_old_weights_are_left_out_and_counted(folder: RunFolder, chunks
 # --- orders and answers ---
 
 
-class NoCluster(Cluster):
+class NoCluster(RayCluster):
     """A cluster of one machine that nobody asks for hosts."""
 
     def nodes(self) -> list[Node]:
@@ -325,9 +326,16 @@ def seat(number: int) -> Seat:
 
 @pytest.fixture
 def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
-    plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=NoCluster("local"))
+    plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=(cluster := NoCluster("local")))
     found = ClusterWorkers(
-        plan, None, TINY.net, lambda: "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game, 1000), [0]
+        cluster,
+        plan,
+        None,
+        TINY.net,
+        lambda: "torch",
+        lambda: (0, weights / CHECKPOINT),
+        Inbox(folder, GAME.game, 1000),
+        [0],
     )  # type: ignore[arg-type]
     assert found._play.files() is not None
     for number in (1, 2):
@@ -395,7 +403,7 @@ def test_hosts_that_join_later_play_fewer_games_at_once_and_get_smaller_orders(
     ("asked", "there", "expected"), [(None, 4, 4), (2, 4, 2), (1024, 2, 2), (3, 0, 1), (None, 0, 1)]
 )
 def test_the_hosts_that_a_cluster_has_room_for(asked: int | None, there: int, expected: int):
-    class Machines(Cluster):
+    class Machines(RayCluster):
         def nodes(self) -> list[Node]:
             return [Node("n", "host", "127.0.0.1", there, 0), Node("g", "learner", "127.0.0.1", 0, 1)]
 
@@ -476,7 +484,7 @@ def test_a_line_of_a_generation_that_was_never_finished_names_no_network(folder:
     lineup = Lineup(plan, Store(folder, plan), threading.Event(), None, None)
     for generation in (1, 2, 3):
         folder.append_metrics({"generation": generation, "promoted": generation != 2, "seconds": 1.0})
-    assert lineup._make_cluster_workers(2)._play.versions == [0, 1]
+    assert lineup._make_workers(None, 2)._play.versions == [0, 1]
 
 
 # --- what is refused ---
@@ -484,15 +492,15 @@ def test_a_line_of_a_generation_that_was_never_finished_names_no_network(folder:
 
 def test_deterministic_and_a_cluster_exclude_each_other():
     with pytest.raises(InvalidSetting, match="deterministic and cluster exclude each other"):
-        RunPlan(GAME, TINY, ["cpu"], 1, 0, True, cluster=Cluster("local"))
+        RunPlan(GAME, TINY, ["cpu"], 1, 0, True, cluster=RayCluster("local"))
 
 
 def test_a_cluster_takes_one_device_and_a_game_that_can_be_imported():
     with pytest.raises(InvalidSetting, match="learns on one device"):
-        RunPlan(GAME, TINY, ["cpu", "cpu"], 2, 0, False, cluster=Cluster("local"))
+        RunPlan(GAME, TINY, ["cpu", "cpu"], 2, 0, False, cluster=RayCluster("local"))
     made = type("Made", (type(GAME.game),), {"__module__": "__main__"})
     with pytest.raises(InvalidSetting, match="cannot import it"):
-        RunPlan(registry.of(made), TINY, ["cpu"], 1, 0, False, cluster=Cluster("local"))
+        RunPlan(registry.of(made), TINY, ["cpu"], 1, 0, False, cluster=RayCluster("local"))
 
 
 def test_a_network_that_takes_over_counts_for_the_age_of_games_that_wait(

@@ -1,0 +1,60 @@
+"""A Ray cluster as runs and tournaments know it: other machines that play their games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from alphazero.cluster.connection import Cluster
+from alphazero.cluster.matches import Spread
+from alphazero.cluster.self_play import ClusterWorkers
+from alphazero.errors import InvalidSetting
+from alphazero.game.kernels import Kernels
+from alphazero.game.spec import LoadedGame
+from alphazero.invocation import option
+from alphazero.tournaments.folder import Tournament
+from alphazero.training.parts.inbox import Inbox
+from alphazero.training.plan import RunPlan, cannot_be_imported
+
+
+class RayCluster(Cluster):
+    """A cluster that plays the games of a run or of a tournament; open it by `with`."""
+
+    def check(self, plan: RunPlan) -> None:
+        """Raises InvalidSetting if a run cannot be played there."""
+        cluster = option("cluster")
+        if plan.deterministic:
+            raise InvalidSetting(
+                f"{option('deterministic')} and {cluster} exclude each other: which games arrive first depends on the "
+                "clock and the network"
+            )
+        if len(plan.devices) > 1:
+            raise InvalidSetting(f"with {cluster} the network learns on one device: choose it by {option('device')}")
+        _check_game(plan.loaded)
+
+    def make_workers(
+        self,
+        plan: RunPlan,
+        kernels: Kernels,
+        sizes: Any,
+        inference: Callable[[], str],
+        playing: Callable[[], tuple[int, Path]],
+        inbox: Inbox,
+        versions: list[int],
+    ) -> ClusterWorkers:
+        """As in Elsewhere."""
+        return ClusterWorkers(self, plan, kernels, sizes, inference, playing, inbox, versions)
+
+    def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> Spread:
+        """Plays the games of a tournament, nets on `device`; raises InvalidSetting if that cannot be done there."""
+        _check_game(loaded)
+        return Spread(self, tournament, loaded, device)
+
+
+def _check_game(loaded: LoadedGame) -> None:
+    if loaded.load_again is None:
+        raise InvalidSetting(
+            f"{cannot_be_imported(loaded)}, and {option('cluster')} needs other processes: put the game into a module "
+            "(a .py file)"
+        )
