@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,8 @@ from alphazero.training.calibration import bytes_of_search, choose_slots, rate_o
 from alphazero.training.plan import RunPlan, cannot_be_imported
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Worker
 from alphazero.training.selfplay.threads import share_under_lock, threads_that_pay
+from alphazero.training.together import Together, raise_first
 from alphazero.training.worker_process import (
-    SECONDS_TO_LEAVE,
     ChildProcess,
     LearnerProcess,
     TrainingJob,
@@ -60,9 +58,6 @@ class LocalWorkers:
         self._sizes, self._slots, self._weights, self._stop = sizes, slots, weights, stop
         self._inference = inference
         self._on_gpu = runs_on_cuda(kernels, net)
-        self._leave: Callable[[], None] | None = None
-        self._meeting: tempfile.TemporaryDirectory[str] | None = None
-        """The folder in which processes that learn together meet, as long as they do."""
         evaluators = make_evaluators(kernels, net, plan.threads_each, plan.config.cache_size)
         games = plan.config.self_play.games_per_generation
         evaluators = evaluators[: max(1, games // len(plan.devices))]  # others would never get a game
@@ -82,8 +77,8 @@ class LocalWorkers:
         if self._total > len(self.all):
             plan.check_parts()
         children = [self._start_process(i) for i in range(len(self.all), self._total)]
-        self.learners = [LearnerProcess(child) for child in children[self._each - len(self.all) :: self._each]]
-        """The first process of every further device."""
+        first_ones = children[self._each - len(self.all) :: self._each]  # of every further device
+        self.together = Together([LearnerProcess(child) for child in first_ones], plan.devices[0] == "cpu")
         self.all += [WorkerProcess(child, slots, weights) for child in children]
 
     def place(self) -> None:
@@ -95,7 +90,7 @@ class LocalWorkers:
         """Waits until the processes could play."""
         processes = [worker for worker in self.all if isinstance(worker, WorkerProcess)]
         with ThreadPoolExecutor(max(1, len(processes))) as pool:
-            _raise_first([pool.submit(worker.get_ready) for worker in processes])
+            raise_first([pool.submit(worker.get_ready) for worker in processes])
 
     def describe(self) -> str:
         """The place of the trees, the number of games at once and the speed of the networks, as a phrase."""
@@ -152,51 +147,16 @@ class LocalWorkers:
 
     def close(self) -> None:
         """Ends the processes, if there are any, and frees the trees; a second call does nothing."""
-        leave, self._leave = self._leave, None
         try:
-            if leave:
-                leave()
+            self.together.leave()
         finally:
             end_all([worker.child for worker in self.all if isinstance(worker, WorkerProcess)])
-            if self._meeting:
-                self._meeting.cleanup()
+            self.together.close()
             self.all.clear()
 
-    # --- learning on further devices ---------------------------------------------------------------------------------
-
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        """Calls `learn_here` while the processes of the further devices do their part; returns its result."""
-        if not self.learners:
-            return learn_here()
-        pool = ThreadPoolExecutor(len(self.learners))
-        if self._leave is None:
-            self._leave = self._meet(trainer, pool)
-        parts = [pool.submit(learner.learn, job) for learner in self.learners]
-        for part in parts:
-            part.add_done_callback(self._end_if_failed)
-        try:
-            with _their_reasons_first(parts):
-                found = learn_here()
-        finally:
-            pool.shutdown(wait=False)
-        _raise_first(parts)
-        return found
-
-    def _end_if_failed(self, part: Future[None]) -> None:
-        """Frees those who would wait for a process that has failed; on the processor its closed connections do."""
-        if part.exception() is not None and self._leave and self._plan.devices[0] != "cpu":
-            leave, self._leave = self._leave, None
-            leave()
-
-    def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> Callable[[], None]:
-        _raise_first([pool.submit(each.make) for each in self.learners])  # one that fails later is waited for
-        self._meeting = tempfile.TemporaryDirectory()
-        size, meeting = 1 + len(self.learners), Path(self._meeting.name) / "meeting"
-        parts = [pool.submit(each.join, meeting, i, size) for i, each in enumerate(self.learners, start=1)]
-        with _their_reasons_first(parts):
-            leave = trainer.join(meeting, 0, size)
-        _raise_first(parts)
-        return leave
+        """As `Together.learn`, with the further devices."""
+        return self.together.learn(trainer, job, learn_here)
 
     # --- making them -------------------------------------------------------------------------------------------------
 
@@ -260,20 +220,3 @@ class LocalWorkers:
             game_stride=self._total,
         )  # fmt: skip
         return ChildProcess(settings, self._stop)
-
-
-@contextlib.contextmanager
-def _their_reasons_first(parts: Sequence[Future[None]]) -> Iterator[None]:
-    """Lets a process that has failed say why, where torch here says only that it has left."""
-    try:
-        yield
-    except RuntimeError:  # what torch raises; or the fault is ours
-        over, _ = wait(parts, timeout=SECONDS_TO_LEAVE)
-        _raise_first(list(over))
-        raise
-
-
-def _raise_first(parts: Sequence[Future[None]]) -> None:
-    """Waits for all of them; raises the first error."""
-    for part in parts:
-        part.result()

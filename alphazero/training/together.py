@@ -1,0 +1,84 @@
+"""Learning on several devices at the same time: this process on the first one, and a process on each other."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+from alphazero.nets.neural_net import Trainer
+from alphazero.training.worker_process import SECONDS_TO_LEAVE, LearnerProcess, TrainingJob
+
+
+class Together:
+    """The processes that learn beside this one; none where there is one device."""
+
+    def __init__(self, learners: Sequence[LearnerProcess], on_processor: bool):
+        self.learners, self._on_processor = learners, on_processor
+        self._leave: Callable[[], None] | None = None
+        self._meeting: tempfile.TemporaryDirectory[str] | None = None
+        """The folder in which they meet, as long as they learn together."""
+
+    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
+        """Calls `learn_here` while the processes of the further devices do their part; returns its result."""
+        if not self.learners:
+            return learn_here()
+        pool = ThreadPoolExecutor(len(self.learners))
+        if self._leave is None:
+            self._leave = self._meet(trainer, pool)
+        parts = [pool.submit(learner.learn, job) for learner in self.learners]
+        for part in parts:
+            part.add_done_callback(self._end_if_failed)
+        try:
+            with _their_reasons_first(parts):
+                found = learn_here()
+        finally:
+            pool.shutdown(wait=False)
+        raise_first(parts)
+        return found
+
+    def _end_if_failed(self, part: Future[None]) -> None:
+        """Frees those who would wait for a process that has failed; on the processor its closed connections do."""
+        if part.exception() is not None and not self._on_processor:
+            self.leave()
+
+    def leave(self) -> None:
+        """Ends the connections between those who learn together; a second call does nothing."""
+        leave, self._leave = self._leave, None
+        if leave:
+            leave()
+
+    def close(self) -> None:
+        """Removes what they met in; a second call does nothing."""
+        if self._meeting:
+            self._meeting.cleanup()
+
+    def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> Callable[[], None]:
+        raise_first([pool.submit(each.make) for each in self.learners])  # one that fails later is waited for
+        self._meeting = tempfile.TemporaryDirectory()
+        size, meeting = 1 + len(self.learners), Path(self._meeting.name) / "meeting"
+        parts = [pool.submit(each.join, meeting, i, size) for i, each in enumerate(self.learners, start=1)]
+        with _their_reasons_first(parts):
+            leave = trainer.join(meeting, 0, size)
+        raise_first(parts)
+        return leave
+
+
+@contextlib.contextmanager
+def _their_reasons_first(parts: Sequence[Future[None]]) -> Iterator[None]:
+    """Lets a process that has failed say why, where torch here says only that it has left."""
+    try:
+        yield
+    except RuntimeError:  # what torch raises; or the fault is ours
+        over, _ = wait(parts, timeout=SECONDS_TO_LEAVE)
+        raise_first(list(over))
+        raise
+
+
+def raise_first(parts: Sequence[Future[None]]) -> None:
+    """Waits for all of them; raises the first error."""
+    for part in parts:
+        part.result()
