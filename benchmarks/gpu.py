@@ -38,10 +38,10 @@ from alphazero.search.mcts import Search, SearchConfig
 from alphazero.search.placement import make_evaluators, make_search, runs_on_cuda
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
-from alphazero.training.calibration import rate_on_device
 from alphazero.training.cuda_replay import batches_on
 from alphazero.training.replay_buffer import TrainingSet
 from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
+from alphazero.training.selfplay.calibration import rate_on_device
 from benchmarks.search import random_states
 
 NETS = {"5x64": (5, 64), "10x128": (10, 128)}

@@ -29,7 +29,8 @@ from alphazero.training.parts.chunk import HEADER_BYTES, Chunk, raw_bytes, unpac
 from alphazero.training.parts.inbox import Inbox
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import Samples, no_samples
-from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts, Worker
+from alphazero.training.selfplay import FinishedGame, SelfPlayCounts, Worker
+from alphazero.training.selfplay.past import saved_arrays
 from alphazero.training.selfplay.worker import LEAST_GAMES
 from alphazero.training.worker_process import TrainingJob, WorkerSettings
 
@@ -232,7 +233,7 @@ class ClusterWorker:
 
     def state(self) -> dict[str, np.ndarray]:
         """No games in progress, and the number of the next one."""
-        arrays = SelfPlay.saved(self._kernels.game).items()
+        arrays = saved_arrays(self._kernels.game).items()
         empty: dict[str, np.ndarray] = {
             name: np.zeros([0 if size == "slots" else int(size) for size in array.shape], array.dtype)
             for name, array in arrays

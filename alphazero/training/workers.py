@@ -15,9 +15,9 @@ from alphazero.nets.devices import describe_inference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
-from alphazero.training.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.plan import RunPlan, cannot_be_imported
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Worker
+from alphazero.training.selfplay.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.selfplay.threads import share_under_lock, threads_that_pay
 from alphazero.training.together import Together, raise_first
 from alphazero.training.worker_process import (

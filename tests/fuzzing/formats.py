@@ -36,7 +36,7 @@ from alphazero.training.config import RunConfig
 from alphazero.training.parts.resume import read_state
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.report import _matches
-from alphazero.training.selfplay import SelfPlay
+from alphazero.training.selfplay.past import saved_arrays
 from games.connect4.labelled import _parse_json_line
 from games.connect4.notation import read_lines
 from games.othello.labelled import _known_of_json
@@ -140,7 +140,7 @@ def game_arrays() -> dict[str, np.ndarray]:
     sizes = {"slots": SLOTS}
     return {
         f"{name}_0": np.zeros(tuple(sizes.get(size, size) for size in array.shape), array.dtype)
-        for name, array in SelfPlay.saved(tictactoe().game).items()
+        for name, array in saved_arrays(tictactoe().game).items()
     }
 
 
@@ -153,7 +153,7 @@ def write_arrays(name: str, arrays: Callable[[], dict[str, np.ndarray]]) -> Call
 
 
 def read_games_in_progress(path: Path) -> object:
-    expected = {f"{name}_#": array for name, array in SelfPlay.saved(tictactoe().game).items()}
+    expected = {f"{name}_#": array for name, array in saved_arrays(tictactoe().game).items()}
     return read_npz(path, expected, {"slots": 16 * SLOTS})
 
 

@@ -15,8 +15,8 @@ from alphazero.search.cuda_search import room_for
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.placement import as_many_as_fit
 from alphazero.search.tree import HOST
-from alphazero.training import calibration
-from alphazero.training.calibration import bytes_of_search, calls_per_second, choose_slots
+from alphazero.training.selfplay import calibration
+from alphazero.training.selfplay.calibration import bytes_of_search, calls_per_second, choose_slots
 
 CONFIG = SearchConfig(num_simulations=8)
 

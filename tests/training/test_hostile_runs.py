@@ -17,7 +17,7 @@ from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.parts.inbox import most_games
 from alphazero.training.run import TrainedRun, read_saved, train
-from alphazero.training.selfplay import SelfPlay
+from alphazero.training.selfplay.past import saved_arrays
 from tests.storage.resealing import reseal_manifest
 from tests.training.test_coach import TINY
 
@@ -68,7 +68,7 @@ def test_games_in_progress_are_no_more_than_the_settings_allow(folder: Path):
     n = most_games(LOADED.game, 1) * 8 // 7
     arrays = {
         f"{name}_0": np.zeros([n if size == "slots" else size for size in array.shape], array.dtype)
-        for name, array in SelfPlay.saved(LOADED.game).items()
+        for name, array in saved_arrays(LOADED.game).items()
     }
     write_npz(folder / "games_0001.npz", arrays)
     del arrays

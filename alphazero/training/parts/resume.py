@@ -23,7 +23,7 @@ from alphazero.training.parts.pace import Pace
 from alphazero.training.parts.store import Store
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer, read_samples
-from alphazero.training.selfplay import SelfPlay
+from alphazero.training.selfplay.past import saved_arrays
 
 logger = logging.getLogger(__name__)
 
@@ -187,7 +187,7 @@ def restore(found: Saved, pace: Pace, lineup: Lineup, window: ReplayBuffer, stor
     lineup.best_generation = saved.best
     lineup.learner.trainer.load(store.learner_file(manifest.generation))
     lineup.best.load(lineup.best_checkpoint)
-    expected = {f"{name}_#": array for name, array in SelfPlay.saved(game).items()}
+    expected = {f"{name}_#": array for name, array in saved_arrays(game).items()}
     # what the manifest says about itself is believed as far as the settings allow it
     most_slots = max(OTHER_SLOTS * lineup.workers.num_slots, min(saved.slots, lineup.most_games))
     past = lineup.inbox.restore(saved.arrived)

@@ -13,19 +13,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alphazero.game import Game
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
-from alphazero.storage.arrays import Array
-from alphazero.training.replay_buffer import ROUNDING, Samples, no_samples
+from alphazero.training.replay_buffer import Samples, no_samples
 from alphazero.training.selfplay.config import SelfPlayConfig
 from alphazero.training.selfplay.exploration import draw_actions, explore, find_explored, open_games
+from alphazero.training.selfplay.past import Past
 from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
-from alphazero.training.selfplay.value_targets import ValueTargets, check_targets, lambda_returns, record
+from alphazero.training.selfplay.value_targets import ValueTargets, lambda_returns
 from alphazero.training.selfplay.worker import LEAST_GAMES, SelfPlayCounts
 
 
@@ -56,12 +55,7 @@ class SelfPlay:
         self._open_games = kernels.bind(open_games, _play_at_random)
         self.states, self.to_play, self.plies = self._new_games(self.games)
         self.first_plies = self.plies.copy()
-        history = num_slots, game.max_plies
-        self.past_states = np.zeros((*history, game.state_words), np.uint64)
-        self.past_policies = np.zeros((*history, game.num_actions), np.float32)
-        self.past_values = np.zeros(history, np.float32)
-        self.past_to_play = np.zeros(history, np.int8)
-        self.past_explored = np.zeros(history, np.int8)
+        self.past = Past(game, num_slots)
         self._finished: list[tuple[FinishedGame, int]] = []
         self.weights = 0
         """The generation of the weights that play, for whoever asks which ones a game saw."""
@@ -70,37 +64,22 @@ class SelfPlay:
         self._searching, self._paused = np.zeros(num_slots, bool), np.zeros(num_slots, bool)
         self.num_games = self.num_positions = self.num_simulations = 0
         """Counts so far; other threads may read them to show progress."""
-        self._saved = [name for name in self.saved(game) if name != "next_game"]
-
-    @staticmethod
-    def saved(game: Game) -> dict[str, Array]:
-        """The arrays of `state`, of any number of slots, by their names."""
-        history = "slots", game.max_plies
-        return {
-            "games": Array(np.int64, ("slots",), 0),
-            "plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
-            "first_plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
-            "states": Array(np.uint64, ("slots", game.state_words)),
-            "to_play": Array(np.int8, ("slots",), 0, 1),
-            "past_states": Array(np.uint64, (*history, game.state_words)),
-            "past_policies": Array(np.float32, (*history, game.num_actions), 0.0, 1.0 + ROUNDING),
-            "past_values": Array(np.float32, history, -1.0 - ROUNDING, 1.0 + ROUNDING),
-            "past_to_play": Array(np.int8, history, 0, 1),
-            "past_explored": Array(np.int8, history, 0, 1, optional=True),
-            "next_game": Array(np.int64, (), 0),
-        }
 
     def state(self) -> dict[str, np.ndarray]:
         """The games that are going on, for `restore`."""
-        return {name: getattr(self, name) for name in self._saved} | {"next_game": np.array(self.next_game)}
+        return self._arrays() | {"next_game": np.array(self.next_game)}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        own = {name: getattr(self, name) for name in ("games", "plies", "first_plies", "states", "to_play")}
+        return own | self.past.arrays()
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Goes on with the games of `state`, whose plies were played with the settings of then."""
-        for name in self._saved:
+        for name, array in self._arrays().items():
             if name in state:
-                getattr(self, name)[...] = state[name]
+                array[...] = state[name]
         if "past_explored" not in state:  # of an older version
-            find_explored(self.config.epsilon, self.config.epsilon_after, self.seed, self.games, self.past_explored)
+            find_explored(self.config.epsilon, self.config.epsilon_after, self.seed, self.games, self.past.explored)
         self.next_game = int(state["next_game"])
 
     def counts(self) -> SelfPlayCounts:
@@ -178,7 +157,7 @@ class SelfPlay:
         room = MOST_GAMES - len(self._finished)
         for slot, last, end in zip(slots[:room], last_plies, ends, strict=False):
             first = int(self.first_plies[slot])
-            states = np.vstack([self.past_states[slot, first : last + 1], end[None]])
+            states = np.vstack([self.past.states[slot, first : last + 1], end[None]])
             self._finished.append((FinishedGame(int(self.games[slot]), states), first))
 
     cpu_seconds = 0.0
@@ -214,10 +193,6 @@ class SelfPlay:
         found = self.search.read(slots)
         self._searching[slots] = False
         plies = self.plies[slots]
-        self.past_states[slots, plies] = self.states[slots]
-        self.past_policies[slots, plies] = found.policy
-        self.past_values[slots, plies] = found.values
-        self.past_to_play[slots, plies] = self.to_play[slots]
         config = self.config
         temperatures = np.where(plies < config.temperature_plies, config.temperature, config.final_temperature)
         actions = found.actions
@@ -228,7 +203,7 @@ class SelfPlay:
         if config.epsilon:
             masks, _, _ = self.kernels.describe_all(states)
             explore(masks, config.epsilon, config.epsilon_after, self.seed, self.games[slots], plies, actions, explored)
-        self.past_explored[slots, plies] = explored
+        self.past.add(slots, plies, self.states[slots], self.to_play[slots], found, explored)
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
@@ -261,20 +236,11 @@ class SelfPlay:
         return numbers
 
     def _samples(self, slots: np.ndarray, last_plies: np.ndarray, rewards: np.ndarray) -> Samples:
-        """The samples of the games in `slots`, game after game, which ended with `rewards` for who played last.
-
-        All of a ply at once: a loop over games in Python would keep the other threads waiting.
-        """
+        """The samples of the games in `slots`, which ended with `rewards` for who played last."""
         if not len(slots):  # a value target need not know what to say about no games
             return no_samples(self.kernels.game)
-        rows, plies = np.arange(len(slots)), np.arange(last_plies.max() + 1)
-        done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
-        done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
-        past = slots, slice(len(plies))
-        explored = (self.past_explored[past] == 1) & (plies <= last_plies[:, None])
-        games = record(self.past_to_play[past], done, all_rewards, self.past_values[past], explored)
-        kept = games.known & (plies >= self.first_plies[slots, None])
-        games = games._replace(known=kept, z=np.where(kept, games.z, np.float32(0)))
-        targets = check_targets(self.value_targets(games, self.config), games)
-        self._ended.append(np.stack([self.games[slots], kept.sum(axis=1), self._first_weights[slots]], axis=1))
-        return Samples(self.past_states[past][kept], self.past_policies[past][kept], games.z[kept], targets[kept])
+        samples, counts = self.past.samples(
+            slots, self.first_plies[slots], last_plies, rewards, self.value_targets, self.config
+        )
+        self._ended.append(np.stack([self.games[slots], counts, self._first_weights[slots]], axis=1))
+        return samples
