@@ -106,7 +106,10 @@ def _first_line(error: Exception) -> str:
 
 def _largest_difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], legal: np.ndarray) -> float:
     """The largest of the differences that TOLERANCE bounds; NaN if there is one. Answers are (logits, values)."""
-    logits, values = (np.abs(one - other) for one, other in zip(found, wanted, strict=True))
+    with np.errstate(invalid="ignore"):  # a module may mask illegal actions by -inf
+        logits, values = (
+            np.where(one == other, 0, np.abs(one - other)) for one, other in zip(found, wanted, strict=True)
+        )
     policies = np.abs(_probabilities(found[0], legal) - _probabilities(wanted[0], legal))
     return float(np.max([policies.max(), values.max(), (logits / np.maximum(np.abs(wanted[0]), 1)).max()]))
 

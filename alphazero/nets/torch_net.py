@@ -44,8 +44,6 @@ CALLS = 3000
 """Batches that a network answers before its weights change, about: those of a generation of Connect Four's `quick`."""
 LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference, Int8Inference)
 """The libraries that answer for networks on the processor, beside torch."""
-MASKED = -1e9
-"""The logit of an illegal action."""
 
 
 @functools.cache
@@ -147,8 +145,7 @@ class TorchNet(NeuralNet):
             return weights, results
         logits, values = self._ask_torch(observations)
         mask = _tensor(checked_masks(legal_masks, logits.shape)).to(self.device)
-        priors = torch.softmax(logits.masked_fill(~mask, MASKED), dim=1) * mask
-        return priors.cpu().numpy(), values.clamp(-1, 1).cpu().numpy()
+        return _priors(logits, mask).cpu().numpy(), values.clamp(-1, 1).cpu().numpy()
 
     def _ask_torch(self, observations: np.ndarray) -> tuple[Tensor, Tensor]:
         """Logits `float32[n, A]` and values `float32[n]`."""
@@ -320,8 +317,13 @@ class TorchCudaEvaluator(CudaEvaluator):
         observations, masks, weights, results = self._tensors
         net = self._net
         logits, value = forward(net.frozen, observations.to(net.dtype, memory_format=net.layout))
-        weights.copy_(torch.softmax(logits.float().masked_fill(~masks, MASKED), dim=1) * masks)
+        weights.copy_(_priors(logits.float(), masks))
         results.copy_(value).clamp_(-1, 1)
+
+
+def _priors(logits: Tensor, legal_masks: Tensor) -> Tensor:
+    """The softmax over the legal actions, 0 for all others; only 0 where no action is legal."""
+    return torch.softmax(logits.masked_fill(~legal_masks, -math.inf), dim=1).masked_fill(~legal_masks, 0.0)
 
 
 def _tensor(array: np.ndarray) -> Tensor:

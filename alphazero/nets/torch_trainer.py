@@ -28,7 +28,7 @@ from alphazero.nets.devices import bf16_pays
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.norm_relu import compile_kernels
-from alphazero.nets.torch_net import MASKED, TorchNet, to_arrays
+from alphazero.nets.torch_net import TorchNet, to_arrays
 from alphazero.nets.weight_gradients import FastWeightGradients, compile_side_by_side
 from alphazero.nets.winograd_convolutions import WinogradConvolutions, are_fast, compile_convolutions
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
@@ -361,7 +361,8 @@ def losses(
     `logits float[n, A]`, `value float[n]`, `legal_mask bool[n, A]`, and the targets `float[n, A]` and `float[n]`.
     Illegal actions have no part in the softmax, so no gradient is spent on learning the rules.
     """
-    log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, MASKED), dim=1)
+    log_policy = torch.log_softmax(logits.masked_fill(~legal_mask, -math.inf), dim=1)
+    log_policy = log_policy.masked_fill(policy_target == 0, 0.0)  # 0 * -inf would be nan
     policy_loss = -(policy_target * log_policy).sum(dim=1).mean()
     return policy_loss, nn.functional.mse_loss(value, value_target)
 

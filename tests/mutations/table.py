@@ -333,7 +333,7 @@ MUTATIONS = [
     ),
     Mutation(
         "illegal actions get no gradient", TRAINER,
-        "logits.masked_fill(~legal_mask, MASKED)", "logits",
+        "logits.masked_fill(~legal_mask, -math.inf)", "logits",
         T_TRAINER + "test_illegal_actions_get_no_gradient",
     ),
     Mutation(

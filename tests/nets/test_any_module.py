@@ -375,6 +375,15 @@ def test_a_policy_that_is_a_parameter_plays_and_is_exported():
     assert to_onnx(net, GAME, {})[1] < 1e-4
 
 
+def test_a_net_that_masks_moves_by_minus_infinity_is_exported():
+    class Masking(Mlp):
+        def forward(self, x):
+            logits, value = super().forward(x)
+            return logits.masked_fill(x[:, :2, 0].sum(1) > 0, -torch.inf), value
+
+    assert to_onnx(TorchNet(GAME, Masking()), GAME, {})[1] < 1e-4
+
+
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
 def test_a_module_that_cannot_be_copied_is_told_so():
     with pytest.raises(NetError, match="^Body cannot be copied: RuntimeError: Only Tensors created explicitly"):

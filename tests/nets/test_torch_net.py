@@ -13,6 +13,7 @@ from torch import nn
 import alphazero as az
 from alphazero.errors import CheckpointError
 from alphazero.nets.any_module import fold
+from alphazero.nets.inference.library import to_priors
 from alphazero.nets.resnet import NetConfig, ResNet, make_net
 from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet
 from games.connect4.game import Connect4
@@ -26,6 +27,36 @@ def test_priors_are_a_distribution_over_the_legal_actions(trained):
     assert priors.dtype == values.dtype == np.float32
     np.testing.assert_allclose(priors.sum(axis=1), 1, atol=1e-5)
     assert (priors[~batch.legal_masks] == 0).all() and (np.abs(values) <= 1).all()
+
+
+class Given(nn.Module):
+    """Answers every position of Tic-tac-toe by the same logits."""
+
+    def __init__(self, logits):
+        super().__init__()
+        self.register_buffer("logits", torch.tensor(logits))
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        return self.logits + self.weight + 0 * x.flatten(1)[:, :9], 0 * x[:, 0, 0, 0]
+
+
+@pytest.mark.parametrize("low", [-1e8, -1e9, -2e9, -1e30, -3e38])
+def test_logits_of_any_finite_size_make_a_policy_of_the_legal_actions(low, tmp_path):
+    """The first two actions are not legal; the others, by their logits, have 0, 1/2, 0 and so on. The last row of
+    masks is that of a game that is over, as a search on a GPU sends it."""
+    logits = [0.0, 3e38, *[1.1 * low] * 5, low, low]
+    masks = np.array([[0, 0, *[1] * 7], [1] + [0] * 8, [0] * 9], bool)
+    expected = np.float32([[*[0] * 7, 0.5, 0.5], [1] + [0] * 8, [0] * 9])
+    observations = np.zeros((3, *TicTacToe().observation_shape), np.float32)
+    net = TorchNet(TicTacToe(), Given(logits))
+    np.testing.assert_array_equal(net.evaluate(observations, masks)[0], expected)
+    priors, values = np.full((3, 9), -1, np.float32), np.zeros(3, np.float32)
+    TorchCudaEvaluator(net)(observations, masks, priors, values)
+    np.testing.assert_array_equal(priors, expected)
+    weights = np.float32([logits] * 3)
+    to_priors(weights, values, masks)
+    np.testing.assert_array_equal(weights, expected)
 
 
 def test_folding_batch_norms_changes_nothing_but_rounding(trained):

@@ -42,6 +42,23 @@ def test_illegal_actions_get_no_gradient():
     assert (logits.grad[~mask] == 0).all() and (logits.grad[mask] != 0).any()
 
 
+@pytest.mark.parametrize("low", [-1e9, -1e30])
+def test_legal_logits_of_any_finite_size_have_the_right_loss_and_gradient(low):
+    """Two legal actions with one logit are worth ln 2; so are they beside a legal one that is given up by -inf."""
+    logits = torch.tensor([[0.0, low, low, -torch.inf]], requires_grad=True)
+    mask, target = torch.tensor([[False, True, True, True]]), torch.tensor([[0.0, 1.0, 0.0, 0.0]])
+    policy, _ = losses(logits, torch.zeros(1), mask, target, torch.zeros(1))
+    policy.backward()
+    assert policy.item() == pytest.approx(np.log(2))
+    assert logits.grad.tolist() == [[0.0, -0.5, 0.5, 0.0]]
+
+
+def test_a_target_for_an_illegal_action_makes_no_finite_loss():
+    mask, target = torch.tensor([[False, True]]), torch.tensor([[0.5, 0.5]])
+    policy, _ = losses(torch.zeros(1, 2), torch.zeros(1), mask, target, torch.zeros(1))
+    assert not policy.isfinite()
+
+
 def test_it_learns_one_batch_by_heart():
     torch.manual_seed(0)
     net = make_net(TicTacToe(), {"blocks": 2, "channels": 32})
