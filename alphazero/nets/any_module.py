@@ -183,6 +183,18 @@ def lay_out(module: nn.Module, layout: torch.memory_format) -> nn.Module:
     return module
 
 
+def make_changeable(module: nn.Module) -> None:
+    """Replaces, in place, the weights that were made within `torch.inference_mode`: nothing can change those later."""
+    copies = dict[Tensor, Tensor]()  # a weight may have two names
+    for child in module.modules():
+        tables: tuple[dict[str, Any], ...] = child._parameters, child._buffers
+        for tensors in tables:
+            for name, tensor in tensors.items():
+                if tensor is not None and tensor.is_inference():
+                    copied = nn.Parameter(tensor.clone()) if tensors is child._parameters else tensor.clone()
+                    tensors[name] = copies.setdefault(tensor, copied.requires_grad_(tensor.requires_grad))
+
+
 def fold(module: nn.Module) -> nn.Module:
     """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place.
 

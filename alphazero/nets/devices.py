@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from alphazero.errors import InvalidSetting, UnknownName, quote, shorten
 from alphazero.invocation import option
@@ -52,20 +52,57 @@ def say_once(text: str) -> None:
     logger.info(text)
 
 
+class _Float32:
+    """Has torch make tensors of float32, in all threads, as long as one thread is inside."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        import torch
+
+        with self._lock:
+            if self._inside == 0:
+                self._before = torch.get_default_dtype()
+                torch.set_default_dtype(torch.float32)
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        import torch
+
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                torch.set_default_dtype(self._before)
+
+
+_float32 = _Float32()
+
+
 @contextlib.contextmanager
-def usual_torch() -> Iterator[None]:
-    """Inside, tensors are float32 and on the processor, and have gradients, whatever the caller has chosen."""
+def usual_torch(in_all_threads: bool = True) -> Iterator[None]:
+    """Inside, tensors are float32 and on the processor, and have gradients, whatever the caller has chosen.
+
+    Every function that is called from outside and computes by torch is inside. The type of new tensors is that of all
+    threads: False leaves it, for what runs beside the caller's own program.
+    """
     import torch
 
-    before, cpu = torch.get_default_dtype(), torch.device("cpu")
-    torch.set_default_dtype(torch.float32)
-    # only where it differs, since every call of torch inside takes longer
-    placed = contextlib.nullcontext() if torch.get_default_device() == cpu else cpu
-    try:
-        with torch.inference_mode(False), torch.enable_grad(), placed, torch.autocast("cpu", enabled=False):  # type: ignore[no-untyped-call]
-            yield
-    finally:
-        torch.set_default_dtype(before)
+    with contextlib.ExitStack() as stack:
+        if in_all_threads:
+            stack.enter_context(_float32)
+        # the others only where they differ, since each takes time
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(False))
+        if not torch.is_grad_enabled():
+            stack.enter_context(torch.enable_grad())
+        if torch.get_default_device() != (processor := torch.device("cpu")):
+            stack.enter_context(processor)
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        yield
 
 
 def wanted_inference() -> str:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from alphazero.errors import InputError, NetError
 from alphazero.game import Game
 from alphazero.machine import without_warnings
+from alphazero.nets.devices import usual_torch
 from alphazero.nets.torch_net import TorchNet
 
 NUM_CHECKED = 1000
@@ -25,6 +26,7 @@ TOLERANCE = 1e-4
 values, and of the logits, these in proportion to a logit beyond 1, where float32 itself rounds by as much."""
 
 
+@usual_torch()
 def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, float]:
     """The contents of an ONNX file, and the largest difference from torch in NUM_CHECKED positions of random games.
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
+from alphazero.nets.devices import usual_torch
 from alphazero.nets.norm_relu import norm_relu
 from alphazero.nets.torch_net import TorchNet
 from alphazero.settings import check_ranges, config_from_dict
@@ -237,6 +238,7 @@ class ResNet(nn.Module):
         return policy, torch.tanh(self.value(hidden)).squeeze(1)
 
 
+@usual_torch()
 def make_net(game: Game, settings: Mapping[str, Any], network: type[ResNet] = ResNet) -> TorchNet:
     """A fresh network; `settings` are the fields of NetConfig. Initial weights come from torch's global generator."""
     config = config_from_dict(NetConfig, settings, f"the network of {game.name}")

@@ -19,8 +19,17 @@ from torch import Tensor, nn
 from alphazero.errors import CheckpointError, NetError, UnknownName, quote, shorten
 from alphazero.game import Game
 from alphazero.invocation import option
-from alphazero.nets.any_module import check_module, choose_form, count_flops, forward, frozen_copy, lay_out, works
-from alphazero.nets.devices import bf16_pays, say_once
+from alphazero.nets.any_module import (
+    check_module,
+    choose_form,
+    count_flops,
+    forward,
+    frozen_copy,
+    lay_out,
+    make_changeable,
+    works,
+)
+from alphazero.nets.devices import bf16_pays, say_once, usual_torch
 from alphazero.nets.inference.int8 import Int8Inference
 from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, checked_masks, to_priors
 from alphazero.nets.inference.openvino import OpenVinoInference
@@ -80,6 +89,7 @@ class TorchNet(NeuralNet):
     (9,)
     """
 
+    @usual_torch()
     def __init__(self, game: Game, module: nn.Module, settings: Mapping[str, Any] | None = None):
         """The module is kept, and becomes float32 in place. `settings`: those that `make_net` makes such a module from.
 
@@ -92,6 +102,7 @@ class TorchNet(NeuralNet):
         self._game = game
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
+        make_changeable(module)
         check_module(module, self._example, game.num_actions)
         self.layout, self._folds = choose_form(module.float(), game.observation_shape)
         """The memory layout of filters and observations, and whether batch norms are folded into convolutions."""
@@ -107,6 +118,7 @@ class TorchNet(NeuralNet):
         self._inference: Inference | None = None
         self.freeze()
 
+    @usual_torch()
     def freeze(self) -> None:
         """Makes `evaluate` answer by the module's weights of now."""
         frozen = self.frozen_float()
@@ -130,6 +142,7 @@ class TorchNet(NeuralNet):
         """Without the library that answers, which no other process can have: it makes its own one."""
         return vars(self) | {"_inference": None if self._inference is None else self._inference.name}
 
+    @usual_torch()
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Raises CannotConvert if the library is not installed here."""
         _mind_forks()
@@ -147,6 +160,8 @@ class TorchNet(NeuralNet):
         mask = _tensor(checked_masks(legal_masks, logits.shape)).to(self.device)
         return _priors(logits, mask).cpu().numpy(), values.clamp(-1, 1).cpu().numpy()
 
+    @usual_torch(in_all_threads=False)
+    @torch.inference_mode()
     def _ask_torch(self, observations: np.ndarray) -> tuple[Tensor, Tensor]:
         """Logits `float32[n, A]` and values `float32[n]`."""
         count = len(observations)
@@ -162,6 +177,7 @@ class TorchNet(NeuralNet):
 
     # --- where it computes -------------------------------------------------------------------------------------------
 
+    @usual_torch()
     def use_device(self, name: str) -> None:
         try:
             device = torch.device(name)
@@ -171,6 +187,7 @@ class TorchNet(NeuralNet):
         self.module.to(self.device)
         self.freeze()
 
+    @usual_torch()
     def use_inference(self, name: str) -> str:
         self._inference = None
         if name == "torch" or self.device.type != "cpu":
@@ -264,6 +281,7 @@ class TorchNet(NeuralNet):
         mine = {id(weights) for weights in self.module.parameters()}
         return not mine.isdisjoint(id(weights) for weights in other.module.parameters())
 
+    @usual_torch()
     def grow_from(self, smaller: NeuralNet) -> bool:
         take_over = getattr(self.module, "grow_from", None)
         if take_over is None or not isinstance(smaller, TorchNet) or not take_over(smaller.module.state_dict()):
@@ -271,6 +289,7 @@ class TorchNet(NeuralNet):
         self.freeze()
         return True
 
+    @usual_torch()
     def trainer(
         self, *, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99, threads: int = 1
     ) -> TorchTrainer:
@@ -282,6 +301,7 @@ class TorchNet(NeuralNet):
     def save(self, path: Path, card: Mapping[str, Any]) -> dict[str, Any]:
         return save_checkpoint(path, to_arrays(self.module.state_dict()), {**self.card, **card})
 
+    @usual_torch()
     def load(self, path: Path) -> dict[str, Any]:
         expected = to_arrays(self.module.state_dict())
         arrays, card = load_checkpoint(path, bytes_of(expected))
@@ -308,6 +328,7 @@ class TorchCudaEvaluator(CudaEvaluator):
         self._arrays: tuple[Any, ...] = ()
         self._tensors: list[Tensor] = []
 
+    @usual_torch(in_all_threads=False)
     @torch.inference_mode()
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
         arrays = (planes, legal_masks, priors, values)

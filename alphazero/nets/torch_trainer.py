@@ -24,7 +24,7 @@ from alphazero.invocation import WINDOWS, option
 from alphazero.machine import Threads
 from alphazero.nets.any_module import forward
 from alphazero.nets.cuda_updates import CudaUpdates
-from alphazero.nets.devices import bf16_pays
+from alphazero.nets.devices import bf16_pays, usual_torch
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.norm_relu import compile_kernels
@@ -108,6 +108,7 @@ class TorchTrainer(Trainer):
 
     # --- a step ------------------------------------------------------------------------------------------------------
 
+    @usual_torch()
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
         # early on the average is that of the last tenth of the steps, about, so that the first weights do not linger
         share = 1.0 - min(self.ema_decay, (self.num_updates + 1) / (self.num_updates + 11))
@@ -162,6 +163,7 @@ class TorchTrainer(Trainer):
                 "persistent=False, so that no checkpoint has it; register it with persistent=True"
             )
 
+    @usual_torch()
     def finish(self) -> None:
         self.net.freeze()
 
@@ -215,10 +217,12 @@ class TorchTrainer(Trainer):
         self, replica: nn.Module, batch: Batch, piece: slice
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """The share of a piece of the batch in the two losses and in the gradient."""
-        observations, masks, policies, values = (
+        given = (
             torch.as_tensor(array[piece], device=self.net.device)
             for array in (batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets)
         )
+        # a tensor of torch.inference_mode has no gradients, but its copy has
+        observations, masks, policies, values = (each.clone() if each.is_inference() else each for each in given)
         replica.train()
         reduced = self.dtype == torch.bfloat16
         with torch.autocast(self.net.device.type, torch.bfloat16, enabled=reduced), self._convolutions():
@@ -338,6 +342,7 @@ class TorchTrainer(Trainer):
     def save(self, path: Path) -> dict[str, Any]:
         return save_checkpoint(path, to_arrays(self._tensors()), {"num_updates": self.num_updates})
 
+    @usual_torch()
     def load(self, path: Path) -> None:
         # the weights, their averages, momenta or two moments
         arrays, card = load_checkpoint(path, 5 * bytes_of(to_arrays(self.module.state_dict())))

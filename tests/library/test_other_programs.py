@@ -8,14 +8,21 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import alphazero as az
 from alphazero import errors, progress
-from alphazero.nets.devices import INFERENCES
+from alphazero.nets.devices import INFERENCES, usual_torch
+from alphazero.nets.onnx_export import to_onnx
+from alphazero.nets.resnet import make_net
+from alphazero.nets.torch_net import TorchCudaEvaluator
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -150,21 +157,178 @@ def test_lines_are_written_to_whatever_can_be_written_to(monkeypatch):
 
 
 @contextlib.contextmanager
-def float64():
-    torch.set_default_dtype(torch.float64)
+def default(dtype: torch.dtype):
+    torch.set_default_dtype(dtype)
     try:
         yield
     finally:
         torch.set_default_dtype(torch.float32)
 
 
+CHOSEN: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
+    "no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "device": lambda: torch.device("meta"),
+    "float64": lambda: default(torch.float64), "float16": lambda: default(torch.float16),
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+}  # fmt: skip
+"""Notebooks turn gradients off, take float64, or put all new tensors on a GPU."""
+in_any_torch = pytest.mark.parametrize("chosen", CHOSEN.values(), ids=CHOSEN.keys())
+GAME = az.load_game("tictactoe")
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(2, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 2, 3))
+        self.policy, self.value = nn.Linear(2, 9), nn.Linear(2, 1)
+
+    def forward(self, x):
+        x = self.body(x).flatten(1)
+        return self.policy(x), torch.tanh(self.value(x)).squeeze(1)
+
+
+def batch_of(make: Callable[[np.ndarray], Any]) -> az.Batch:
+    masks = np.ones((8, 9), bool)
+    planes = np.random.default_rng(0).random((8, *GAME.observation_shape), np.float32)
+    return az.Batch(
+        *map(make, (planes, masks, (masks / 9).astype(np.float32), np.linspace(-1, 1, 8, dtype=np.float32)))
+    )
+
+
+class Program:
+    """What a program has made before it chooses something in torch."""
+
+    def __init__(self, folder):
+        torch.manual_seed(0)
+        self.module, self.file = Small(), folder / "it.safetensors"
+        self.net = az.TorchNet(GAME, copy.deepcopy(self.module))
+        self.trainer = az.TorchNet(GAME, copy.deepcopy(self.module)).trainer()
+
+    def make(self):
+        return answer(az.TorchNet(GAME, self.module))
+
+    def make_resnet(self):
+        torch.manual_seed(0)
+        return answer(make_net(GAME, {"blocks": 1, "channels": 8}))
+
+    def grow(self):
+        small, large = (make_net(GAME, {"blocks": blocks, "channels": 8}) for blocks in (1, 2))
+        return [large.grow_from(small), (answer(large)[0] == answer(small)[0]).all()]
+
+    def learn(self):
+        return step(self.net.trainer(), batch_of(np.asarray))
+
+    def learn_from_tensors_in_another_trainer(self):
+        return step(self.trainer, batch_of(torch.from_numpy))
+
+    def save_and_load_a_trainer(self):
+        self.trainer.save(self.file)
+        again = self.net.trainer()
+        again.load(self.file)
+        return [*answer(self.net), *step(again, batch_of(np.asarray))]
+
+    def save_and_load_a_net(self):
+        self.net.save(self.file, {})
+        other = az.TorchNet(GAME, self.module)
+        return [other.load(self.file)["game"], *answer(other)]
+
+    def pickle(self):
+        return answer(pickle.loads(pickle.dumps(self.net)))
+
+    def openvino(self):
+        return [self.net.use_inference("openvino"), *answer(self.net)]
+
+    def winograd(self):
+        return [self.net.use_inference("winograd"), *answer(self.net)]
+
+    def search(self):
+        return [az.search(GAME.start(), self.net, simulations=20).visits]
+
+    def match(self):
+        return [az.match(self.net, "random", GAME, games=4, simulations=8).score]
+
+    def evaluate_on_a_device(self):
+        priors, values = np.zeros((8, 9), np.float32), np.zeros(8, np.float32)
+        TorchCudaEvaluator(self.net)(batch_of(np.asarray).observations, np.ones((8, 9), bool), priors, values)
+        return [priors, values]
+
+
+def answer(net):
+    found = az.evaluate(GAME.start(), net)
+    return [found.policy, found.value]
+
+
+def step(trainer, batch):
+    losses = trainer.train_step(batch, 1e-2)
+    trainer.finish()
+    return [float(losses["policy_loss"]), float(losses["value_loss"]), *answer(trainer.net)]
+
+
+@in_any_torch
+@pytest.mark.parametrize("call", [name for name in vars(Program) if not name.startswith("_")])
+def test_every_call_does_the_same_whatever_the_program_has_chosen_in_torch(call, chosen, tmp_path):
+    expected = getattr(Program(tmp_path), call)()
+    program = Program(tmp_path)
+    with chosen():
+        before = settings()
+        found = getattr(program, call)()
+        assert settings() == before
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def settings():
+    return (
+        torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.empty(0).dtype, torch.empty(0).device,
+        torch.is_autocast_enabled("cpu"),
+    )  # fmt: skip
+
+
+def test_a_module_made_in_inference_mode_learns():
+    with torch.inference_mode():
+        module = Small()
+        module.again = module.policy
+        net = az.TorchNet(GAME, module)
+        before = answer(net)
+        trainer = net.trainer()
+    assert step(trainer, batch_of(np.asarray))[-1] != before[-1]
+
+
+def test_a_net_is_exported_within_autocast():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert to_onnx(az.TorchNet(GAME, Small()), GAME, {})[1] < 1e-4
+
+
+def test_two_threads_give_the_type_of_new_tensors_back():
+    """One leaves while the other is inside: the later one gives back what the first one found, and not float32."""
+    outer, inner = usual_torch(), usual_torch()
+    with default(torch.float64):
+        outer.__enter__()
+        inner.__enter__()
+        outer.__exit__(None, None, None)
+        assert torch.get_default_dtype() == torch.float32
+        inner.__exit__(None, None, None)
+        assert torch.get_default_dtype() == torch.float64
+
+
+def test_a_net_that_answers_leaves_the_type_of_new_tensors_to_the_other_threads():
+    """A page in the background answers while the program computes."""
+    found = []
+
+    class Watching(Small):
+        def forward(self, x):
+            found.append(torch.get_default_dtype())
+            return super().forward(x)
+
+    net = az.TorchNet(GAME, Watching())
+    with default(torch.float64):
+        found.clear()
+        answer(net)
+    assert set(found) == {torch.float64}
+
+
 @pytest.mark.parametrize("library", [name for name in INFERENCES if name != "auto"])
-@pytest.mark.parametrize(
-    "chosen", [torch.no_grad, torch.inference_mode, float64, lambda: torch.device("meta")],
-    ids=["no_grad", "inference_mode", "float64", "device"],
-)  # fmt: skip
+@in_any_torch
 def test_a_net_is_loaded_whatever_the_program_has_chosen_in_torch(chosen, library):
-    """Notebooks turn gradients off, take float64, or put all new tensors on a GPU."""
     position = az.load_game("connect4").position("44")
     expected = az.evaluate(position, az.load_net("beginner", "connect4", inference=library))
     with chosen():
@@ -172,19 +336,7 @@ def test_a_net_is_loaded_whatever_the_program_has_chosen_in_torch(chosen, librar
     assert found.value == expected.value and (found.policy == expected.policy).all()
 
 
-def test_a_net_is_loaded_within_autocast():
-    """It answers as one that was loaded outside."""
-    position = az.load_game("connect4").position("44")
-    expected = az.evaluate(position, az.load_net("beginner", "connect4", inference="torch"))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        net = az.load_net("beginner", "connect4", inference="torch")
-    assert az.evaluate(position, net).value == expected.value
-
-
-@pytest.mark.parametrize(
-    "chosen", [torch.no_grad, torch.inference_mode, float64, lambda: torch.device("meta")],
-    ids=["no_grad", "inference_mode", "float64", "device"],
-)  # fmt: skip
+@in_any_torch
 def test_a_net_learns_whatever_the_program_has_chosen_in_torch(chosen, own_folder):
     def losses() -> list[float]:
         run = az.train(
@@ -196,8 +348,6 @@ def test_a_net_learns_whatever_the_program_has_chosen_in_torch(chosen, own_folde
 
     expected = losses()
     with chosen():
-        state = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.empty(0).dtype, torch.empty(0).device
+        before = settings()
         assert losses() == expected
-        assert state == (
-            torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.empty(0).dtype, torch.empty(0).device
-        )  # fmt: skip
+        assert settings() == before
