@@ -402,6 +402,8 @@ TRIAL_GAMES = 20
 """Random games of a trial, at most."""
 TRIAL_SECONDS = 0.3
 """No longer for the games of a trial, nor for each kind of checks after them."""
+TRIAL_PLIES = 3
+"""Plies of the first game that are tried however slow the rules are: a third player is known after two."""
 _tried_rules: set[tuple[str, str]] = set()
 """The names and fingerprints of the games that have kept all laws."""
 _tried_objects: weakref.WeakSet[PythonGame[Any]] = weakref.WeakSet()
@@ -445,11 +447,13 @@ def _try(game: Game) -> None:
         return
     lines: list[list[int]] = []
     with check.watched():
-        while len(lines) < TRIAL_GAMES and time.monotonic() < check.deadline:
+        games = 0
+        while games == 0 or (len(lines) < TRIAL_GAMES and time.monotonic() < check.deadline):
+            games += 1
             for *_, mask in check.random_game(rng):
                 if mask is None:
                     lines.append(check.line)
-                elif time.monotonic() > check.deadline:
+                elif time.monotonic() > check.deadline and (games > 1 or len(check.line) >= TRIAL_PLIES):
                     break
         check.line = []
         check.asked_again(rng)

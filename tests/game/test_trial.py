@@ -221,6 +221,12 @@ def test_a_game_for_which_there_is_no_time_is_cut_short(trials, monkeypatch):
     assert len(trials) <= 1
 
 
+def test_a_third_player_is_found_however_slow_the_rules_are(broken, trials, monkeypatch):
+    monkeypatch.setattr(registry, "TRIAL_SECONDS", 0.0)
+    with pytest.raises(LawBroken, match="`to_play` must give 0 or 1, not 2"):
+        try_rules(az.load_game(broken))
+
+
 def test_a_wrong_symmetry_is_refused(trials):
     def transform(state, symmetry):
         TicTacToe.rules.transform(state, (symmetry + 1) % 8 if symmetry else 0)
