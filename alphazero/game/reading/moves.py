@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 
 SPELLINGS = {word: "pass" for word in ("pass", "pa", "ps", "--", "@@")} | {"swap": "swap", "swap-pieces": "swap"}
 """Words of other programs, in small letters, and ours for the same. Edax writes pa and ps, programs for Hex
-swap-pieces; their swap-sides is another move."""
+swap-pieces; their swap-sides is another move: the stone stays, and the players change their sides."""
 SQUARES = re.compile(r"([a-z]\d+)[-x:]?([a-z]\d+)")
+OTHER_MOVES = ("swap-sides",)
+"""Moves of other programs, which no game has; a hyphen in them joins no moves."""
+JOINED = re.compile(r"([a-z]\d{1,2})-?([a-z].*)", re.IGNORECASE)
+RESULT = re.compile(r"(?<=\S)\s+(1-0|0-1|1/2-1/2|\*)\s*$")
+"""How a game ended, behind its moves."""
 NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
 
 
@@ -35,12 +40,13 @@ def read_position(game: Game, text: str) -> Position:
 def read_moves(position: Position, text: str) -> Position:
     """The position after the moves of a text; raises IllegalAction.
 
-    A forced pass may be left out. Moves may be numbered from 1, and joined by hyphens.
+    A forced pass may be left out. Moves may be numbered from 1, and joined, also by hyphens. The game's result may
+    stand behind them.
     """
     try:
         return _read(position, text)
     except IllegalAction:
-        without = _without_numbers(text)
+        without = _without_numbers(RESULT.sub("", text))
         if without == text:
             raise
     return _read(position, without)
@@ -66,7 +72,7 @@ def _read(position: Position, text: str) -> Position:
 
 
 def _read_first(position: Position, word: str) -> tuple[Position, str]:
-    """The position after the first move of a word, and what is left of the word behind a hyphen."""
+    """The position after the first move of a word, and what is left of the word behind it."""
     try:
         return position.play(position.parse(word)), ""
     except IllegalAction:
@@ -74,8 +80,9 @@ def _read_first(position: Position, word: str) -> tuple[Position, str]:
         if passed is not None:
             with suppress(IllegalAction):
                 return _read_first(passed, word)
-        first, _, rest = word.partition("-")
-        if first and rest:
+        joined = JOINED.fullmatch(word)
+        first, rest = joined.groups() if joined else word.partition("-")[::2]
+        if first and rest and word.lower() not in OTHER_MOVES:
             with suppress(IllegalAction):
                 return _read_first(position, first)[0], rest
         raise
