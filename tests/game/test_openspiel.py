@@ -185,6 +185,7 @@ def test_a_game_too_large_to_begin_is_refused_before_it_takes_any_memory(text):
         ("misere(game=crazyhouse(chess960=true))", "it must be free of chance"),
         ("clobber(rows=1,columns=12)", "bases[i] > 1"),
         ("go(komi=0)", "komi takes a number with a point: write komi=0.0"),
+        ("go(komi=-1)", "komi takes a number with a point: write komi=-1.0"),
         ("misere(game=go(komi=7))", "komi takes a number with a point: write komi=7.0"),
         ("go(komi=1e1)", "komi takes a number with a point, as 7.5"),
         ("hex(board_size=5.0)", "board_size takes a whole number: write board_size=5"),

@@ -313,8 +313,8 @@ def _check_parameters(text: str, given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if isinstance(value, Mapping):
             _check_parameters(text, value)
-        elif isinstance(value, int) and not 0 <= value <= LARGEST:
-            raise GameError(f"{cannot}: {shorten(name)} must lie between 0 and {LARGEST:,}, not {value}")
+        elif isinstance(value, int) and not (least := -LARGEST if name == "komi" else 0) <= value <= LARGEST:
+            raise GameError(f"{cannot}: {shorten(name)} must lie between {least:,} and {LARGEST:,}, not {value}")
         elif isinstance(value, str) and max(map(int, re.findall(r"\d+", value)), default=0) > MOST_ACTIONS:
             raise GameError(f"{cannot}: numbers in {shorten(name)} must lie between 0 and {MOST_ACTIONS:,}")
     size, dims = given.get("size", GOMOKU_SIZE), given.get("dims", 0)
