@@ -91,6 +91,8 @@ def load_file(path: Path, solver: Solver, game: Othello, most_empty: int = MOST_
     content = read_bytes(path, MAX_FILE_BYTES)
     in_json = content.lstrip()[:1] in (b"{", b"[")
     every = list(_known_of_json(path, content, game) if in_json else _known_of_lines(path, content, game))
+    if not every:
+        raise InputError(f"{path} holds no positions: a line is a board and who moves, as in --XXO... X, or moves")
     known = [one for one in every if solver.num_empty(one.position.state[None])[0] <= most_empty]
     if not known:
         raise InputError(f"{path}: no position has at most {most_empty} empty squares; more take too long")
@@ -107,7 +109,7 @@ def load_file(path: Path, solver: Solver, game: Othello, most_empty: int = MOST_
 
 def _known_of_lines(path: Path, content: bytes, game: Othello) -> Iterator[Known]:
     for number, line in enumerate(content.decode("utf-8-sig", errors="replace").splitlines(), 1):
-        if line.strip():
+        if line.strip() and not line.lstrip().startswith("%"):  # as Edax marks what is said of positions
             where = f"{path}, line {number}"
             text, _, rest = line.partition(";")
             position = _read(where, text, game)

@@ -226,7 +226,7 @@ def test_lines_of_boards_are_read_with_the_scores_of_their_moves(tmp_path: Path)
     """A line of moves besides, from the game that Takizawa's solution ends with (arXiv:2310.19387v3, figure 1)."""
     path = tmp_path / "positions.obf"
     moves = "F5D6C3D3C4F4F6F3E6E7D7C5B6D8C6C7D2B5A5A6A7G5E3B4C8G6G4C2E8D1F7E2G3H4F1E1F2G1B1F8G8B3H3B2H5B7A3A4A1A2C1H2"
-    path.write_text(f"{FFO_1}\n\n{FFO_1.lower().replace('x;', 'x ; ')}\n{moves}\n")
+    path.write_text(f"{FFO_1}\n % FForum's first\n{FFO_1.lower().replace('x;', 'x ; ')}\n{moves}\n")
     labelled = load_file(path, SOLVERS[8], GAMES[8])
     assert labelled.names == ["line 1", "line 3", "line 4"]
     assert (labelled.states[0] == labelled.states[1]).all() and labelled.scores[0].max() == 18
@@ -238,6 +238,8 @@ def test_lines_of_boards_are_read_with_the_scores_of_their_moves(tmp_path: Path)
     [
         ("[1", "is not valid JSON"),
         ("[1]", "holds no positions"),
+        ("", "holds no positions: a line is a board and who moves"),
+        ("% a remark\n\n", "holds no positions: a line is a board and who moves"),
         ('{"1": {"board": "XO", "to_move": "X"}}', "64 of the signs X, O and -"),
         ('{"1": {"board": "' + "X" * 64 + '", "to_move": "B"}}', 'must be "X" or "O"'),
         ('{"1": {"board": "' + "X" * 64 + '", "to_move": "X"}}', "neither side can move"),
