@@ -44,6 +44,8 @@ _DTYPES = {
     "BOOL": "?",
 }  # fmt: skip
 """numpy's names of the types that a file may hold. BF16, which numpy does not have, is read as float32."""
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+"""How a file begins that stands for a large one, which Git LFS has not fetched."""
 _REMEDY = "use another checkpoint or fetch this one again"
 
 
@@ -123,6 +125,7 @@ def read_card(path: str | Path) -> dict[str, Any]:
 
 def read_net_card(path: str | Path) -> dict[str, Any]:
     """The card of a net that plays, verified: it names the `game`, and the settings of the `net`."""
+    _check_fetched(_pair(path)[0])
     card = read_card(path)
     check(NetCard, card, f"the card of {path}", CheckpointError, f"; {_REMEDY}")
     return card
@@ -174,6 +177,7 @@ def _read_weights(path: Path, weights: Mapping[str, Any], most_bytes: int) -> by
 @contextlib.contextmanager
 def _verified(path: Path, weights: Mapping[str, Any], most_bytes: int) -> Iterator[io.FileIO]:
     """The open weights file, verified; whatever can be seen by its size and header is, before it is read."""
+    _check_fetched(path)
     try:
         with open_regular(path) as file:
             num_bytes = os.fstat(file.fileno()).st_size
@@ -196,6 +200,15 @@ def _verified(path: Path, weights: Mapping[str, Any], most_bytes: int) -> Iterat
         raise
     except StorageError as error:
         raise CheckpointError(f"{error}; {_REMEDY}") from error
+
+
+def _check_fetched(path: Path) -> None:
+    """Raises CheckpointError for what Git leaves in the place of a large file that was not fetched."""
+    begin = b""
+    with contextlib.suppress(OSError, StorageError), open_regular(path) as file:
+        begin = file.read(len(LFS_POINTER))
+    if begin == LFS_POINTER:
+        raise CheckpointError(f"{path} is a Git LFS pointer, and not the weights: fetch them by `git lfs pull`")
 
 
 def _check_header(first_bytes: bytes, num_bytes: int, path: Path) -> None:
