@@ -70,6 +70,8 @@ class Game:
     """No game is longer."""
     too_long: ClassVar[str] = "raise max_plies, or let the rules end such a game"
     """The cure for a game that is longer all the same."""
+    view_rule: ClassVar[str] = "Does `step` leave the state"
+    """The beginning of a question: what exchanges own and opponent's pieces."""
     observation_shape: tuple[int, int, int]
     """(P, H, W): planes, rows, columns of what the network sees."""
     rules: Rules

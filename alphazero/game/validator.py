@@ -350,8 +350,8 @@ def _advise(game: Game, findings: Findings) -> None:
         findings.warnings.append(f"the rules are slow: {speed:.0f} plies a second; a search needs thousands")
     if len(findings.outcomes) == 1 and findings.num_games >= 20:
         findings.warnings.append(
-            f"all {findings.num_games} random games ended alike: there may be nothing to learn. Does `step` leave the "
-            "state as whoever moves next sees it, own and opponent's pieces exchanged?"
+            f"all {findings.num_games} random games ended alike: there may be nothing to learn. {game.view_rule} "
+            "as whoever moves next sees it, own and opponent's pieces exchanged?"
         )
 
 

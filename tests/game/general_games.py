@@ -404,6 +404,36 @@ class NoSymmetries(TicTacToeGame):
     getSymmetries = None
 
 
+class NobodyWins(TicTacToeGame):
+    def getGameEnded(self, board, player):
+        return 1e-4 if (board != 0).all() else 0
+
+
+class SymmetriesOfNone(TicTacToeGame):
+    def getSymmetries(self, board, pi):
+        return None
+
+
+class SymmetriesOfNothing(TicTacToeGame):
+    def getSymmetries(self, board, pi):
+        return []
+
+
+class SymmetriesOfNumbers(TicTacToeGame):
+    def getSymmetries(self, board, pi):
+        return [1, 2]
+
+
+class SymmetriesOfOtherBoards(TicTacToeGame):
+    def getSymmetries(self, board, pi):
+        return [(board, pi), (-board, pi)]
+
+
+class SymmetriesThatFail(TicTacToeGame):
+    def getSymmetries(self, board, pi):
+        raise AssertionError("a board of stones")
+
+
 class OtherShapes(TicTacToeGame):
     def getCanonicalForm(self, board, player):
         return player * (board if (board == 0).all() else board[:, :1])

@@ -51,6 +51,29 @@ def test_arguments_of_the_constructor_and_symmetries():
     assert planes[1, 0, 1] == planes[2, 3, 2] == 1 and planes[1:3].sum() == 2 and planes[3].sum() == 16
 
 
+def test_a_question_about_the_rules_names_the_methods_of_the_class():
+    (said,) = (
+        line for line in validate(registry.load(f"{FILE}:NobodyWins").game, num_games=20).warnings if "?" in line
+    )
+    assert "ended alike" in said and "Does `getCanonicalForm` give the board as whoever moves next sees it" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("SymmetriesOfNone", "must give pairs of a board and a policy, not None"),
+        ("SymmetriesOfNothing", "must give the board as it is, too"),
+        ("SymmetriesOfNumbers", r"must give pairs of a board and a policy, not \[1, 2\]"),
+        ("SymmetriesOfOtherBoards", "gives boards or policies with other numbers than those that it was given"),
+        ("SymmetriesThatFail", "fails for a board of different numbers: AssertionError: a board of stones"),
+    ],
+)
+def test_it_is_said_why_symmetries_are_not_used(name: str, words: str, caplog):
+    assert len(registry.load(f"{FILE}:{name}").game.symmetries[0]) == 1
+    (said,) = caplog.messages
+    assert re.match(f"{name}: the symmetries are not used, since getSymmetries {words}", said), said
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

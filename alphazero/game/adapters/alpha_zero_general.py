@@ -60,6 +60,7 @@ class GeneralGame(PythonGame[Node]):
     """Wraps one instance; `name` is what it is called on the command line."""
 
     name = "general"
+    view_rule = "Does `getCanonicalForm` give the board"
     too_long = "the bound is ours, since such classes name none: let getGameEnded call a longer game a draw, as by 1e-4"
 
     def __init__(self, wrapped: Any, name: str):
@@ -280,14 +281,25 @@ class GeneralGame(PythonGame[Node]):
         identity = cells[None], actions[None]
         if len(self._shape) != 2:
             return identity
+        first, found = (tuple(cells.tolist()), tuple(actions.tolist())), set[tuple[tuple[Any, ...], ...]]()
+        fault = ""
         try:
             images = self.wrapped.getSymmetries(cells.reshape(np.shape(np.asarray(self._start))), actions.tolist())
-            found = {(tuple(np.ravel(image).tolist()), tuple(np.ravel(policy).tolist())) for image, policy in images}
-        except Exception:  # not all classes take such boards; without symmetries they learn a little slower
-            return identity
-        first = tuple(cells.tolist()), tuple(actions.tolist())
-        whole = all(sorted(image) == list(first[0]) and sorted(policy) == list(first[1]) for image, policy in found)
-        if not whole or first not in found:
+        except Exception as error:  # not all classes take such boards; without symmetries they learn a little slower
+            fault = f"fails for a board of different numbers: {describe(error)}"
+        else:
+            try:
+                found = {tuple(tuple(np.ravel(part).tolist()) for part in (image, policy)) for image, policy in images}
+                whole = all(tuple(map(sorted, pair)) == tuple(map(list, first)) for pair in found)
+            except (TypeError, ValueError):  # no pairs, or no numbers
+                fault = f"must give pairs of a board and a policy, not {quote(images, 100)}"
+            else:
+                if not whole:
+                    fault = "gives boards or policies with other numbers than those that it was given"
+                elif first not in found:
+                    fault = "must give the board as it is, too"
+        if fault:
+            logger.warning("%s: the symmetries are not used, since getSymmetries %s", self.name, fault)
             return identity
         rows = [first, *sorted(found - {first})]
         return np.array([image for image, _ in rows], np.int64), np.array([policy for _, policy in rows], np.int64)
