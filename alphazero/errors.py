@@ -53,8 +53,11 @@ def quote(value: object, most: int = LONGEST) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """A number of things: `1 game`, `2,000 games`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    """A number of things; `noun` is one of them: `1 game`, `2,000 games`, `3 plies`, `2 losses`."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("ly") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {plural}"
 
 
 def listed(words: Iterable[object], most: int = 40) -> str:

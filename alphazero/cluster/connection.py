@@ -39,7 +39,7 @@ from alphazero.cluster.access import (
     knock,
     say_why,
 )
-from alphazero.errors import InputError, InvalidSetting, Terminated, quote
+from alphazero.errors import InputError, InvalidSetting, Terminated, count_of, quote
 from alphazero.interruption import held_back, speaking_on, variables_set
 from alphazero.invocation import option
 from alphazero.machine import count_cores
@@ -209,11 +209,9 @@ class Cluster:
     def describe(self) -> str:
         """The machines, their cores and GPUs, as a phrase."""
         nodes = self.nodes()
-        gpus = sum(node.gpus for node in nodes)
-        return (
-            f"a Ray cluster of {len(nodes)} machine{'s' * (len(nodes) != 1)} with {sum(node.cpus for node in nodes)} "
-            "cores" + (f" and {gpus} GPU{'s' * (gpus != 1)}" if gpus else "")
-        )
+        cores, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
+        with_gpus = f" and {count_of(gpus, 'GPU')}" if gpus else ""
+        return f"a Ray cluster of {count_of(len(nodes), 'machine')} with {count_of(cores, 'core')}{with_gpus}"
 
     def _remove_folder(self) -> None:
         if self._folder:

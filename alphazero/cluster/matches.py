@@ -13,7 +13,7 @@ from typing import Any
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.match_guest import GuestSettings, MatchOrder
 from alphazero.cluster.pool import Pool, Seat
-from alphazero.errors import CheckpointError, InputError, StorageError
+from alphazero.errors import CheckpointError, InputError, StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.record import GameRecord, parse_record
 from alphazero.game.spec import LoadedGame
@@ -60,7 +60,8 @@ class Spread:
                     folder.add(records)
                     done += len(records)
                 self._pool.raise_error()  # after what has arrived is kept
-                note = f"{len(folder.records):,} of {folder.num_games:,} games on {self._pool.num_ready} workers"
+                workers = count_of(self._pool.num_ready, "worker")
+                note = f"{len(folder.records):,} of {folder.num_games:,} games on {workers}"
                 progress.show(done / total, note)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.pool import Pool, Seat
 from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order
-from alphazero.errors import StorageError
+from alphazero.errors import StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.kernels import Kernels
 from alphazero.machine import count_cores
@@ -295,7 +295,7 @@ class ClusterWorkers:
     def describe(self) -> str:
         """The machines and the number of games at once, as a phrase."""
         slots = slots_of_host(self._plan.config, expected_hosts(self._cluster))
-        return f"on {self._cluster.describe()}: each worker plays {slots:,} games at once"
+        return f"on {self._cluster.describe()}: each worker plays {count_of(slots, 'game')} at once"
 
     def place(self) -> None:
         """Lets hosts load their code while this process makes its networks."""

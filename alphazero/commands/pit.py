@@ -242,7 +242,7 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
                     break
         except (InputError, KeyboardInterrupt, Terminated):
             if (whole := result.whole_pairs()).num_games:
-                print(f"The match was not finished; these are its first {whole.num_games} games.")
+                print(f"The match was not finished; these are its first {count_of(whole.num_games, 'game')}.")
                 report(whole)
             raise
         report(result.whole_pairs() if result.num_games < config.num_games() else result)

@@ -265,7 +265,7 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
         for simulations in config.simulations:
             found = benchmark(player(simulations))
             figures["benchmark"][str(simulations)] = found
-            logger.info("with %d simulations: %s", simulations, show_figures(found))
+            logger.info("with %s: %s", count_of(simulations, "simulation"), show_figures(found))
     contestant = player(config.match_simulations)
     for name, opponent in zip(config.opponents, opponents, strict=True):
         with Progress(f"against {name}") as progress:

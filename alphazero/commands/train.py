@@ -21,6 +21,7 @@ from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line, quoted
 from alphazero.library.cluster import cluster_at
 from alphazero.machine import count_cores
+from alphazero.matches.report import describe_counts
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.players.contestants import text_of
 from alphazero.settings import check_ranges
@@ -164,7 +165,7 @@ def describe_plan(options: Options, game_name: str, folder: Path) -> list[str]:
     threads = count_of(options.threads, "thread")
     end = f"after generation {config.generations}"
     if config.minutes:
-        end += f" or {config.minutes:g} {'minute' if config.minutes == 1 else 'minutes'}, whichever comes first"
+        end += f" or {config.minutes:g} minute{'s' * (config.minutes != 1)}, whichever comes first"
     return [
         f"training a network for {game_name} with {settings} and {threads}, in {shorten_path(folder)}",
         f"each generation plays games by self-play{rest}; the run ends {end}",
@@ -179,12 +180,12 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
     best = f"The best net is that of generation {run.best_generation}"
     if run.best_generation == 0:
         best = f"No candidate has passed the gate: the best net is still {config.initial_net or 'the untrained one'}"
-    say(f"\n{best}." + f" With {simulations} simulations it scores" * bool(evaluation["matches"]))
+    say(f"\n{best}." + f" With {count_of(simulations, 'simulation')} it scores" * bool(evaluation["matches"]))
     for match in evaluation["matches"]:
         low, high = match["score_interval"]
         say(
             f"  {match['score']:6.1%} against {match['opponent']:<12} (95% interval {low:.1%} to {high:.1%}; "
-            f"{match['wins']} wins, {match['draws']} draws, {match['losses']} losses in {match['games']} games)"
+            f"{describe_counts(match['wins'], match['draws'], match['losses'])} in {count_of(match['games'], 'game')})"
         )
     if evaluation["benchmark"]:
         print(f"Without a search: {show_figures(evaluation['benchmark'])}.")
@@ -216,6 +217,6 @@ def describe_beginning(matches: Sequence[Mapping[str, Any]]) -> str:
     if plies == 0:
         return "These games begin at the start position.\n"
     return (
-        f"These games begin with {plies} random {'ply' if plies == 1 else 'plies'}, and each opening is played twice, "
+        f"These games begin with {count_of(plies, 'random ply')}, and each opening is played twice, "
         "with the sides swapped: even a perfect player loses some of these games.\n"
     )

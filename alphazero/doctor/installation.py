@@ -13,6 +13,7 @@ import torch
 
 from alphazero._version import __version__
 from alphazero.doctor.findings import Section, show_bytes
+from alphazero.errors import count_of
 from alphazero.machine import count_cores, cpu_quota, free_memory
 from alphazero.search import cpu_kernels
 from alphazero.storage.kernel_cache import examine_cache
@@ -139,8 +140,8 @@ def _compiled_code() -> Section:
         section.wrong.append(f"other users can write to {cache.folder}, whose files are run as code: "
                              "take that right away (chmod go-w)")  # fmt: skip
     if cache.damaged:
-        section.wrong.append(f"{cache.damaged:,} files of compiled code in {cache.folder} are damaged; they are "
-                             "compiled anew when they are needed, but check the disk")  # fmt: skip
+        section.wrong.append(f"{count_of(cache.damaged, 'damaged file')} of compiled code in {cache.folder}: what is "
+                             "damaged is compiled anew when it is needed, but check the disk")  # fmt: skip
     if not cache.num_files:
         section.advice.append("nothing is compiled yet: the first game takes half a minute more, once")
     return section

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.doctor.findings import Section, show_bytes
-from alphazero.errors import InputError, StorageError, listed, printable, shorten
+from alphazero.errors import InputError, StorageError, count_of, listed, printable, shorten
 from alphazero.game import registry
 from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices
@@ -177,7 +177,9 @@ def _settings(folder: Path) -> Section:
         return section
     section.add("values", "all known to this version")
     limit = saved.minutes
-    section.add("ends after", f"generation {saved.generations}" + f" or {limit:g} minutes" * (limit > 0))
+    section.add(
+        "ends after", f"generation {saved.generations}" + f" or {limit:g} minute{'s' * (limit != 1)}" * (limit > 0)
+    )
     return section
 
 
@@ -191,7 +193,9 @@ def _generations(folder: Path, manifests: Sequence[Manifest], damage: Mapping[in
     section = Section("generations")
     for manifest in manifests:
         size = sum(os.path.getsize(folder / name) for name in manifest.files if (folder / name).exists())
-        section.add(f"manifest {manifest.generation}", f"whole: {len(manifest.files)} files, {show_bytes(size)}")
+        section.add(
+            f"manifest {manifest.generation}", f"whole: {count_of(len(manifest.files), 'file')}, {show_bytes(size)}"
+        )
     for generation, sentence in damage.items():
         section.add(f"manifest {generation}", "damaged")
         older = [manifest.generation for manifest in manifests if manifest.generation < generation]
@@ -275,7 +279,7 @@ def _arrivals(folder: Path, manifests: Sequence[Manifest]) -> list[Section]:
         except StorageError as error:
             if path.exists():  # else a generation has taken it
                 section.wrong.append(f"the games in {path.name} are lost: {error}; the run goes on without them")
-    section.add("games", f"{games:,} in {len(waiting):,} file{'s' * (len(waiting) > 1)}")
+    section.add("games", f"{games:,} in {count_of(len(waiting), 'file')}")
     return [section]
 
 
@@ -296,7 +300,7 @@ def _sizes(folder: Path, holder: str | None) -> Section:
     section = Section("files")
     for kind in (*KINDS, "other"):
         if counts[kind]:
-            section.add(kind, f"{show_bytes(sizes[kind])} in {counts[kind]:,} file{'s' * (counts[kind] > 1)}")
+            section.add(kind, f"{show_bytes(sizes[kind])} in {count_of(counts[kind], 'file')}")
     section.add("all", show_bytes(sizes.total()))
     if counts["left behind"] and holder is None:
         section.advice.append("a process died while it wrote a file; the next --resume removes what it left behind")

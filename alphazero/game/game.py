@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from alphazero.errors import GameError, IllegalAction, listed, quote, shorten
+from alphazero.errors import GameError, IllegalAction, count_of, listed, quote, shorten
 from alphazero.game.board import (
     Board,
     Clicks,
@@ -398,7 +398,7 @@ class Position:
     def __repr__(self) -> str:
         status = "the game is over" if self.terminal else f"player {self.to_play + 1} to move"
         where = " from a board" if self.is_set_up else ""
-        return f"<{self.game.name} after {self.ply} plies{where}: {status}>"
+        return f"<{self.game.name} after {count_of(self.ply, 'ply')}{where}: {status}>"
 
     def __str__(self) -> str:
         return self.game.render(self.state, self.to_play)

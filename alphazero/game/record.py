@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from alphazero.errors import shorten
+from alphazero.errors import count_of, shorten
 from alphazero.game import Game, Position
 from alphazero.storage.files import append, atomic_write, parse_line, read_lines, sealed_line, to_json
 from alphazero.storage.schema import Count, Seconds, Text, Texts, check
@@ -54,7 +54,8 @@ class GameRecord:
         first, second = map(shorten, self.contestants)
         plies = len(self.opening) + len(self.moves)
         return (
-            f"<GameRecord {shorten(self.game)} game {self.number}: {first} - {second} {self.result} in {plies} plies>"
+            f"<GameRecord {shorten(self.game)} game {self.number}: {first} - {second} {self.result} "
+            f"in {count_of(plies, 'ply')}>"
         )
 
     def positions(self, game: Game) -> list[Position]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import LawBroken
+from alphazero.errors import LawBroken, count_of
 from alphazero.game.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.game.laws import Answers, Laws
@@ -83,8 +83,9 @@ class Findings:
     """Numbers of the games, from 1 on, that ended only because they had lasted `max_plies`."""
 
     def __repr__(self) -> str:
-        warnings = f", {len(self.warnings)} warnings" if self.warnings else ""
-        return f"<Findings of {self.num_games} random games: {self.num_positions:,} positions, all laws kept{warnings}>"
+        warnings = f", {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
+        games, positions = count_of(self.num_games, "random game"), count_of(self.num_positions, "position")
+        return f"<Findings of {games}: {positions}, all laws kept{warnings}>"
 
 
 def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
@@ -335,10 +336,12 @@ class Check(Laws):
 def _advise(game: Game, findings: Findings) -> None:
     won = findings.last_mover_won
     if findings.cut:
-        numbers = ", ".join(map(str, findings.cut))
+        numbers, one = ", ".join(map(str, findings.cut)), len(findings.cut) == 1
+        counts = "counts as a draw: game" if one else "count as draws: games"
         findings.warnings.append(
-            f"{len(findings.cut)} of {findings.num_games} random games were cut after {game.max_plies} plies and count "
-            f"as draws: games {numbers}; by the rules of the game they go on"
+            f"{len(findings.cut)} of {count_of(findings.num_games, 'random game')} {'was' if one else 'were'} cut "
+            f"after {count_of(game.max_plies, 'ply')} and {counts} {numbers}; by the rules of the game "
+            f"{'it goes' if one else 'they go'} on"
         )
     if len(won) >= FEW_WINS and not any(won):
         findings.warnings.append(

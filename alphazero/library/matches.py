@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game import Game, registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
@@ -16,7 +16,7 @@ from alphazero.machine import count_cores
 from alphazero.matches.arena import ready_arena, shown
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.openings import balance_of, plies_of
-from alphazero.matches.report import describe, records_of
+from alphazero.matches.report import describe, describe_counts, records_of
 from alphazero.matches.result import MatchResult
 from alphazero.matches.with_human import GAMES as GAMES_WITH_HUMAN
 from alphazero.matches.with_human import play_with_human
@@ -98,9 +98,9 @@ class Match:
     def __repr__(self) -> str:
         low, high = self.interval
         first, second = self.contestants
-        note = f"; only {self.distinct_games} of the games differ" if self.result.repeats_itself else ""
+        note = f"; only {count_of(self.distinct_games, 'different game')}" if self.result.repeats_itself else ""
         return (
-            f"<Match of {first} against {second}: {self.wins} wins, {self.draws} draws, {self.losses} losses, "
+            f"<Match of {first} against {second}: {describe_counts(self.wins, self.draws, self.losses)}, "
             f"score {self.score:.1%} ({low:.1%} to {high:.1%}){note}>"
         )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import EvaluationError, IllegalAction, listed, shorten
+from alphazero.errors import EvaluationError, IllegalAction, count_of, listed, shorten
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.matches.balance import Balance
@@ -107,7 +107,7 @@ def _checked(player: Player, answer: Any, count: int) -> np.ndarray:
             return actions.astype(np.int64)
         found = f"an array of {actions.dtype} of shape {actions.shape}"
     raise EvaluationError(
-        f"{player.name} must return one whole number for each of {count} positions, and returned {found}"
+        f"{player.name} must return one whole number for each of {count_of(count, 'position')}, and returned {found}"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
@@ -143,7 +143,7 @@ def title_of(player: Player) -> str:
     number = simulations_of(player)
     if number is None:
         return player.name
-    return f"{number} simulations" if number else "without a search"
+    return count_of(number, "simulation") if number else "without a search"
 
 
 # --- for people ---

@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting, UnknownName
+from alphazero.errors import InvalidSetting, UnknownName, count_of
 from alphazero.game import Game, Position, registry
 from alphazero.game.functions import plain
 from alphazero.game.kernels import kernels_of
@@ -88,7 +88,7 @@ class Openings:
         openings = self.first(count)
         if not openings:
             what = "ends the game" if self._balance is None else "is over or not balanced"
-            raise InvalidSetting(f"every opening of {self.plies} plies {what}: choose fewer opening plies")
+            raise InvalidSetting(f"every opening of {count_of(self.plies, 'ply')} {what}: choose fewer opening plies")
         return openings
 
 
@@ -134,10 +134,10 @@ def warn_of_few(num_openings: int, num_games: int) -> None:
     num_pairs = (num_games + 1) // 2
     if num_openings < num_pairs:
         logger.warning(
-            "this game has only %s different openings for %s pairs of games, so some are played again: players without "
-            "randomness then repeat their games, and intervals become too narrow",
-            f"{num_openings:,}",
-            f"{num_pairs:,}",
+            "this game has only %s for %s of games, so some are played again: players without randomness then repeat "
+            "their games, and intervals become too narrow",
+            count_of(num_openings, "different opening"),
+            count_of(num_pairs, "pair"),
         )
 
 

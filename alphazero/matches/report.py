@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
+from alphazero.errors import count_of
 from alphazero.game import Game
 from alphazero.game.record import RESULTS, GameRecord, words_of
 from alphazero.invocation import option
@@ -55,6 +56,11 @@ def records_of(
 REPEATED = ", so the intervals are too narrow: they take all games for different ones"
 
 
+def describe_counts(wins: int, draws: int, losses: int) -> str:
+    """How many games ended so, in words."""
+    return f"{count_of(wins, 'win')}, {count_of(draws, 'draw')}, {count_of(losses, 'loss')}"
+
+
 def describe(
     game: Game,
     contestants: tuple[str, str],
@@ -68,7 +74,7 @@ def describe(
     ms_first, ms_second = result.ms_per_move
     num_forfeits = sum(map(bool, result.forfeits))
     return (
-        f"{game.name}: {contestants[0]} against {contestants[1]}, {result.num_games} games\n"
+        f"{game.name}: {contestants[0]} against {contestants[1]}, {count_of(result.num_games, 'game')}\n"
         f"wins            {result.wins}\n"
         f"draws           {result.draws}\n"
         f"losses          {result.losses}\n"
@@ -93,7 +99,8 @@ def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
         None: f"not decided: give it more {option('games')}",
     }[test.verdict(result.pairs)]
     return (
-        f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, {sum(result.pairs)} different pairs)"
+        f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, "
+        f"{count_of(sum(result.pairs), 'different pair')})"
     )
 
 

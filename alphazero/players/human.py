@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from textwrap import indent
 
-from alphazero.errors import InputError
+from alphazero.errors import InputError, count_of
 from alphazero.game import Game, Position, registry
 from alphazero.game.record import GameRecord, words_of, write_records
 from alphazero.game.spec import Truth
@@ -117,7 +117,7 @@ class HumanPlayer(FollowingPlayer):
     def _hint(self, position: Position, game: int, rest: str) -> None:
         lines = self._adviser.analysis().run(position)
         visits = sum(line.visits for line in lines)
-        print(f"{self._adviser.name}, {visits} simulations:")
+        print(f"{self._adviser.name}, {count_of(int(visits), 'simulation')}:")
         for line in lines[:LINES]:
             moves = words_of(position, line.moves[:MOVES])
             print(f"  {moves[0]:<6} {line.visits:>6} visits  value {line.value:+.2f}  {' '.join(moves)}")

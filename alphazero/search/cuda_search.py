@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from alphazero.errors import DeviceMemoryError, EvaluationError, is_out_of_memory
+from alphazero.errors import DeviceMemoryError, EvaluationError, count_of, is_out_of_memory
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers
@@ -43,8 +43,8 @@ class CudaSearch:
             if not is_out_of_memory(error):
                 raise
             raise DeviceMemoryError(
-                f"the GPU's memory does not hold the search of {num_trees:,} positions at once with "
-                f"{config.num_simulations:,} simulations: choose fewer, or close what else uses the GPU"
+                f"the GPU's memory does not hold the search of {count_of(num_trees, 'position')} at once with "
+                f"{count_of(config.num_simulations, 'simulation')}: choose fewer, or close what else uses the GPU"
             ) from error
 
     def _warm_up(self) -> None:

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from alphazero.errors import InvalidSetting, RunFolderError, StorageError, quote, shorten
+from alphazero.errors import InvalidSetting, RunFolderError, StorageError, count_of, quote, shorten
 from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
@@ -228,8 +228,8 @@ class TournamentFolder:
             self.opening_plies, most = saved["opening_plies"], loaded.game.max_plies
             if self.opening_plies >= most:
                 raise StorageError(
-                    f"{self.path / SETTINGS} asks for {self.opening_plies:,} opening plies, and {loaded.name} takes "
-                    f"fewer than {most:,}; bring it back or choose another folder"
+                    f"{self.path / SETTINGS} asks for {count_of(self.opening_plies, 'opening ply')}, and {loaded.name} "
+                    f"takes fewer than {most:,}; bring it back or choose another folder"
                 )
             self._openings = Openings(loaded.game, self.opening_plies, self._tournament.seed, self._balance)
         else:
@@ -348,7 +348,8 @@ def read_settings(path: Path) -> dict[str, Any]:
     for first, second, games in found.pairings:
         if first == second or games > MOST * found.games or not {first, second} <= found.contestants.keys():
             raise StorageError(
-                f"{where} has a pair that cannot be, {quote(first)} and {quote(second)} with {games:,} games{advice}"
+                f"{where} has a pair that cannot be, {quote(first)} and {quote(second)} with "
+                f"{count_of(games, 'game')}{advice}"
             )
     return saved
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alphazero.errors import count_of
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure, save_figure
 from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.standings import HEAD, Standings, as_csv, as_json, cross_cells, remarks, table_cells
@@ -62,7 +63,7 @@ def _page(standings: Standings, pictures: Pictures) -> str:
     drawn = "".join(embed(name, figure) for name, figure in pictures.items())
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>{len(standings.records):,} games, {standings.distinct_games:,} of them distinct.</p>",
+        f"<p>{count_of(len(standings.records), 'game')}, {standings.distinct_games:,} of them distinct.</p>",
         make_table(HEAD, table_cells(standings.rows)),
         *(f"<p>{escape(sentence)}</p>" for sentence in remarks(standings)),
         "<h2>Pictures</h2>",

@@ -258,7 +258,7 @@ def _headline(standings: Standings) -> str:
     tournament = standings.tournament
     return (
         f"{standings.game.name}: {tournament.kind} of {len(standings.names)} contestants, "
-        f"{len(standings.records):,} games, {standings.distinct_games:,} of them distinct"
+        f"{count_of(len(standings.records), 'game')}, {standings.distinct_games:,} of them distinct"
     )
 
 

@@ -71,7 +71,7 @@ def _summary(lines: Lines) -> str:
     last, games = lines[-1], sum(line["games"] for line in lines)
     sentences = [
         f"{count_of(len(lines), 'generation')} in {last['seconds'] / 60:,.1f} minutes, {count_of(games, 'game')}, "
-        f"{sum(line['positions'] for line in lines):,} positions.",
+        f"{count_of(sum(line['positions'] for line in lines), 'position')}.",
         f"Best net: generation {_best(lines)}.",
     ]
     for name in last.get("benchmark_figures", ())[:1]:

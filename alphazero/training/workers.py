@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from alphazero.errors import count_of
 from alphazero.game.kernels import Kernels
 from alphazero.nets.devices import describe_inference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
@@ -100,7 +101,7 @@ class LocalWorkers:
             trees = f"the GPU ({self._each * self._bytes_of_trees(self.num_slots) / 1e9:.1f} GB)"
         library = describe_inference(self._inference)
         return (
-            f"on {devices}: trees on {trees}, {self._total} x {self.num_slots:,} games at once; "
+            f"on {devices}: trees on {trees}, {self._total} x {count_of(self.num_slots, 'game')} at once; "
             f"the network alone evaluates {self._network_rate:,.0f} positions/s by {library}"
         )
 

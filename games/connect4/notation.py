@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from alphazero.errors import IllegalAction, InputError, quote
+from alphazero.errors import IllegalAction, InputError, count_of, quote
 from alphazero.game import Position
 from alphazero.storage.files import read_bytes
 from games.connect4.game import COLUMNS, ROWS, Connect4
@@ -33,7 +33,7 @@ def parse_moves(text: str, where: str = "", offset: int = 0) -> Position:
                 f"{place}: {quote(character)} is no column of the board; moves are digits from 1 to {COLUMNS}"
             )
         if position.terminal:
-            raise InputError(f"{place}: the game was over after {i} moves; leave out what follows")
+            raise InputError(f"{place}: the game was over after {count_of(i, 'move')}; leave out what follows")
         try:
             position = position.play(int(character) - 1)
         except IllegalAction:
@@ -73,7 +73,8 @@ def check_score(score: int, position: Position, place: str) -> int:
     low, high = score_limits(stones)
     if not low <= score <= high:
         raise InputError(
-            f"{place}: {score} is an impossible score; after {stones} moves it lies between {low} and {high}"
+            f"{place}: {score} is an impossible score; after {count_of(stones, 'move')} it lies between {low} and "
+            f"{high}"
         )
     return score
 

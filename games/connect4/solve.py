@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game import Position
 from alphazero.machine import count_cores
 from alphazero.progress import Progress
@@ -53,12 +53,15 @@ def show_position(position: Position, solver: Solver) -> None:
     """Prints the board and the result of each column."""
     print(f"{position}\n")
     if position.terminal:
-        print({1: "X has won", -1: "O has won", 0: "a draw"}[position.outcome] + f" after {position.ply} moves")
+        print(
+            {1: "X has won", -1: "O has won", 0: "a draw"}[position.outcome]
+            + f" after {count_of(position.ply, 'move')}"
+        )
         return
     scores = solver.column_scores(position)
     best = max(score for score in scores if score is not None)
     outcome = describe(best, position) if best else "it is a draw"
-    print(f"{'XO'[position.to_play]} to move after {position.ply} moves; with perfect play {outcome}\n")
+    print(f"{'XO'[position.to_play]} to move after {count_of(position.ply, 'move')}; with perfect play {outcome}\n")
     print("column  score")
     for action, score in enumerate(scores):
         if score is None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from alphazero.commands.judge import JudgeConfig, judge_all
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, registry
 from alphazero.matches.judge import Judgement, Measure, ask, describe, draw, signs_right, title_of
 from alphazero.players.player import Player
@@ -96,7 +96,7 @@ def main(argv: list[str]) -> None:
             losses = judgement.measures["disc_loss"].each
             assert losses is not None
             for name, loss in zip(labelled.names, losses, strict=True):
-                print(f"  {name:<10} {'right' if loss == 0 else f'{loss} discs lost'}")
+                print(f"  {name:<10} {'right' if loss == 0 else count_of(loss, 'disc') + ' lost'}")
 
 
 def as_json(contestant: str, player: Player, judgement: Judgement) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import Truth
@@ -104,4 +104,4 @@ def describe(score: int) -> str:
     """A score, the mover's discs less the opponent's at the end, in words."""
     if score == 0:
         return "draw"
-    return f"{'wins' if score > 0 else 'loses'} by {abs(score)} {'disc' if abs(score) == 1 else 'discs'}"
+    return f"{'wins' if score > 0 else 'loses'} by {count_of(abs(score), 'disc')}"

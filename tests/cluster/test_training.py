@@ -278,4 +278,4 @@ def test_all_games_that_are_given_up_are_counted(tmp_path: Path, caplog: pytest.
     caplog.set_level("INFO")
     config = replace(config, generations=2)
     train(GAME, config, folder, threads=2, seed=3, resume=True, cluster=FakeCluster([machine("a")]))
-    assert "16 games in progress on this machine are given up" in caplog.text
+    assert "this machine gives up 16 games in progress" in caplog.text

@@ -90,7 +90,7 @@ def test_the_same_seed_gives_the_same_match(tmp_path):
 
 def test_a_contestant_against_itself(capsys):
     assert run_pit("random", "random", "--games", 1) == 0
-    assert "random against random, 1 games" in capsys.readouterr().out
+    assert "random against random, 1 game\n" in capsys.readouterr().out
 
 
 def test_the_game_is_that_of_the_checkpoint(checkpoint, capsys):

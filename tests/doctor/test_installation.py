@@ -156,7 +156,7 @@ def test_a_cache_that_cannot_be_used_is_wrong(monkeypatch: pytest.MonkeyPatch, t
     assert section() == ""
     assert "cannot be written to" in section(is_writable=False)
     assert "other users can write" in section(others_can_write=True)
-    assert "2 files of compiled code" in section(damaged=2)
+    assert "2 damaged files of compiled code" in section(damaged=2)
     monkeypatch.setattr(installation, "examine_cache", lambda compiled: None)
     assert "every start compiles" in sentences([installation._compiled_code()])[0]
 

@@ -110,9 +110,12 @@ def test_games_that_repeat_themselves_are_told():
 
     found = az.match(lowest, highest, "tictactoe", games=20, openings="none", progress=False)
     assert found.distinct_games == 2
-    assert repr(found).endswith("); only 2 of the games differ>") and f"distinct games  2{REPEATED}\n" in str(found)
+    assert repr(found).endswith("); only 2 different games>") and f"distinct games  2{REPEATED}\n" in str(found)
+    once = az.match(lowest, lowest, "tictactoe", games=4, openings="none", progress=False)
+    assert repr(once).startswith("<Match of lowest (first) against lowest (second): 2 wins, 0 draws, 2 losses, ")
+    assert repr(once).endswith("; only 1 different game>")
     varied = az.match("random", "random", "tictactoe", games=20, progress=False)
-    assert varied.distinct_games > 10 and "differ" not in repr(varied) and REPEATED not in str(varied)
+    assert varied.distinct_games > 10 and "different" not in repr(varied) and REPEATED not in str(varied)
 
 
 def test_a_match_leaves_torchs_threads_as_they_were():

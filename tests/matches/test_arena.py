@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from alphazero.errors import EvaluationError, GameError, IllegalAction, InvalidSetting
+from alphazero.errors import EvaluationError, GameError, IllegalAction, InvalidSetting, count_of
 from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, write_records
 from alphazero.matches import arena
 from alphazero.matches.arena import Arena
 from alphazero.matches.balance import Balance
-from alphazero.matches.openings import Openings
-from alphazero.matches.report import records_of
+from alphazero.matches.openings import Openings, warn_of_few
+from alphazero.matches.report import describe_counts, records_of
 from alphazero.matches.result import MatchResult
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.net_players import SearchPlayer
@@ -65,6 +65,21 @@ def test_a_match_with_fewer_openings_than_pairs_says_so_before_it_begins(caplog)
         arena.ready_arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), num_games, seed=1)
         assert ("has only" in caplog.text) == said
     assert "different openings for 2,000 pairs of games, so some are played again" in caplog.text
+
+
+def test_one_of_a_kind_is_named_in_the_singular(caplog):
+    warn_of_few(1, 3)
+    assert "this game has only 1 different opening for 2 pairs of games" in caplog.text
+    nouns = {"game": "games", "ply": "plies", "random ply": "random plies", "loss": "losses", "draw": "draws"}
+    for noun, several in nouns.items():
+        assert count_of(1, noun) == f"1 {noun}" and count_of(0, noun) == f"0 {several}"
+        assert count_of(2000, noun) == f"2,000 {several}"
+    result = Arena(KERNELS["tictactoe"], *(RandomPlayer(KERNELS["tictactoe"], seed) for seed in (1, 2)), 1, 1).play()
+    counts = describe_counts(result.wins, result.draws, result.losses)
+    assert counts in {"1 win, 0 draws, 0 losses", "0 wins, 1 draw, 0 losses", "0 wins, 0 draws, 1 loss"}
+    record = records_of(result, TIC_TAC_TOE, "tictactoe", ("a", "b"), 1)[0]
+    assert repr(record).endswith(f" in {len(result.actions[0])} plies>")
+    assert repr(TIC_TAC_TOE.position("b2")) == "<tictactoe after 1 ply: player 2 to move>"
 
 
 def replayed(game, result):

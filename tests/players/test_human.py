@@ -243,7 +243,7 @@ def test_a_whole_game_through_a_pipe(tmp_path):
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0 and done.stderr == ""
-    assert "You have left the match.\ntictactoe: human against minimax:9, 1 games\n" in done.stdout
+    assert "You have left the match.\ntictactoe: human against minimax:9, 1 game\n" in done.stdout
     assert done.stdout.count("Player 2 plays ") >= 2 and "mcts:400, 400 simulations" in done.stdout
     (record,) = read_records(tmp_path / "game.jsonl")
     assert record.contestants == ("human", "minimax:9") and record.moves[0] == "b2" and len(record.moves) == 2

@@ -14,7 +14,7 @@ import numpy as np
 import tyro
 
 from alphazero.commands.shared import parse
-from alphazero.errors import LawBroken
+from alphazero.errors import LawBroken, count_of
 from alphazero.game import Game, registry
 from alphazero.game.validator import Findings, validate
 from alphazero.invocation import command_line
@@ -66,7 +66,7 @@ def describe(game: Game, findings: Findings) -> str:
     possible = f"of {game.num_actions}" + (f", {findings.never_legal} of them never" if findings.never_legal else "")
     again = f"the same player moved again after {findings.moved_again / max(1, sum(findings.lengths)):.0%} of plies"
     lines = {
-        "random games": f"{total}, {findings.num_positions:,} positions checked",
+        "random games": f"{total}, {count_of(findings.num_positions, 'position')} checked",
         "length": f"{lengths.mean():.1f} plies on average, {lengths.min()} to {lengths.max()} {most}",
         "branching": f"{branching.mean():.1f} legal actions on average, up to {branching.max()} {possible}",
         "outcomes": ", ".join(shares),

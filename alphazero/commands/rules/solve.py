@@ -14,7 +14,7 @@ from typing import Annotated
 import tyro
 
 from alphazero.commands.shared import argument, parse
-from alphazero.errors import InputError
+from alphazero.errors import InputError, count_of
 from alphazero.game import registry
 
 
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> None:
         solved = [name for name in registry.NAMES if registry.load(name).make_truth is not None]
         raise InputError(f"{loaded.game.name} has no solver; the games that have one are {', '.join(solved)}")
     position = loaded.game.position(" ".join(config.moves))
-    where = " on a board" if position.is_set_up else f" after {position.ply} plies"
+    where = " on a board" if position.is_set_up else f" after {count_of(position.ply, 'ply')}"
     if position.terminal:
         winner = {1: "the first player has won", -1: "the second player has won", 0: "a draw"}[position.outcome]
         print(f"{position}\n\nThe game is over{'' if position.is_set_up else where}: {winner}.")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import GameError, UnknownName, quote, shorten
+from alphazero.errors import GameError, UnknownName, count_of, quote, shorten
 from alphazero.game.adapters.text_board import TextBoard, read_board
 from alphazero.game.adapters.trial import TextPlanes, longest_game, looks_alike, random_games
 from alphazero.game.board import Board, Piece
@@ -77,8 +77,8 @@ class OpenSpielGame(PythonGame[Any]):
         if longest <= limit:
             return min(MOST_PLIES, limit)
         plies = min(MOST_PLIES, 2 * longest)
-        _say(f"{self.name}: OpenSpiel says that no game is longer than {limit - 1} plies, but some are; here they end "
-             f"after {plies} plies as draws")  # fmt: skip
+        _say(f"{self.name}: OpenSpiel says that no game is longer than {count_of(limit - 1, 'ply')}, but some are; "
+             f"here they end after {count_of(plies, 'ply')} as draws")  # fmt: skip
         return plies
 
     def _find_text_planes(self) -> TextPlanes | None:
@@ -110,7 +110,10 @@ class OpenSpielGame(PythonGame[Any]):
         found = position.move_number() >= self.max_plies and not position.is_terminal()
         if found and self.max_plies < MOST_PLIES:
             limit = f"though OpenSpiel says that none is longer than {self.game.max_game_length()}"
-            _say(f"{self.name}: games longer than {self.max_plies} plies end there as draws, {limit}", logging.WARNING)
+            _say(
+                f"{self.name}: games longer than {count_of(self.max_plies, 'ply')} end there as draws, {limit}",
+                logging.WARNING,
+            )
         return found
 
     def result(self, position: Any) -> float:

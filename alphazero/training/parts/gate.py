@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from alphazero.errors import count_of
 from alphazero.matches.in_time import play_in_time
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
@@ -54,9 +55,8 @@ class Gate:
         )  # fmt: skip
         with Progress(f"generation {number}: gate") as progress:
             for result, share in match:
-                progress.show(
-                    share, f"score {result.score:.3f} after {result.num_games} games (promoted from {threshold:.3f})"
-                )
+                games = count_of(result.num_games, "game")
+                progress.show(share, f"score {result.score:.3f} after {games} (promoted from {threshold:.3f})")
                 if result.decides(threshold, num_games):
                     break
         played = result.num_games

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from alphazero.errors import StorageError
+from alphazero.errors import StorageError, count_of
 from alphazero.game import Game
 from alphazero.storage.files import atomic_write, read_bytes
 from alphazero.storage.metrics_file import move_aside
@@ -81,7 +81,7 @@ class Inbox:
             past = max(past, int(chunk.games[:, 0].max(initial=-1)) + 1)
             self._waiting.append(_Arrival(number, chunk))
         if waiting := self.num_games:
-            logger.info("%s games that had arrived wait for the next generation", f"{waiting:,}")
+            logger.info("arrived before, for the next generation: %s", count_of(waiting, "game"))
         return past
 
     def _read(self, path: Path) -> Chunk | None:

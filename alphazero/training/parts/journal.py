@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from alphazero.errors import count_of
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.health import Watch, oscillation
 from alphazero.training.parts.pace import Pace
@@ -71,9 +72,10 @@ class Journal:
         gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.3f}"
         benchmark = {name: figures[name] for name in figures.get("benchmark_figures", ())}
         logger.info(
-            "generation %d/%d after %s: %d games, %d positions, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
-            figures["generation"], pace.config.generations, show_duration(figures["seconds"]), figures["games"],
-            figures["positions"], figures["policy_loss"], figures["value_loss"], gate, verdict,
+            "generation %d/%d after %s: %s, %s, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
+            figures["generation"], pace.config.generations, show_duration(figures["seconds"]),
+            count_of(figures["games"], "game"), count_of(figures["positions"], "position"),
+            figures["policy_loss"], figures["value_loss"], gate, verdict,
             f", {show_figures(benchmark)}" if benchmark else "", show_duration(pace.seconds_left),
         )  # fmt: skip
         for warning in self._watch.new_warnings(figures):

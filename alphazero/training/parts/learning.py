@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from alphazero.errors import Stopped, TrainingError
+from alphazero.errors import Stopped, TrainingError, count_of
 from alphazero.invocation import option
 from alphazero.machine import return_free_memory
 from alphazero.progress import Progress
@@ -26,7 +26,7 @@ class Learning:
 
     def learn(self, generation: Generation, num_new: int) -> None:
         """Draws each of the `num_new` samples as often as configured; raises TrainingError, or Stopped."""
-        generation.enter(f"learning from {num_new} new positions")
+        generation.enter(f"learning from {count_of(num_new, 'new position')}")
         generation.figures |= self._learn(generation.number, num_new)
         return_free_memory()  # of the training set
 
@@ -38,8 +38,8 @@ class Learning:
         devices = len(plan.devices)
         if devices > 1 and batch_size < 2 * devices:
             raise TrainingError(
-                f"there are {len(training_set)} different positions to learn from, and each of {devices} devices needs "
-                f"two: choose more {option('self_play.games_per_generation')} or fewer devices"
+                f"self-play left {count_of(len(training_set), 'different position')} to learn from, and each of "
+                f"{devices} devices needs two: choose more {option('self_play.games_per_generation')} or fewer devices"
             )
         num_updates, progress_of_run = learner.num_updates(num_new, batch_size), self._pace.progress
         job = TrainingJob(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import DeviceMemoryError, RunFolderError
+from alphazero.errors import DeviceMemoryError, RunFolderError, count_of
 from alphazero.game.kernels import kernels_of
 from alphazero.invocation import option
 from alphazero.nets.devices import begin_determinism, wanted_inference
@@ -141,8 +141,9 @@ class Lineup:
         self.workers = self._make_workers(slots, generation)
         if self.workers.num_slots < slots:
             raise DeviceMemoryError(
-                f"the network that has passed the gate leaves the GPU too little memory for {slots} games at once, "
-                f"which are in progress: free some and go on with {option('resume', True)}, or begin with a smaller net"
+                f"the network that has passed the gate leaves the GPU too little memory for "
+                f"{count_of(slots, 'game')} in progress: free some and go on with {option('resume', True)}, or begin "
+                "with a smaller net"
             )
         self.go_on_with(games)
         logger.info("the network of the new sizes plays from now on, %s", self.workers.describe())
@@ -164,15 +165,15 @@ class Lineup:
         if not self.workers.keeps_games or not in_progress:
             past = max(past, *(int(games[name]) for name in games if name.startswith("next_game_")))
             if in_progress:
-                logger.info("%d games in progress on this machine are given up", in_progress)
+                logger.info("this machine gives up %s in progress", count_of(in_progress, "game"))
             for i, worker in enumerate(self.workers.all):
                 worker.begin_at(past + i)
             return
         begun, now = sum(name.startswith("next_game_") for name in games), len(self.workers.all)
         if begun != now:
             raise RunFolderError(
-                f"{path} has games of {begun} workers, and this run has {now}: go on with the same {option('device')} "
-                f"and {option('self_play.games_per_generation')}"
+                f"{path} has games of {count_of(begun, 'worker')}, and this run has {now}: go on with the same "
+                f"{option('device')} and {option('self_play.games_per_generation')}"
             )
         for i, worker in enumerate(self.workers.all):
             if len(games[f"games_{i}"]) != worker.num_slots:

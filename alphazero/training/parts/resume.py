@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from alphazero.errors import CheckpointError, RunFolderError, shorten
+from alphazero.errors import CheckpointError, RunFolderError, count_of, shorten
 from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, wanted_inference
@@ -147,8 +147,8 @@ def _say_lost(manifest: Manifest, state: SavedState) -> None:
     if any(name.startswith("replay_") for name in manifest.lost):
         missing = sum(manifest.state.get("samples") or ()) - sum(state.samples or ())
         logger.warning(
-            "the run goes on without %s positions of its replay window, and will not equal an undamaged run",
-            missing or "some",
+            "the run goes on without %s of its replay window, and will not equal an undamaged run",
+            count_of(missing, "position") if missing else "some positions",
         )  # fmt: skip
 
 

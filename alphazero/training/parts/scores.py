@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, count_of
 from alphazero.invocation import option
 from alphazero.matches.arena import get_ready
 from alphazero.matches.in_time import play_in_time
@@ -73,8 +73,12 @@ class LastMatches:
         """A sentence on what will be played."""
         names, limit = ", ".join(opponent.name for opponent in opponents), self._pace.matches_seconds
         each = "each of " * (len(opponents) > 1)
-        games = f"{self._lineup.plan.config.evaluation.games} games against {each}{names}" if names else "no games"
-        sentence = f"after the last generation the best net plays {games}"
+        games = (
+            f"{count_of(self._lineup.plan.config.evaluation.games, 'game')} against {each}{names}"
+            if names
+            else "no games"
+        )
+        sentence = f"after the last generation the best net plays {games}" + f" against {each}{names}" * bool(names)
         if names and math.isfinite(limit):
             most = f"about {show_duration(limit)} at most (fewer games if they are slow, or none)"
             sentence += f"; that takes additional time after {option('minutes')}, {most}"
@@ -87,7 +91,7 @@ class LastMatches:
         """
         results, settings = [], self._lineup.plan.config.evaluation
         for opponent in opponents:
-            self._journal.enter(f"matches at the end: {settings.games} games against {opponent.name}")
+            self._journal.enter(f"matches at the end: {count_of(settings.games, 'game')} against {opponent.name}")
             seconds = self._pace.matches_seconds / len(opponents)
             match = self.against(opponent, settings.games, seconds)
             if not match.num_games:

@@ -1,7 +1,7 @@
 // One analysis: a contestant, its growing search of the position, and the board that shows it.
 
 import { BoardView } from "./board.js";
-import { button, el, percent, refill, rescueFocus, short } from "./dom.js";
+import { button, countOf, el, percent, refill, rescueFocus, short } from "./dom.js";
 import { PlayerPicker } from "./players.js";
 
 export const FIRST_LIMIT = 50_000;
@@ -179,7 +179,7 @@ export class Desk {
     else if (this.report) {
       const { simulations, rate, proven } = this.report;
       const state = running ? `${short(rate)} a second` : this.paused ? "paused" : proven ? "proven" : full ? "the most that memory or the page allows" : "done; Deeper goes on";
-      refill(this.numbers, `${simulations.toLocaleString("en")} simulations, ${state}`);
+      refill(this.numbers, `${countOf(simulations, "simulation")}, ${state}`);
     } else if (this.shown.outcome !== null) refill(this.numbers, "The game is over here.");
     else if (!running) refill(this.numbers, "paused");
     const reason = this.view.overlay === "policy" ? this.policy?.fault : undefined;
@@ -256,7 +256,7 @@ export class Desk {
       meter.style.width = percent(share, 1);
       const node = this.rowOf(row);
       return refill(node, node.firstChild,
-        el("td", { class: "visits", title: `${row.visits} visits` }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
+        el("td", { class: "visits", title: countOf(row.visits, "visit") }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
         el("td", {}, row.value === null ? "" : percent((1 + row.value) / 2, 1)),
         el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
         exact && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] : ""}` }, row.exact ? `${row.exact.words}${row.exact.words === best ? " ★" : ""}` : ""),

@@ -106,3 +106,8 @@ export function duration(seconds) {
   if (minutes < 90) return `${minutes} min`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
+
+// A number of things: "1 move", "2,000 moves".
+export function countOf(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}

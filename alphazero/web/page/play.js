@@ -1,7 +1,7 @@
 // The view to play in: against a contestant, between two of them, or two people at one screen.
 
 import { BoardView } from "./board.js";
-import { announce, button, el, percent, refill, rescueFocus, say } from "./dom.js";
+import { announce, button, countOf, el, percent, refill, rescueFocus, say } from "./dom.js";
 import { copy, load, save } from "./file.js";
 import { MoveList } from "./moves.js";
 import { HUMAN, PlayerPicker } from "./players.js";
@@ -166,7 +166,7 @@ export class PlayView {
       detail = `${last}New game begins another. Analyse shows where this one was decided.`;
     } else if (view.outcome !== null) {
       status = view.outcome === 0 ? "The game is a draw." : this.wins(view.outcome > 0 ? 0 : 1);
-      detail = `The game ended after ${ply} moves. New game begins another; Analyse shows where it was decided.`;
+      detail = `The game ended after ${countOf(ply, "move")}. New game begins another; Analyse shows where it was decided.`;
     } else if (human) {
       status = this.twoPeople() ? `${NAMES[view.to_play]} to move` : "Your turn";
       if (best !== null) detail = this.hint.sentence;
@@ -321,7 +321,7 @@ export class PlayView {
         }
         if (answer.stopped || key !== this.line.here.join(".")) return;
         const [best] = answer.lines;
-        const sentence = `Hint: ${best.word}, expected score ${percent((1 + best.value) / 2)} (${adviser.title}, ${answer.simulations} simulations). Then perhaps ${best.words.slice(1, 5).join(" ") || "the end"}.`;
+        const sentence = `Hint: ${best.word}, expected score ${percent((1 + best.value) / 2)} (${adviser.title}, ${countOf(answer.simulations, "simulation")}). Then perhaps ${best.words.slice(1, 5).join(" ") || "the end"}.`;
         this.hint = { key, action: best.action, sentence };
         say(sentence);
         await this.refresh();

@@ -1,7 +1,7 @@
 // The view to watch runs in: curves while they train, warnings, time left, games of each generation.
 
 import { legend, lineChart, tick } from "./chart.js";
-import { button, duration, el, percent, redraw, refill } from "./dom.js";
+import { button, countOf, duration, el, percent, redraw, refill } from "./dom.js";
 import { PolledView } from "./polled.js";
 
 const PAUSE = 2000;
@@ -156,7 +156,7 @@ export class RunsView extends PolledView {
     try {
       const { games } = await this.app.engine.ask("run_games", { name, generation });
       refill(node, el("ul", { class: "choices" }, games.map((game, i) => el("li", {},
-        button(`Game ${i + 1}: ${game.actions.length} moves, ${game.result}`, () => this.show({ ...game, contestants: [`${name}, generation ${generation}, game ${i + 1}`] }), { class: "link" })))));
+        button(`Game ${i + 1}: ${countOf(game.actions.length, "move")}, ${game.result}`, () => this.show({ ...game, contestants: [`${name}, generation ${generation}, game ${i + 1}`] }), { class: "link" })))));
     } catch (error) {
       refill(node, error.message);
     }

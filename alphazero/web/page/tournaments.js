@@ -1,6 +1,6 @@
 // The view of tournaments: standings with intervals, the cross table, and every game to step through.
 
-import { button, el, percent, redraw, refill } from "./dom.js";
+import { button, countOf, el, percent, redraw, refill } from "./dom.js";
 import { PolledView } from "./polled.js";
 
 const PAUSE = 3000;
@@ -108,7 +108,7 @@ export class TournamentsView extends PolledView {
     const games = this.found.games.filter(fits).reverse();
     const shown = games.slice(first, first + PAGE);
     redraw(this.gameList, shown.map((game) => el("li", {},
-      button(`${game.contestants.join(" – ")}: ${game.result}, ${game.plies} moves`, () => this.openGame(game.number), { class: "link", "data-key": game.number }))));
+      button(`${game.contestants.join(" – ")}: ${game.result}, ${countOf(game.plies, "move")}`, () => this.openGame(game.number), { class: "link", "data-key": game.number }))));
     redraw(this.pages,
       first > 0 && button("Newer", () => this.drawGames(Math.max(0, first - PAGE)), { "data-key": "newer" }),
       first + PAGE < games.length && button("Older", () => this.drawGames(first + PAGE), { "data-key": "older" }),

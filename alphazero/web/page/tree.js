@@ -1,7 +1,7 @@
 // Walks through the tree of a search: the actions at a node, their visits, and down into any of them.
 
 import { BoardView } from "./board.js";
-import { button, el, percent, redraw, refill, short } from "./dom.js";
+import { button, countOf, el, percent, redraw, refill, short } from "./dom.js";
 
 const PAUSE = 700;
 
@@ -75,7 +75,7 @@ export class TreePanel {
     const crumb = (text, length) => el("button", { type: "button", class: "link", "data-key": length, "aria-current": length === this.path.length ? "page" : "false", onclick: () => this.up(length) }, text);
     redraw(this.crumbs, crumb("this position", 0), this.words.map((word, i) => [" › ", crumb(word, i + 1)]));
     const state = found.proven ? "proven " : "";
-    refill(this.said, `${found.visits.toLocaleString("en")} visits, ${state}score ${percent((1 + found.value) / 2, 1)} for the ${found.mover ? "second" : "first"} player, who moves`);
+    refill(this.said, `${countOf(found.visits, "visit")}, ${state}score ${percent((1 + found.value) / 2, 1)} for the ${found.mover ? "second" : "first"} player, who moves`);
     const total = found.visits || 1; // also of actions that are not shown
     redraw(this.table,
       el("thead", {}, el("tr", {}, ["Move", "Visits", "Score", "Prior"].map((word) => el("th", { scope: "col" }, word)))),
