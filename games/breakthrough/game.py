@@ -184,12 +184,13 @@ class Breakthrough(Game):
 
     def read_board(self, text: str) -> Position | None:
         """A FEN, whose white is the first player: P, and w to move; or a sign for each square, and X or O to move."""
-        text = re.sub(r"(?<=\s)[wb](?=\s|$)", lambda side: "P" if side[0] == "w" else "p", text)
+        sides = r"(?<=\s)(w|b|white|black)(?=\s|$)"
+        text = re.sub(sides, lambda side: "P" if side[0][0] in "wW" else "p", text, flags=re.IGNORECASE)
         grid = read_grid(text, SIZE, SIZE, "PXx*", "pOo")
         if grid is None:
             return None
         if grid.to_play is None:
-            raise ValueError("behind the board must stand who moves: w or b, or X or O")
+            raise ValueError("behind the board must stand who moves: w or b, white or black, or X or O")
         if max(len(grid.first), len(grid.second)) > 2 * SIZE:
             raise ValueError(f"a player has {2 * SIZE} pawns at most")
         own, opponent = (grid.second, grid.first) if grid.to_play else (grid.first, grid.second)

@@ -240,7 +240,9 @@ class HexWithSwap(Hex):
             return None
         lead = len(grid.second) - len(grid.first)
         if lead == 0 and grid.second and grid.to_play is None:
-            raise ValueError("after a swap O is to move and else X, so behind the board must stand who moves, X or O")
+            raise ValueError(
+                "after a swap O is to move and else X, so behind the board must stand who moves: X or O, black or white"
+            )
         if grid.second and lead in (0, 1) and grid.to_play in (None, 1 - lead):
             games = in_turn(grid.second, grid.first)
             return reached(self, ([first % SIZE * SIZE + first // SIZE, SWAP, *more] for first, *more in games))

@@ -283,7 +283,7 @@ class Othello(Game):
         if grid is None:
             return None
         if grid.to_play is None:
-            raise ValueError("behind the board must stand who moves, X or O")
+            raise ValueError("behind the board must stand who moves: X or O, black or white")
         discs = {divmod(cell, self.size) for cell in (*grid.first, *grid.second)}
         middle = (self.size // 2 - 1, self.size // 2)
         group = [(row, col) for row in middle for col in middle]

@@ -170,7 +170,18 @@ def drawn(position: Position) -> str:
 
 @pytest.mark.parametrize(
     ("side", "to_play"),
-    [("X", 0), (" X; A2:+38; C7:+36;", 0), (" O", 1), (" *", 0), ("w", 1), (" b;", 0), ("\no\n", 1)],
+    [
+        *[("X", 0), (" X; A2:+38; C7:+36;", 0), (" O", 1), (" *", 0), ("w", 1), (" b;", 0), ("\no\n", 1)],
+        *[
+            ("black", 0),
+            (" Black", 0),
+            (" WHITE; A2:+38;", 1),
+            (" white to move", 1),
+            (" x to move", 0),
+            (" O to play", 1),
+        ],
+        *[("\nfirst player to move\n", 0), (" second", 1)],
+    ],
 )
 def test_a_board_of_othello_and_who_moves(side: str, to_play: int):
     position = GAMES["othello"].position(FFO_40 + side)
@@ -234,6 +245,23 @@ FEN = {
 @pytest.mark.parametrize(("text", "moves"), FEN.items())
 def test_breakthrough_reads_a_fen(text: str, moves: str):
     assert GAMES["breakthrough"].position(text) == GAMES["breakthrough"].position(moves)
+
+
+def test_the_sides_of_a_game_are_read_by_their_words():
+    """White moves first in Breakthrough, black in the other games."""
+    breakthrough, start = GAMES["breakthrough"], "pppppp/pppppp/6/6/PPPPPP/PPPPPP"
+    for side in ("w", "W", "white", "White", "white to move", "X", "x", "first player"):
+        assert breakthrough.position(f"{start} {side}") == breakthrough.start()
+    for side in ("b", "black", "BLACK to play", "o", "second"):
+        assert breakthrough.position(f"{start} {side}").to_play == 1
+    for name, text, side in (
+        ("gomoku", "9/9/9/9/4X4/9/9/9/9", "white"),
+        ("connect4", "7/7/7/7/3O3/2OXX2", "black to move"),
+    ):
+        assert GAMES[name].position(f"{text} {side}") == GAMES[name].position(text)
+    assert GAMES["hex_swap"].position("XO5/7/7/7/7/7/7 white").to_play == 1
+    with pytest.raises(InputError, match="behind it may stand who moves, X or O, black or white$"):
+        GAMES["othello"].position(f"{FFO_40} red")
 
 
 NO_BOARDS = {

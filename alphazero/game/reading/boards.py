@@ -16,6 +16,8 @@ from alphazero.game.game import Game, Position
 EMPTY, FIRST, SECOND = "-._", "Xx*Bb", "OoWw"
 """The signs of an empty cell, and of the first and the second player's pieces, as Edax reads them."""
 OWNERS = "XO"
+SIDES = (r"(?:black|first)(?: player)?", 0), (r"(?:white|second)(?: player)?", 1)
+"""How people write who moves, besides by a sign; and the player."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,15 @@ class Grid:
 def read_grid(text: str, rows: int, columns: int, first: str = FIRST, second: str = SECOND) -> Grid | None:
     """The pieces of a board that is written row by row from the top; None if the text is no board.
 
-    Behind the board may stand the sign of the player to move, and a semicolon with anything. Spaces, line breaks,
-    slashes, and the numbers and letters at the edges count for nothing. In the rows of a FEN a number is so many empty
-    cells. Raises ValueError for a wrong sign or number of cells.
+    Behind the board may stand who moves, as a sign or as in `white to move`, and a semicolon with anything. Spaces, line
+    breaks, slashes, and the numbers and letters at the edges count for nothing. In the rows of a FEN a number is so
+    many empty cells. Raises ValueError for a wrong sign or number of cells.
     """
     signs = EMPTY + first + second
-    words = re.sub(r"\s*/\s*", "/", text.partition(";")[0]).split()
+    text = re.sub(r"\s+to\s+(move|play)\s*$", "", text.partition(";")[0], flags=re.IGNORECASE)
+    for side, player in SIDES:
+        text = re.sub(rf"\s*{side}\s*$", f" {(first, second)[player][0]}", text, flags=re.IGNORECASE)
+    words = re.sub(r"\s*/\s*", "/", text).split()
     if words and "/" in words[0] and len(words[0]) > columns:  # the rows of a FEN, who moves, and other fields
         words = [_without_runs(words[0], columns), *words[1:2]]
     words = [word for word in re.split(r"[\s/|]+", " ".join(words)) if not word.isdigit()]
@@ -48,7 +53,10 @@ def read_grid(text: str, rows: int, columns: int, first: str = FIRST, second: st
         return None
     wrong = next((sign for sign in cells + side if sign not in signs), None)
     if wrong is not None:
-        raise ValueError(f"its signs are {' '.join(signs)}, and {quote(wrong)} is none of them")
+        raise ValueError(
+            f"its signs are {' '.join(signs)}, and {quote(wrong)} is none of them; behind it may stand who moves, "
+            f"{OWNERS[0]} or {OWNERS[1]}, black or white"
+        )
     size, cells = rows * columns, cells + side
     told = len(cells) == size + 1 and cells[-1] not in EMPTY
     if len(cells) - told != size or (side and not told):
