@@ -27,11 +27,13 @@ from alphazero.storage.run_folder import (
     Manifest,
     check_run_folder,
     read_config,
+    read_settings,
     verify_manifest,
 )
 from alphazero.training.parts.chunk import unpack
 from alphazero.training.parts.inbox import arrivals_in, bytes_of_arrival, most_games
 from alphazero.training.parts.resume import OLDER_INFERENCE, read_state
+from alphazero.training.report import lost_matches, read_evaluation
 from alphazero.training.run import example_config, read_saved
 
 KINDS = {
@@ -207,12 +209,23 @@ def _generations(folder: Path, manifests: Sequence[Manifest], damage: Mapping[in
     numbers = [line["generation"] for line in lines]
     section.add("lines of metrics", _ranges(numbers))
     newest = manifests[-1].generation if manifests else max(numbers, default=0)
+    _last_matches(folder, lines, section)
     if missing := gaps(numbers, newest):
         section.advice.append(
             f"metrics.jsonl lacks the generations {in_words(missing)}: its pictures have gaps, and the run is not "
             "harmed"
         )
     return section
+
+
+def _last_matches(folder: Path, lines: Sequence[Mapping[str, Any]], section: Section) -> None:
+    """Adds what is wrong with `evaluation.json` to the section."""
+    try:
+        if read_evaluation(folder) is None and lines and _has_settings(folder):
+            lost = lost_matches(folder, read_settings(folder)["settings"], lines[-1])
+            section.advice += [lost] * bool(lost)
+    except InputError as error:
+        section.wrong.append(str(error))
 
 
 def _lines_of_metrics(folder: Path, section: Section) -> list[dict[str, Any]]:

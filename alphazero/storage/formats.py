@@ -20,8 +20,9 @@ MAX_HEADER_BYTES = 1 << 20
 """Room for about 8,000 tensors. Parsing a header takes many times its size in memory."""
 MOST_FIGURES = 1000
 """Entries in a line of metrics, and in each of its lists."""
+EVALUATION = "evaluation.json"
 EVALUATION_SEAL, WANDB_SEAL = "evaluation_sha256", "wandb_sha256"
-"""The entries of `evaluation.json` and `wandb.json` that are the SHA-256 of the others."""
+"""The entries of that file and of `wandb.json` that are the SHA-256 of the others."""
 LISTS = ("benchmark_figures", "value_calibration")
 """The entries of a line of metrics that are lists."""
 

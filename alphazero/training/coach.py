@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from alphazero.errors import count_of
 from alphazero.invocation import option
 from alphazero.players.player import Player
 from alphazero.storage.files import write_sealed_json
-from alphazero.storage.formats import EVALUATION_SEAL
+from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.loop import Run, train
 from alphazero.training.parts.gate import Gate, net_player
@@ -132,6 +133,8 @@ class Coach:
                 option("generations"), option("minutes"), count_of(self.pace.generation, "generation"),
                 show_duration(self.pace.seconds),
             )  # fmt: skip
+            if not os.path.lexists(self.folder.path / EVALUATION):
+                logger.warning("%s is gone: the last matches are played again", self.folder.path / EVALUATION)
         train(self.steps)
 
     def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:
@@ -145,5 +148,5 @@ class Coach:
             "generation": self.lineup.best_generation, "benchmark": self.scores.of(best), "matches": matches,
         }  # fmt: skip
         self.folder.check()
-        write_sealed_json(self.folder.path / "evaluation.json", evaluation, EVALUATION_SEAL)
+        write_sealed_json(self.folder.path / EVALUATION, evaluation, EVALUATION_SEAL)
         return evaluation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -16,7 +17,8 @@ from alphazero.invocation import option
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
 from alphazero.storage.files import read_json_less_seal
-from alphazero.storage.formats import EVALUATION_SEAL, Evaluation
+from alphazero.storage.folder_lock import holder_of
+from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL, Evaluation
 from alphazero.storage.generations import generations_of
 from alphazero.storage.run_folder import METRICS, read_metrics, read_settings
 from alphazero.storage.schema import Count, Figure, Seconds, check
@@ -25,6 +27,7 @@ from alphazero.training.health import Watch
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+logger = logging.getLogger(__name__)
 
 Lines = Sequence[Mapping[str, Any]]
 """The lines of a run's `metrics.jsonl`."""
@@ -50,11 +53,12 @@ def make_report(run: Path) -> str:
         raise RunFolderError(f"{run} has not finished a generation yet: wait for its first one")
     for line in lines:
         check(ReportedFigures, line, f"{run / METRICS}, generation {line['generation']}", RunFolderError)
-    evaluation = run / "evaluation.json"
+    if lost := lost_matches(run, saved["settings"], lines[-1]):
+        logger.warning("%s", lost)
     parts = [
         f"<h1>{escape(saved['game'])}: {escape(run.resolve().name)}</h1>",
         _summary(lines),
-        _matches(evaluation) if evaluation.is_file() else "",
+        _matches(read_evaluation(run)),
         "<h2>Warnings</h2>",
         _warnings(lines),
         "<h2>Pictures</h2>",
@@ -87,12 +91,30 @@ def _best(lines: Lines) -> int:
     return max((line["generation"] for line in lines if line["promoted"]), default=0)
 
 
-def _matches(path: Path) -> str:
+def read_evaluation(run: Path) -> Evaluation | None:
+    """The matches at the end of a run, from `evaluation.json`; None if it is not there. Raises RunFolderError."""
+    path = run / EVALUATION
+    if not path.is_file():
+        return None
     try:
         found = read_json_less_seal(path, EVALUATION_SEAL)
     except StorageError as error:
         raise RunFolderError(f"{error}; move it away, or play the matches again by {option('resume', True)}") from error
-    evaluation = check(Evaluation, found, str(path), RunFolderError, "; move it away")
+    return check(Evaluation, found, str(path), RunFolderError, "; move it away")
+
+
+def lost_matches(run: Path, settings: Mapping[str, Any], last: Mapping[str, Any]) -> str:
+    """A sentence if a run is over after its `last` line of metrics and has no `evaluation.json`; else ""."""
+    seconds = 60 * settings["minutes"]
+    is_over = last["generation"] >= settings["generations"] or 0 < seconds <= last["seconds"]
+    if not is_over or os.path.lexists(run / EVALUATION) or holder_of(run):
+        return ""
+    return f"{run} is over without {EVALUATION}, its last matches: {option('resume', True)} plays them again"
+
+
+def _matches(evaluation: Evaluation | None) -> str:
+    if evaluation is None:
+        return ""
     rows = [
         (
             match.opponent, f"{match.score:.1%}", "{:.1%} to {:.1%}".format(*match.score_interval),

@@ -87,3 +87,25 @@ def test_a_lost_file_is_said_once_by_every_command_or_does_not_matter(run: Path,
         shutil.copytree(before, run)
     if name == "metrics.jsonl":
         assert "lacks the generations 1-2" in "".join(warnings)
+
+
+def test_lost_matches_are_said_and_played_again(run: Path, capsys, caplog):
+    """A run that was over without its `evaluation.json` looked to every command as if nothing were missing."""
+    played = (run / "evaluation.json").read_bytes()
+    (run / "evaluation.json").unlink()
+    sentence = "run is over without evaluation.json, its last matches: --resume plays them again"
+    assert main(["report", str(run)]) == 0
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [sentence]
+    assert main(["doctor", str(run)]) == 0
+    assert " ".join(capsys.readouterr().out.split()).count(sentence) == 1
+    caplog.clear()
+    assert main(ways(run)[0]) == 0
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == ["run/evaluation.json is gone: the last matches are played again"]
+    assert (run / "evaluation.json").read_bytes() == played
+    caplog.clear()
+    assert main(["report", str(run)]) == 0 and sentence not in caplog.text
+    (run / "evaluation.json").write_text("{")
+    with pytest.raises(SystemExit):
+        main(["doctor", str(run)])
+    assert "play the matches again by --resume" in " ".join(capsys.readouterr().out.split())

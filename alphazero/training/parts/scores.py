@@ -73,11 +73,7 @@ class LastMatches:
         """A sentence on what will be played."""
         names, limit = ", ".join(opponent.name for opponent in opponents), self._pace.matches_seconds
         each = "each of " * (len(opponents) > 1)
-        games = (
-            f"{count_of(self._lineup.plan.config.evaluation.games, 'game')} against {each}{names}"
-            if names
-            else "no games"
-        )
+        games = count_of(self._lineup.plan.config.evaluation.games, "game") if names else "no games"
         sentence = f"after the last generation the best net plays {games}" + f" against {each}{names}" * bool(names)
         if names and math.isfinite(limit):
             most = f"about {show_duration(limit)} at most (fewer games if they are slow, or none)"
