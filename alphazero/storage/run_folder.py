@@ -133,10 +133,7 @@ class RunFolder:
         try:
             begun = (path / CONFIG).exists() or _generations(path, "generation")
             if _generations(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
-                read_config(path)  # which says so if the run cannot go on without them
-                raise RunFolderError(
-                    f"{path} already holds a run; add {option('resume', True)} to go on, or choose another folder"
-                )
+                raise RunFolderError(_held(path))
             run._made, run._names_before = made, None if begun else names
             atomic_write(path / NEVER_COMMITTED, b"")
             run.write_config(config)  # last: this is what makes the folder a run
@@ -322,6 +319,15 @@ def _read_sealed_config(folder: Path) -> dict[str, Any]:
         return config
     except StorageError as error:
         raise StorageError(f"{error}{_without_settings(folder)}") from error
+
+
+def _held(folder: Path) -> str:
+    """The sentence for who begins a run where there is one."""
+    try:
+        read_config(folder)
+        return f"{folder} already holds a run; add {option('resume', True)} to go on, or choose another folder"
+    except StorageError as error:
+        return f"{folder} already holds a run: choose another folder. That run cannot go on: {error}"
 
 
 def _without_settings(folder: Path) -> str:

@@ -190,14 +190,12 @@ def _say_left_out(opponents: Sequence[str]) -> None:
         )
 
 
-def _say_changes(changed: Sequence[str]) -> None:
+def _check_changes(changed: Sequence[str]) -> None:
     if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
         raise RunFolderError(
             f"a resumed run keeps its network, so net and initial_net cannot be changed ({'; '.join(changed)}): "
             "leave that out, or begin a new run"
         )
-    for line in changed:
-        logger.info("changed on resume: %s", line)
 
 
 @usual_torch()
@@ -253,13 +251,16 @@ def train(
     ):
         torch.manual_seed(seed)
         changed = settings_changed(saved.as_dict(), settings) if saved else []
-        _say_left_out([name for name in saved.left_out if name not in config.evaluation.opponents] if saved else [])
-        _say_changes(changed)
+        _check_changes(changed)
         trackers = _make_trackers(wandb, run, settings)
         coach = Coach(plan, run, trackers, stop)
         try:
             with coach:
-                # not sooner: settings that are refused must not be met again by the next --resume
+                # not sooner: settings that are refused must not be met again by the next --resume, nor told as changed
+                if saved:
+                    _say_left_out([name for name in saved.left_out if name not in config.evaluation.opponents])
+                for line in changed:
+                    logger.info("changed on resume: %s", line)
                 run.write_config(settings if changed else run.config)
                 logger.info("%s", coach.matches.describe(opponents))
                 on_start(coach)

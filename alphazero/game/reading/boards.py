@@ -34,9 +34,9 @@ class Grid:
 def read_grid(text: str, rows: int, columns: int, first: str = FIRST, second: str = SECOND) -> Grid | None:
     """The pieces of a board that is written row by row from the top; None if the text is no board.
 
-    Behind the board may stand who moves, as a sign or as in `white to move`, and a semicolon with anything. Spaces, line
-    breaks, slashes, and the numbers and letters at the edges count for nothing. In the rows of a FEN a number is so
-    many empty cells. Raises ValueError for a wrong sign or number of cells.
+    Behind the board may stand who moves, as a sign or as in `white to move`, and a semicolon with anything. Spaces,
+    line breaks, slashes, and the numbers and letters at the edges count for nothing. In the rows of a FEN a number is
+    so many empty cells. Raises ValueError for a wrong sign or number of cells.
     """
     signs = EMPTY + first + second
     text = re.sub(r"\s+to\s+(move|play)\s*$", "", text.partition(";")[0], flags=re.IGNORECASE)

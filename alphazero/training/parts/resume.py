@@ -169,13 +169,14 @@ def read_saved(plan: RunPlan, folder: RunFolder) -> Saved | None:
     if manifest is None:
         return None
     saved = read_state(manifest, folder.path)
-    _say_lost(manifest, saved)
     check_place(plan, folder.path, saved)
-    _compare_determinism(plan, folder.path, saved)
-    _compare_rules(plan, folder.path, manifest.generation, saved)
     _check_parts(plan, folder.path, saved)
     learner = folder.path / f"learner_{manifest.generation:04d}.safetensors"
     check_announced(learner, plan.config.net_settings, plan.loaded)
+    # only now, since nothing changes for a run that is refused
+    _say_lost(manifest, saved)
+    _compare_determinism(plan, folder.path, saved)
+    _compare_rules(plan, folder.path, manifest.generation, saved)
     return Saved(manifest, saved)
 
 
