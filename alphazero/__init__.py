@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from alphazero.game.game import Game, Position, Rules
     from alphazero.game.kernels import Kernels
     from alphazero.game.record import GameRecord
+    from alphazero.game.spec import ExactResult, Oracle
     from alphazero.library.games import check_game, load_game
     from alphazero.library.matches import Match, match
     from alphazero.library.nets import Evaluation, evaluate, load_net
@@ -43,6 +44,7 @@ _HOMES = {
     "Batch": "nets.neural_net",
     "Coach": "training.coach",
     "Evaluation": "library.nets",
+    "ExactResult": "game.spec",
     "Found": "search.analysis",
     "Game": "game.game",
     "GameRecord": "game.record",
@@ -50,6 +52,7 @@ _HOMES = {
     "Match": "library.matches",
     "NetConfig": "nets.resnet",
     "NeuralNet": "nets.neural_net",
+    "Oracle": "game.spec",
     "Player": "players.player",
     "Position": "game.game",
     "Rules": "game.game",
@@ -76,6 +79,7 @@ __all__ = [
     "Batch",
     "Coach",
     "Evaluation",
+    "ExactResult",
     "Found",
     "Game",
     "GameRecord",
@@ -83,6 +87,7 @@ __all__ = [
     "Match",
     "NetConfig",
     "NeuralNet",
+    "Oracle",
     "Player",
     "Position",
     "Rules",

@@ -28,16 +28,24 @@ if TYPE_CHECKING:
     from alphazero.training.config import RunConfig
     from alphazero.training.selfplay.value_targets import ValueTargets
 
-Truth = Callable[[Position], Mapping[int, str]]
-"""The exact result of every legal action in words ("wins in 5"), the best first; empty if that takes too long."""
 
-AreBalanced = Callable[[np.ndarray], np.ndarray]
-"""`bool[n]` of `states uint64[n, K]`, none of them terminal: the fair openings, since neither player wins there if both
-are perfect. In a game without draws, the positions that are as near to it as the game sees fit."""
+@dataclass(frozen=True)
+class ExactResult:
+    """The result of one action when both sides go on perfectly.
+
+    >>> import alphazero as az
+    >>> az.ExactResult(outcome=1, distance=3)
+    ExactResult(outcome=1, distance=3)
+    """
+
+    outcome: int
+    """1, 0 or -1 for the player to move."""
+    distance: int | None = None
+    """Moves to the end, or what else the oracle counts, such as discs; None where it counts nothing."""
 
 
 @dataclass(frozen=True)
-class CompiledTruth:
+class CompiledOracle:
     """Exact results as functions that numba compiles, for pages without Python. All of them take one position."""
 
     is_known: Callable[..., Any]
@@ -46,12 +54,54 @@ class CompiledTruth:
     """`(state, action, memory) -> int`: the score of a legal action for who plays it; above 0 it wins, below 0 it
     loses. `state` stays as it is."""
     distance_of: Callable[..., Any]
-    """`(state, score) -> int`: the number in the words for a score that is not 0."""
+    """`(state, score) -> int`: the distance of a score that is not 0."""
     make_memory: Callable[[Callable[..., np.ndarray]], Any]
     """`(zeros) -> named tuple of arrays`: the solver's memory, made by `zeros(shape, dtype)`."""
-    how: str
-    """The words for a score are "wins {how} 3 {unit}s", "loses ..." and "draw", as the Truth's."""
-    unit: str
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Exact results for people.
+
+    >>> import alphazero as az
+    >>> oracle = az.Oracle(lambda position: {0: az.ExactResult(1, 3), 1: az.ExactResult(0)})
+    >>> results = oracle.results(az.load_game("tictactoe").start())
+    >>> [oracle.words(result) for result in results.values()]
+    ['wins in 3 moves', 'draw']
+    """
+
+    solve: Callable[[Position], Mapping[int, ExactResult]]
+    """The result of every legal action, the best first; empty if that takes too long."""
+    how: str = "in"
+    unit: str = "move"
+    """A distance of 3 is told as "in 3 moves"; with `by` and `disc` as "by 3 discs"."""
+    compiled: CompiledOracle | None = None
+    """The same for pages without a server, if compiled functions can give it."""
+
+    def results(self, position: Position) -> dict[int, ExactResult]:
+        """The result of every legal action, the best first; empty where nobody knows. Raises GameError for others."""
+        found = {} if position.terminal else {int(action): result for action, result in self.solve(position).items()}
+        for result in found.values():
+            if not isinstance(result, ExactResult):
+                raise GameError(
+                    f"the oracle of {position.game.name} must map actions to ExactResult(outcome, distance), not to "
+                    f"{quote(result)}"
+                )
+        return found
+
+    def words(self, result: ExactResult) -> str:
+        """A result in words, as "wins in 3 moves"; the page has the same in `judge.js`."""
+        if result.outcome == 0:
+            return "draw"
+        verb = "wins" if result.outcome > 0 else "loses"
+        if result.distance is None:
+            return verb
+        return f"{verb} {self.how} {result.distance} {self.unit}{'' if result.distance == 1 else 's'}"
+
+
+AreBalanced = Callable[[np.ndarray], np.ndarray]
+"""`bool[n]` of `states uint64[n, K]`, none of them terminal: the fair openings, since neither player wins there if both
+are perfect. In a game without draws, the positions that are as near to it as the game sees fit."""
 
 
 Part = str | Callable[..., Any]
@@ -61,8 +111,7 @@ PARTS = (
     "presets",
     "make_net",
     "make_benchmark",
-    "make_truth",
-    "make_compiled_truth",
+    "make_oracle",
     "make_balance",
     "value_targets",
     "gtp_words",
@@ -85,10 +134,8 @@ class GameSpec:
     and higher is better; in a run, the network's figures without a search join every line of `metrics.jsonl`."""
     contestants: Mapping[str, Part] = field(default_factory=dict)
     """The game's own players: name -> `(kernels, argument, settings, *, seed, threads) -> Player`."""
-    make_truth: Part | None = None
-    """`(game) -> Truth`: exact results for people, in games that have a solver."""
-    make_compiled_truth: Part | None = None
-    """`(game) -> CompiledTruth`: the same for pages without a server, which a solver of compiled functions can give."""
+    make_oracle: Part | None = None
+    """`(game) -> Oracle`: exact results for people, in games that have a solver."""
     make_balance: Part | None = None
     """`(game) -> AreBalanced`: balanced openings, in games that know exact values of early positions at once."""
     value_targets: Part | None = None
@@ -128,8 +175,7 @@ class LoadedGame:
     contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     nets: Mapping[str, Path] = field(default_factory=dict)
     """Checkpoints that are shipped with the framework by name, as `best`."""
-    make_truth: Callable[[Game], Truth] | None = None
-    make_compiled_truth: Callable[[Game], CompiledTruth] | None = None
+    make_oracle: Callable[[Game], Oracle] | None = None
     make_balance: Callable[[Game], AreBalanced] | None = None
     value_targets: ValueTargets | None = None
     gtp_words: Callable[[Game], GtpWords] = default_words

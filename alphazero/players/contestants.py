@@ -271,7 +271,7 @@ def _open_human(parts: ContestantText, loaded: LoadedGame, kernels: Kernels, see
     refuse_argument(parts)
     config = replace(PLAY, num_simulations=ADVICE)
     adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [playouts(kernels, seed)], config, seed)
-    return HumanPlayer(loaded.game, adviser, loaded.make_truth and loaded.make_truth(loaded.game), seed)
+    return HumanPlayer(loaded.game, adviser, loaded.make_oracle and loaded.make_oracle(loaded.game), seed)
 
 
 def _open_function(parts: ContestantText, kernels: Kernels, seed: int) -> Player:

@@ -13,7 +13,7 @@ from textwrap import indent
 from alphazero.errors import InputError, count_of
 from alphazero.game import Game, Position, registry
 from alphazero.game.record import GameRecord, words_of, write_records
-from alphazero.game.spec import Truth
+from alphazero.game.spec import Oracle
 from alphazero.invocation import command_line
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import FollowingPlayer, Player, TakeBack
@@ -50,15 +50,15 @@ class HumanLeft(Exception):
 class HumanPlayer(FollowingPlayer):
     """Asks until it gets a legal move; `quit` or the end of the input raises HumanLeft.
 
-    `adviser` gives hints unless the opponent can, `truth` is the game's solver if it has one, and `seed` goes into
+    `adviser` gives hints unless the opponent can, `oracle` is the game's solver if it has one, and `seed` goes into
     saved games.
     """
 
     name = "human"
 
-    def __init__(self, game: Game, adviser: SearchPlayer, truth: Truth | None, seed: int):
+    def __init__(self, game: Game, adviser: SearchPlayer, oracle: Oracle | None, seed: int):
         super().__init__(game)
-        self._adviser, self._truth, self._seed = adviser, truth, seed
+        self._adviser, self._oracle, self._seed = adviser, oracle, seed
         self._opponent = "?"
         self.loaded_as = game.name
         """The name by which the game is loaded, for saved games."""
@@ -123,14 +123,14 @@ class HumanPlayer(FollowingPlayer):
             print(f"  {moves[0]:<6} {line.visits:>6} visits  value {line.value:+.2f}  {' '.join(moves)}")
 
     def _eval(self, position: Position, game: int, rest: str) -> None:
-        if self._truth is None:
+        if self._oracle is None:
             print(f"{self._game.name} has no solver; type hint to ask a search.")
             return
-        found = self._truth(position)
+        found = self._oracle.results(position)
         if not found:
             print("This position is too far from the end to be solved; type hint to ask a search.")
-        for action, words in found.items():
-            print(f"  {position.format(action):<6} {words}")
+        for action, result in found.items():
+            print(f"  {position.format(action):<6} {self._oracle.words(result)}")
 
     def _save(self, position: Position, game: int, rest: str) -> None:
         if not rest:

@@ -58,7 +58,7 @@ class Engine:
             "game": self._game,
             "position": self._position,
             "policy": self._policy,
-            "truth": self._truth,
+            "oracle": self._oracle,
             "tree": self._tree,
             "record": self._record,
             "load": self._load,
@@ -136,9 +136,9 @@ class Engine:
         seat, _, generation = table.seat(question)
         return policy_of(seat, generation, table.position(question))
 
-    def _truth(self, viewer: object, question: Question) -> Answer:
+    def _oracle(self, viewer: object, question: Question) -> Answer:
         table = self._table(question)
-        return {"results": [asdict(result) for result in table.results(table.position(question))]}
+        return {"results": table.results(table.position(question))}
 
     def _tree(self, viewer: object, question: Question) -> Answer:
         tree = self.trees.get(viewer, question.number("side", 0, SIDES - 1, 0))

@@ -28,7 +28,7 @@ from alphazero.wasm.layers import Program, add_network
 from alphazero.wasm.looks import looks_of
 from alphazero.wasm.moves import add_moves
 from alphazero.wasm.network import program_of
-from alphazero.wasm.truth import truth_engine
+from alphazero.wasm.oracle import oracle_engine
 from alphazero.web.message import plain_number
 from alphazero.web.seats import Slider, _size_of, is_figure, slider_of
 from alphazero.web.tables import plain_name, title_of
@@ -85,7 +85,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         ],
         "places": engine.places,
         "most_simulations": engine.most_simulations,
-        "truth": _truth_of(loaded),
+        "oracle": _oracle_of(loaded),
         "module": _text_of(engine.module),
         "weights": _text_of(weights.tobytes()),
     }  # fmt: skip
@@ -121,13 +121,13 @@ def in_half_precision(program: Program) -> np.ndarray:
     return rounded
 
 
-def _truth_of(loaded: LoadedGame) -> dict[str, Any] | None:
-    """The solver, if the game has one of compiled functions."""
-    if loaded.make_compiled_truth is None:
+def _oracle_of(loaded: LoadedGame) -> dict[str, Any] | None:
+    """The oracle, if it has a solver of compiled functions."""
+    oracle = loaded.make_oracle and loaded.make_oracle(loaded.game)
+    if not oracle or oracle.compiled is None:
         return None
-    truth = loaded.make_compiled_truth(loaded.game)
-    engine = truth_engine(loaded.game, truth)
-    return {"module": _text_of(engine.module), "places": engine.places, "how": truth.how, "unit": truth.unit}
+    engine = oracle_engine(loaded.game, oracle.compiled)
+    return {"module": _text_of(engine.module), "places": engine.places, "how": oracle.how, "unit": oracle.unit}
 
 
 def up_to(slider: Slider, most: int) -> Slider:

@@ -15,14 +15,13 @@ from alphazero.errors import InputError, StorageError, quote
 from alphazero.game import Game, Position, registry
 from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
-from alphazero.game.spec import LoadedGame
+from alphazero.game.spec import LoadedGame, Oracle
 from alphazero.players.contestants import Contestant, load_net, text_of
 from alphazero.storage.run_folder import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.kept import Kept
 from alphazero.web.message import MOST_NAME, Question
 from alphazero.web.seats import Nets, SavedNetSeat, Seat, find_seat, given_seat, is_figure, usual_seats
-from alphazero.web.truth import Result, results_of
 
 MOST_RUNS = 50
 """Runs, the newest, that the page offers as contestants."""
@@ -52,14 +51,14 @@ class Table:
         self._lock = threading.Lock()
 
     @cached_property
-    def truth(self) -> Any:
-        """The game's oracle, or None."""
-        return self.loaded.make_truth(self.game) if self.loaded.make_truth else None
+    def oracle(self) -> Oracle | None:
+        return self.loaded.make_oracle(self.game) if self.loaded.make_oracle else None
 
-    def results(self, position: Position) -> list[Result]:
-        """The exact results of the legal actions; empty where nobody knows them. One position at a time."""
-        with self._lock:
-            return results_of(self.truth, position)
+    def results(self, position: Position) -> list[dict[str, Any]]:
+        """The exact results of the legal actions for a message, the best first; empty where nobody knows them."""
+        with self._lock:  # one position at a time
+            found = self.oracle.results(position) if self.oracle else {}
+        return [{"action": action, **asdict(result)} for action, result in found.items()]
 
     # --- positions ---
 
@@ -130,7 +129,7 @@ class Table:
             "title": title_of(self.game.name),
             "board": asdict(self.game.board),
             "players": [seat.as_fields() for seat in self.seats()],
-            "truth": self.loaded.make_truth is not None,
+            "oracle": self.oracle and {"how": self.oracle.how, "unit": self.oracle.unit},
             "moves_run_together": self.game.split_moves("12") != ["12"],
         }
 

@@ -54,12 +54,12 @@ class Threads:
 
     def __init__(self) -> None:
         self.quick = ThreadPoolExecutor(4, thread_name_prefix="quick")
-        self.truth = ThreadPoolExecutor(1, thread_name_prefix="truth")
+        self.oracle = ThreadPoolExecutor(1, thread_name_prefix="oracle")
         self.searches = ThreadPoolExecutor(MOST_SEARCHES, thread_name_prefix="search")
 
     def close(self) -> None:
         """Lets the threads end."""
-        for pool in (self.quick, self.truth, self.searches):
+        for pool in (self.quick, self.oracle, self.searches):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -75,7 +75,7 @@ class Viewer:
         self._room = asyncio.Semaphore(MOST_QUICK)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._truth: tuple[int, asyncio.Task[None]] | None = None
+        self._oracle: tuple[int, asyncio.Task[None]] | None = None
         """The last question to the oracle, and the task that answers it."""
 
     async def talk(self) -> None:
@@ -112,9 +112,9 @@ class Viewer:
             await self._room.acquire()
             task = self._start(self._answer_quickly(message))
             task.add_done_callback(lambda _: self._room.release())
-            if message.ask == "truth":
-                self._stop_truth()
-                self._truth = message.id, task
+            if message.ask == "oracle":
+                self._stop_oracle()
+                self._oracle = message.id, task
         elif message.ask in self._engine.searches:
             self._begin_search(message)
         else:
@@ -130,14 +130,14 @@ class Viewer:
 
     async def _answer_quickly(self, question: Question) -> None:
         answer = self._engine.quick[question.ask]
-        pool = self._threads.truth if question.ask == "truth" else self._threads.quick
+        pool = self._threads.oracle if question.ask == "oracle" else self._threads.quick
         found = await self._loop.run_in_executor(pool, _safely, lambda: answer(self, question), question.ask)
         self._put(question.id, found)
 
-    def _stop_truth(self) -> None:
+    def _stop_oracle(self) -> None:
         """Gives up the last question to the oracle, if it is still open: a viewer looks at one position."""
-        if self._truth is not None and not self._truth[1].done():
-            number, task = self._truth
+        if self._oracle is not None and not self._oracle[1].done():
+            number, task = self._oracle
             task.cancel()
             self._put(number, {"stopped": True})
 

@@ -8,7 +8,6 @@ SPEC = GameSpec(
     make_net=".net:make_net",
     make_benchmark=".benchmark:make_benchmark",
     contestants={"solver": ".oracle:make_solver"},
-    make_truth=".oracle:make_truth",
-    make_compiled_truth=".oracle:make_compiled_truth",
+    make_oracle=".oracle:make_oracle",
     make_balance=".oracle:make_balance",
 )

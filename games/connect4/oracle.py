@@ -14,9 +14,10 @@ from numba import njit
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import AreBalanced, CompiledTruth, Truth
+from alphazero.game.spec import AreBalanced, CompiledOracle, ExactResult, Oracle
 from alphazero.players.player import Chooser, Player
-from games.connect4.solver import NO_SCORE, TABLE_ENTRIES, column_scores_all, describe, solve_all
+from games.connect4.notation import num_stones
+from games.connect4.solver import TABLE_ENTRIES, column_scores_all, solve_all
 from games.connect4.solver_kernels import SQUARES, count_bits, moves_to_end, score_column
 
 KNOWN_PLY = 14
@@ -43,15 +44,19 @@ def make_solver(
     return SolverPlayer(kernels, seed, threads)
 
 
-def make_truth(game: Game) -> Truth:
-    def truth(position: Position) -> dict[int, str]:
-        scores = column_scores_all(position.state[None])[0]
-        best_first = np.argsort(-scores.astype(int), kind="stable")
-        return {
-            int(column): describe(int(scores[column]), position) for column in best_first if scores[column] != NO_SCORE
-        }
+def exact_results(position: Position) -> dict[int, ExactResult]:
+    """The result of every column that is not full, the best first."""
+    scores = column_scores_all(position.state[None])[0].tolist()
+    best_first = sorted(position.legal_actions, key=lambda column: -scores[column])
+    return {column: result_of(scores[column], position) for column in best_first}
 
-    return truth
+
+def result_of(score: int, position: Position) -> ExactResult:
+    """A score as a result, whose distance counts the winner's moves."""
+    if score == 0:
+        return ExactResult(0)
+    moves = moves_to_end(score, num_stones(position))
+    return ExactResult(1 if score > 0 else -1, int(moves))
 
 
 class SolverMemory(NamedTuple):
@@ -62,16 +67,12 @@ class SolverMemory(NamedTuple):
     book: np.ndarray
 
 
-def make_compiled_truth(game: Game) -> CompiledTruth:
-    """The solver without its book, which is larger than a page may be; so it knows no position of the opening."""
-
-    def make_memory(zeros: Callable[..., np.ndarray]) -> SolverMemory:
-        return SolverMemory(
-            table=zeros((TABLE_ENTRIES,), np.uint64), moves=zeros((8 * (SQUARES + 1),), np.uint64),
-            book=zeros((0,), np.uint8),
-        )  # fmt: skip
-
-    return CompiledTruth(_is_known, _score_of, _distance_of, make_memory, how="in", unit="move")
+def _make_memory(zeros: Callable[..., np.ndarray]) -> SolverMemory:
+    """The memory without the book, which is larger than a page may be."""
+    return SolverMemory(
+        table=zeros((TABLE_ENTRIES,), np.uint64), moves=zeros((8 * (SQUARES + 1),), np.uint64),
+        book=zeros((0,), np.uint8),
+    )  # fmt: skip
 
 
 @njit
@@ -87,6 +88,13 @@ def _score_of(state, action, memory):
 @njit
 def _distance_of(state, score):
     return moves_to_end(score, count_bits(state[0] | state[1]))
+
+
+ORACLE = Oracle(exact_results, compiled=CompiledOracle(_is_known, _score_of, _distance_of, _make_memory))
+
+
+def make_oracle(game: Game) -> Oracle:
+    return ORACLE
 
 
 def make_balance(game: Game) -> AreBalanced:

@@ -16,7 +16,8 @@ from alphazero.machine import count_cores
 from alphazero.progress import Progress
 from alphazero.settings import check_ranges
 from games.connect4.notation import parse_moves, parse_scored_line, read_lines
-from games.connect4.solver import Solver, describe
+from games.connect4.oracle import ORACLE, result_of
+from games.connect4.solver import Solver
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,15 @@ def show_position(position: Position, solver: Solver) -> None:
         return
     scores = solver.column_scores(position)
     best = max(score for score in scores if score is not None)
-    outcome = describe(best, position) if best else "it is a draw"
+    words = {score: ORACLE.words(result_of(score, position)) for score in scores if score is not None}
+    outcome = words[best] if best else "it is a draw"
     print(f"{'XO'[position.to_play]} to move after {count_of(position.ply, 'move')}; with perfect play {outcome}\n")
     print("column  score")
     for action, score in enumerate(scores):
         if score is None:
             print(f"{action + 1:>6}      -  full")
         else:
-            print(f"{action + 1:>6}  {score:>5}  {describe(score, position)}")
+            print(f"{action + 1:>6}  {score:>5}  {words[score]}")
     columns = [str(action + 1) for action, score in enumerate(scores) if score == best]
     print(f"\nbest: {', '.join(columns)}")
 

@@ -25,7 +25,7 @@ from alphazero.game.kernels import kernels_of
 from alphazero.machine import Threads, count_cores
 from alphazero.storage.arrays import Array, read_npz
 from games.connect4.notation import GAME
-from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, SQUARES, moves_to_end, solve_many
+from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, SQUARES, solve_many
 
 BOOK_FILE = Path(__file__).parent / "data" / "book.npz"
 NO_SCORE = -100
@@ -159,14 +159,6 @@ def solve_all(states: np.ndarray, weak: bool = False, threads: int | None = None
 def column_scores_all(states: np.ndarray, weak: bool = False, threads: int | None = None) -> np.ndarray:
     """Column scores `int8[n, 7]` of `states uint64[n, 2]`, as `solve_all`; NO_SCORE where no stone can be played."""
     return shared_solver().column_scores_all(states, weak, threads)
-
-
-def describe(score: int, position: Position) -> str:
-    """A score in words, for the player to move; the moves counted are the winner's."""
-    if score == 0:
-        return "draw"
-    moves = moves_to_end(score, int(np.bitwise_count(position.state).sum()))  # a board has no history
-    return f"{'wins' if score > 0 else 'loses'} in {moves} {'move' if moves == 1 else 'moves'}"
 
 
 if __name__ == "__main__":

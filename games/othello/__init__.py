@@ -7,6 +7,6 @@ SPEC = GameSpec(
     presets=".preset:presets",
     make_benchmark=".benchmark:make_benchmark",
     contestants={"greedy": ".oracle:make_greedy", "solver": ".oracle:make_solver"},
-    make_truth=".oracle:make_truth",
+    make_oracle=".oracle:make_oracle",
     gtp_name="Othello",
 )

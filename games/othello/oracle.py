@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting, count_of
+from alphazero.errors import InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import Truth
+from alphazero.game.spec import ExactResult, Oracle
 from alphazero.players.baselines import MinimaxPlayer
 from alphazero.players.player import Chooser, Player
 from games.othello.game import Othello
-from games.othello.solver import NO_SCORE, shared_solver
+from games.othello.solver import shared_solver
 
 EMPTY_SQUARES = 16
 """Default number of empty squares from which the solver plays perfectly; a position takes about 0.1 s."""
@@ -85,23 +85,16 @@ def make_solver(
     return SolverPlayer(kernels, int(wanted), seed, threads)
 
 
-def make_truth(game: Game) -> Truth:
+def make_oracle(game: Game) -> Oracle:
     assert isinstance(game, Othello)
     solver = shared_solver(type(game))  # type: ignore[arg-type]
 
-    def truth(position: Position) -> dict[int, str]:
+    def solve(position: Position) -> dict[int, ExactResult]:
         states = position.state[None].copy()
         if solver.num_empty(states)[0] > EMPTY_SQUARES:
             return {}
-        scores = solver.move_scores(states)[0].astype(int)
-        best_first = np.argsort(-scores, kind="stable")
-        return {int(action): describe(int(scores[action])) for action in best_first if scores[action] != NO_SCORE}
+        scores = solver.move_scores(states)[0].tolist()
+        best_first = sorted(position.legal_actions, key=lambda action: -scores[action])
+        return {action: ExactResult(int(np.sign(scores[action])), abs(scores[action]) or None) for action in best_first}
 
-    return truth
-
-
-def describe(score: int) -> str:
-    """A score, the mover's discs less the opponent's at the end, in words."""
-    if score == 0:
-        return "draw"
-    return f"{'wins' if score > 0 else 'loses'} by {count_of(abs(score), 'disc')}"
+    return Oracle(solve, how="by", unit="disc")

@@ -9,6 +9,7 @@ import pytest
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
+from alphazero.game.spec import ExactResult
 from games.connect4 import solver
 from games.connect4.labelled import Labelled, best_scores
 from games.connect4.notation import GAME
@@ -73,7 +74,7 @@ def test_only_connect_four_has_a_solver(capsys):
     assert "unknown contestant 'solver'" in capsys.readouterr().err
 
 
-def test_one_solver_is_behind_player_truth_and_balance(monkeypatch):
+def test_one_solver_is_behind_player_oracle_and_balance(monkeypatch):
     made = []
 
     class Counted(solver.Solver):
@@ -87,7 +88,7 @@ def test_one_solver_is_behind_player_truth_and_balance(monkeypatch):
     players = [open_player("solver", threads=threads) for threads in (1, 2)]
     for player in players:
         assert player.select_actions(position.state[None], np.zeros(1, np.int64), np.full(1, 4))[0] in (2, 5, 6)
-    assert next(iter(CONNECT_4.make_truth(GAME)(position).values())) == "loses in 18 moves"
+    assert next(iter(CONNECT_4.make_oracle(GAME).results(position).values())) == ExactResult(-1, 18)
     assert CONNECT_4.make_balance(GAME)(position.state[None]).tolist() == [False]
     assert made == [()]
     solver.shared_solver.cache_clear()

@@ -75,7 +75,7 @@ def test_the_game_is_the_servers():
     assert "this page has no game 'nim'" in other["error"] and same == game
     expected = on_server("tictactoe", {"ask": "game", "game": "tictactoe"})
     assert game["board"] == expected["board"] and game["title"] == expected["title"]
-    assert game["moves_run_together"] == expected["moves_run_together"] and not game["truth"]
+    assert game["moves_run_together"] == expected["moves_run_together"] and not game["oracle"]
     (player,) = game["players"]
     assert player.keys() == expected["players"][0].keys() and player["slider"].keys() == {
         "unit",
@@ -112,8 +112,8 @@ def test_searches_play_analyse_and_review():
         assert game.position(short).play(best["moves"][0]) and len(best["words"]) == len(best["moves"])
         assert answers[-1]["proven"] or -1 <= answers[-1]["value"] <= 1
     assert tree[0]["visits"] == 900 and len(tree[0]["edges"]) == 7
-    assert len(review) == len(whole) + 2 and review[-2]["rows"][0]["value"] == 1.0
-    assert review[-1]["summary"]["sides"][0]["judged"] == 3
+    assert len(review) == len(whole) + 1 and review[-1]["row"]["value"] == 1.0 and not review[-1]["more"]
+    assert all(0 <= answer["row"]["value"] <= 1 for answer in review)
     assert "game is over" in over[0]["error"]
 
 

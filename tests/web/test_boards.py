@@ -28,10 +28,10 @@ def test_passes_are_put_in_and_boards_are_set_up(engine):
     typed = ask(engine, "position", **fields, moves="4 4")
     assert typed["actions"] == [3, 3] and typed["movers"] == [0, 1] and typed["set_up"] and typed["view"]["last"]
     assert ask(engine, "position", **fields, actions=[3, 3]) == typed
-    exact = ask(engine, "truth", **fields, actions=[])
-    assert exact == ask(engine, "truth", game="connect4", actions=[3, 3, 4, 2])
+    exact = ask(engine, "oracle", **fields, actions=[])
+    assert exact == ask(engine, "oracle", game="connect4", actions=[3, 3, 4, 2])
     reviewed = search(engine, "review", **fields, actions=[3, 3])
-    assert reviewed[-1]["summary"]["sides"][0]["known"] == 1
+    assert len(reviewed) == 3 and reviewed[0]["row"]["results"] == exact["results"]
     for text, words in (("7/7/7/7/7/3XX2", "no board of connect4"), ("4453", "is no board")):
         with pytest.raises(InputError, match=words):
             ask(engine, "position", game="connect4", board=text, actions=[])

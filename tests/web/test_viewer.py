@@ -167,7 +167,7 @@ def messages(count: int, seed: int):
         "game",
         "position",
         "policy",
-        "truth",
+        "oracle",
         "tree",
         "record",
         "load",
@@ -258,15 +258,15 @@ def test_a_slow_oracle_keeps_no_other_question_waiting(server, engine, monkeypat
         solved.append(question.id)
         return {"results": []}
 
-    monkeypatch.setitem(engine.quick, "truth", solve)
+    monkeypatch.setitem(engine.quick, "oracle", solve)
     with talking(server) as client, talking(server) as other:
-        numbers = [client.send("truth", game="gomoku", actions=[action]) for action in range(2 * MOST_QUICK)]
+        numbers = [client.send("oracle", game="gomoku", actions=[action]) for action in range(2 * MOST_QUICK)]
         assert client.ask("position", game="gomoku", actions=[0])["words"]
         assert other.ask("position", game="gomoku", actions=[0])["words"] and not solved
-        last = other.send("truth", game="gomoku", actions=[0])
+        last = other.send("oracle", game="gomoku", actions=[0])
         go_on.set()
         assert other.receive()["id"] == last
-        assert client.ask("truth", game="gomoku", actions=[1])["results"] == []
+        assert client.ask("oracle", game="gomoku", actions=[1])["results"] == []
     assert len(solved) <= 4 and numbers[-1] in solved
 
 

@@ -33,8 +33,8 @@ def main(argv: list[str]) -> None:
     argv = [f" {word}" if re.match(r"-[-._XxOo*]{5}", word) else word for word in argv]
     config = parse(SolveConfig, argv, command="solve")
     loaded = registry.load(config.game)
-    if loaded.make_truth is None:
-        solved = [name for name in registry.NAMES if registry.load(name).make_truth is not None]
+    if loaded.make_oracle is None:
+        solved = [name for name in registry.NAMES if registry.load(name).make_oracle is not None]
         raise InputError(f"{loaded.game.name} has no solver; the games that have one are {', '.join(solved)}")
     position = loaded.game.position(" ".join(config.moves))
     where = " on a board" if position.is_set_up else f" after {count_of(position.ply, 'ply')}"
@@ -42,10 +42,11 @@ def main(argv: list[str]) -> None:
         winner = {1: "the first player has won", -1: "the second player has won", 0: "a draw"}[position.outcome]
         print(f"{position}\n\nThe game is over{'' if position.is_set_up else where}: {winner}.")
         return
-    found = loaded.make_truth(loaded.game)(position)
+    oracle = loaded.make_oracle(loaded.game)
+    found = oracle.results(position)
     if not found:
         raise InputError("this position is too far from the end to be solved; add moves")
     mover = "first" if position.to_play == 0 else "second"
     print(f"{position}\n\n{mover} player to move{where}")
     for action, result in found.items():
-        print(f"  {position.format(action):<8}{result}")
+        print(f"  {position.format(action):<8}{oracle.words(result)}")

@@ -30,7 +30,7 @@ export class SocketConnection {
 
   // Exact results have a worker of their own: a solver cannot be interrupted, and searches must not wait for it.
   send(message) {
-    if (message.ask === "truth") (this.solver ??= this.start()).postMessage(message);
+    if (message.ask === "oracle") (this.solver ??= this.start()).postMessage(message);
     else this.worker?.postMessage(message);
   }
 }

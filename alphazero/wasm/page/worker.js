@@ -6,10 +6,8 @@ const SLICE_MS = 25; // searching goes on so long before messages are heard
 const REPORT_MS = 120;
 const MOST_LINES = 32;
 const MOST_MOVES = 12;
-const MISTAKE = 0.1; // of the expected score
 const UNPROVEN = 2;
 const KINDS = { bool: Uint8Array, int8: Int8Array, int32: Int32Array, float32: Float32Array, uint64: BigUint64Array };
-const NAMES = { 1: "win", 0: "draw", "-1": "loss" };
 const RESULTS = { 1: "1-0", "-1": "0-1", 0: "1/2-1/2" };
 
 const SPELLINGS = { pass: "pass", pa: "pass", ps: "pass", "--": "pass", "@@": "pass", "swap-pieces": "swap" };
@@ -233,25 +231,22 @@ class FileEngine {
 
   // The exact results of all legal actions, the best first; none where nobody knows them in time.
   results(actions) {
-    const { truth } = this.file;
-    if (!truth) return [];
-    this.solver ??= new Core(this.file, new WebAssembly.Module(bytes(truth.module)), truth.places);
+    const { oracle } = this.file;
+    if (!oracle) return [];
+    this.solver ??= new Core(this.file, new WebAssembly.Module(bytes(oracle.module)), oracle.places);
     this.solver.set(actions);
     if (!this.solver.calls.solve()) return [];
     const { scores, distances } = this.solver;
     return this.solver.legal().sort((a, b) => scores[b] - scores[a]).map((action) => {
       const outcome = Math.sign(scores[action]);
-      if (!outcome) return { action, words: "draw", outcome, distance: null };
-      const distance = distances[action];
-      const words = `${outcome > 0 ? "wins" : "loses"} ${truth.how} ${distance} ${truth.unit}${distance === 1 ? "" : "s"}`;
-      return { action, words, outcome, distance };
+      return { action, outcome, distance: outcome ? distances[action] : null };
     });
   }
 
   // Answers a question by calls of tell(answer); the last answer has no `more`.
   async answer(question, tell) {
     try {
-      const quick = { welcome: this.welcome, game: this.game, position: this.position, policy: this.policy, truth: this.truth, tree: this.tree, record: this.record, load: this.load }[question.ask];
+      const quick = { welcome: this.welcome, game: this.game, position: this.position, policy: this.policy, oracle: this.oracle, tree: this.tree, record: this.record, load: this.load }[question.ask];
       const long = { move: this.move, analyse: this.analyse, review: this.review }[question.ask];
       if (quick) tell(quick.call(this, question));
       else if (long) await long.call(this, question, tell);
@@ -285,9 +280,9 @@ class FileEngine {
   }
 
   game({ game: asked }) {
-    const { game, title, board, players, truth, runs_together } = this.file;
+    const { game, title, board, players, oracle, runs_together } = this.file;
     if (!this.plays(asked)) throw new Refused(`this page has no game '${asked}': it plays ${game}`);
-    return { game, title, board, players, truth: Boolean(truth), moves_run_together: runs_together };
+    return { game, title, board, players, oracle: oracle && { how: oracle.how, unit: oracle.unit }, moves_run_together: runs_together };
   }
 
   position({ actions, moves, board }) {
@@ -394,7 +389,7 @@ class FileEngine {
     return { value: round(core.value[0]), policy: legal.map((action, i) => ({ action, word: words[i], prior: round(core.prior[action]) })) };
   }
 
-  truth({ actions }) {
+  oracle({ actions }) {
     return { results: this.results(actions) };
   }
 
@@ -511,70 +506,23 @@ class FileEngine {
 
   async review({ id, actions, player, simulations = 100 }, tell) {
     const core = this.core("review");
-    const rows = [];
-    const { words, movers } = this.position({ actions });
+    const { words } = this.position({ actions });
     for (let ply = 0; ply <= actions.length; ply++) {
-      const row = { ply, value: null, best: null, truth: null };
+      const row = { ply, value: null };
       core.set(actions.slice(0, ply));
       row.mover = core.mover;
       if (core.over) row.value = (core.outcome + 1) / 2;
       else if (player) {
         core.begin(actions.slice(0, ply));
         while (core.simulations < simulations) core.search(simulations, performance.now() + SLICE_MS);
-        const found = core.found();
-        row.value = round(asFirst(found.value, movers[ply] ?? row.mover));
-        row.best = found.order[0];
+        row.value = round(asFirst(core.found().value, row.mover));
       }
-      if (ply < actions.length) {
-        const truth = judged(this.results(actions.slice(0, ply)), actions[ply]);
-        Object.assign(row, { action: actions[ply], word: words[ply], truth });
-      }
-      rows.push(row);
-      tell({ rows: [row], of: actions.length + 1, more: true });
-      if (!(await this.wanted(id))) return tell({ stopped: true });
+      const more = ply < actions.length;
+      if (more) Object.assign(row, { action: actions[ply], word: words[ply], results: this.results(actions.slice(0, ply)) });
+      tell({ row, of: actions.length + 1, more });
+      if (more && !(await this.wanted(id))) return tell({ stopped: true });
     }
-    tell({ rows: [], of: actions.length + 1, summary: summary(rows) });
   }
-}
-
-// The judgement of a move by the exact results at its position; null where they are not known.
-function judged(results, played) {
-  const mine = results.find(({ action }) => action === played);
-  if (!mine) return null;
-  const [best] = results;
-  const [right, perfect] = [mine.outcome === best.outcome, mine.words === best.words];
-  const said = `${mine.words}; the best move ${best.words}`;
-  const turns = right ? "" : `turns a ${NAMES[best.outcome]} into a ${NAMES[mine.outcome]}: `;
-  return {
-    right, perfect, choice: results.some(({ outcome }) => outcome !== best.outcome), outcome: mine.outcome,
-    best: best.action, sentence: perfect ? "" : turns + said,
-  };
-}
-
-// Each side's figures, by exact results and by the search's opinion, and the mistakes in order.
-function summary(rows) {
-  const sides = [0, 1].map(() => ({ right: 0, perfect: 0, known: 0, lost: 0, judged: 0 }));
-  const mistakes = [];
-  rows.slice(0, -1).forEach(({ truth, value, mover, ply, word, best }, i) => {
-    const [side, after] = [sides[mover], rows[i + 1].value];
-    let lost = 0;
-    if (value !== null && after !== null) {
-      lost = Math.max(0, mover === 0 ? value - after : after - value);
-      side.lost += lost;
-      side.judged += 1;
-    }
-    if (truth) {
-      side.known += 1;
-      side.right += truth.right;
-      side.perfect += truth.perfect;
-      if (!truth.right) mistakes.push({ ply, mover, word, best: truth.best, by: "oracle", sentence: truth.sentence });
-    } else if (lost >= MISTAKE) {
-      const sentence = `gives away ${Math.round(100 * lost)} percentage points of expected score`;
-      mistakes.push({ ply, mover, word, best, by: "search", sentence });
-    }
-  });
-  for (const side of sides) side.lost = round(side.lost / Math.max(1, side.judged));
-  return { sides, mistakes };
 }
 
 function bytes(text) {

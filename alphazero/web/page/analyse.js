@@ -2,6 +2,7 @@
 
 import { Desk, OUTCOMES } from "./desk.js";
 import { button, el, refill, rescueFocus, say } from "./dom.js";
+import { isSame, wordsOf } from "./judge.js";
 import { MoveList } from "./moves.js";
 import { HUMAN } from "./players.js";
 import { Review } from "./review.js";
@@ -14,7 +15,7 @@ export class AnalyseView {
     this.app = app;
     this.game = app.game;
     this.overlay = app.memory.overlay ?? "values";
-    this.truth = null;
+    this.exact = null;
     this.desks = [new Desk(this, 0)];
     this.moves = new MoveList((ply) => this.go(ply));
     this.review = new Review(this);
@@ -24,9 +25,9 @@ export class AnalyseView {
 
   build() {
     this.status = el("p", { class: "status" });
-    this.exact = el("p", { class: "exact-line" });
+    this.exactLine = el("p", { class: "exact-line" });
     this.boards = el("div", { class: "boards" }, this.desks[0].board.node);
-    const overlays = Object.entries(OVERLAYS).filter(([name]) => name !== "exact" || this.game.truth);
+    const overlays = Object.entries(OVERLAYS).filter(([name]) => name !== "exact" || this.game.oracle);
     this.choice = el("select", { onchange: () => this.setOverlay(this.choice.value) }, overlays.map(([value, text]) => el("option", { value }, text)));
     if (!overlays.some(([name]) => name === this.overlay)) this.overlay = "values";
     this.choice.value = this.overlay;
@@ -38,7 +39,7 @@ export class AnalyseView {
     const play = button("Play from here", () => this.playHere());
     const copy = button("Copy link", () => this.app.copyLink(this.extra));
     this.extra = el("div", { class: "extra" });
-    this.headline = el("section", { class: "card headline", "aria-label": "Position" }, this.status, this.exact, el("div", { class: "buttons" }, this.compare, play, copy), this.extra);
+    this.headline = el("section", { class: "card headline", "aria-label": "Position" }, this.status, this.exactLine, el("div", { class: "buttons" }, this.compare, play, copy), this.extra);
     this.panel = el("div", { class: "side-panel" });
     this.node = el("div", { class: "columns analysis" },
       el("section", { class: "stage", "aria-label": "Board" }, this.boards,
@@ -98,8 +99,8 @@ export class AnalyseView {
     if (!this.visible || line !== this.line || key !== line.here.join(".")) return;
     const moved = key !== this.key;
     if (moved) {
-      this.truth = null;
-      this.askTruth(key, view);
+      this.exact = null;
+      this.askOracle(key, view);
     }
     this.key = key;
     const who = line.title ? `${line.title}. ` : "";
@@ -120,22 +121,23 @@ export class AnalyseView {
     this.app.changed();
   }
 
-  async askTruth(key, view) {
-    refill(this.exact);
-    if (!this.game.truth || view.outcome !== null) return;
+  async askOracle(key, view) {
+    refill(this.exactLine);
+    const { oracle } = this.game;
+    if (!oracle || view.outcome !== null) return;
     try {
-      const { results } = await this.app.engine.ask("truth", this.line.at(this.line.here));
+      const { results } = await this.app.engine.ask("oracle", this.line.at(this.line.here));
       if (key !== this.key || !results) return; // stopped: another position was asked about meanwhile
-      this.truth = results;
-      const best = results.filter((result) => result.words === results[0].words);
+      this.exact = results;
+      const best = results.filter((result) => isSame(result, results[0]));
       const names = best.map(({ action }) => view.clicks.find((click) => click.action === action)?.name);
-      const sentence = results.length ? `Exact: the ${view.to_play ? "second" : "first"} player ${results[0].outcome ? results[0].words : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.";
-      refill(this.exact, sentence);
+      const sentence = results.length ? `Exact: the ${view.to_play ? "second" : "first"} player ${results[0].outcome ? wordsOf(results[0], oracle) : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.";
+      refill(this.exactLine, sentence);
       if (results.length) say(sentence);
-      this.exact.className = `exact-line ${results.length ? `known ${OUTCOMES[results[0].outcome]}` : ""}`;
+      this.exactLine.className = `exact-line ${results.length ? `known ${OUTCOMES[results[0].outcome]}` : ""}`;
       this.desks.forEach((desk) => desk.draw());
     } catch (error) {
-      refill(this.exact, error.message);
+      refill(this.exactLine, error.message);
     }
   }
 

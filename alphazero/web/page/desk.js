@@ -2,6 +2,7 @@
 
 import { BoardView } from "./board.js";
 import { button, countOf, el, percent, refill, rescueFocus, short } from "./dom.js";
+import { isSame, wordsOf } from "./judge.js";
 import { PlayerPicker } from "./players.js";
 
 export const FIRST_LIMIT = 50_000;
@@ -13,7 +14,7 @@ const OUTCOME_COLORS = { 1: "#2fbf71", 0: "#8d99ae", "-1": "#d1495b" };
 const PATIENCE = 1500;
 
 export class Desk {
-  // `view` has {app, game, line, overlay, truth, onAction(action), onContestant(desk), onReport(desk)}.
+  // `view` has {app, game, line, overlay, exact, onAction(action), onContestant(desk), onReport(desk)}.
   constructor(view, side) {
     this.view = view;
     this.side = side;
@@ -203,11 +204,11 @@ export class Desk {
   }
 
   marks() {
-    const { overlay, truth } = this.view;
+    const { overlay, exact } = this.view;
     const lines = this.report?.lines ?? [];
     const marks = { shares: {}, texts: {}, colors: {} };
     if (overlay === "exact") {
-      for (const { action, outcome, distance } of truth ?? []) {
+      for (const { action, outcome, distance } of exact ?? []) {
         marks.texts[action] = { 1: "W", 0: "D", "-1": "L" }[outcome] + (distance ?? "");
         marks.colors[action] = OUTCOME_COLORS[outcome];
         marks.shares[action] = 1;
@@ -231,7 +232,7 @@ export class Desk {
 
   rows() {
     const lines = this.report?.lines ?? [];
-    const known = new Map((this.view.truth ?? []).map((result) => [result.action, result]));
+    const known = new Map((this.view.exact ?? []).map((result) => [result.action, result]));
     const rows = lines.map((line) => ({ ...line, exact: known.get(line.action) }));
     const there = new Set(lines.map((line) => line.action));
     for (const result of known.values()) {
@@ -244,10 +245,10 @@ export class Desk {
 
   drawTable() {
     const rows = this.rows();
-    const exact = Boolean(this.view.truth?.length);
+    const best = this.view.exact?.[0]; // none where nobody knows
     const total = this.report?.simulations || 1; // also of moves that have no row
-    const best = this.view.truth?.[0]?.words;
-    const head = ["Move", "Visits", "Score", "Prior", ...(exact ? ["Exact"] : []), "Expected play"];
+    const exactOf = ({ exact }) => (exact ? wordsOf(exact, this.view.game.oracle) + (isSame(exact, best) ? " ★" : "") : "");
+    const head = ["Move", "Visits", "Score", "Prior", ...(best ? ["Exact"] : []), "Expected play"];
     this.table.classList.toggle("empty", !rows.length);
     refill(this.head, el("tr", {}, head.map((word) => el("th", { scope: "col" }, word))));
     refill(this.body, rows.map((row) => {
@@ -259,7 +260,7 @@ export class Desk {
         el("td", { class: "visits", title: countOf(row.visits, "visit") }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
         el("td", {}, row.value === null ? "" : percent((1 + row.value) / 2, 1)),
         el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
-        exact && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] : ""}` }, row.exact ? `${row.exact.words}${row.exact.words === best ? " ★" : ""}` : ""),
+        best && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] : ""}` }, exactOf(row)),
         el("td", { class: "line" }, row.words.slice(1).join(" ")));
     }));
   }

@@ -2,6 +2,7 @@
 
 import { lineChart, pickable } from "./chart.js";
 import { announce, button, el, percent, refill, say } from "./dom.js";
+import { judge } from "./judge.js";
 import { swatch } from "./shapes.js";
 
 const SIMULATIONS = 100;
@@ -63,6 +64,7 @@ export class Review {
     const { actions } = line;
     const { fields: player, title } = this.view.picker;
     const fields = { ...line.at(actions), player, simulations: SIMULATIONS };
+    const rows = [];
     refill(this.result);
     this.stop = app.engine.follow("review", fields, (answer) => {
       if (answer.error || answer.stopped) {
@@ -70,18 +72,15 @@ export class Review {
         announce(this.said, answer.error ?? "The review was stopped: too much was asked at once. Review the game again.");
         return;
       }
-      for (const row of answer.rows) {
-        if (row.value !== null) this.values.set(actions.slice(0, row.ply).join("."), row.value);
-        refill(this.said, `Position ${row.ply + 1} of ${answer.of} …`);
-      }
-      if (answer.summary) {
+      const { row, more } = answer;
+      rows[row.ply] = row; // a lost connection begins anew
+      if (row.value !== null) this.values.set(actions.slice(0, row.ply).join("."), row.value);
+      refill(this.said, `Position ${row.ply + 1} of ${answer.of} …`);
+      if (!more) {
         this.stop = null;
-        this.summary = answer.summary;
-        for (const mistake of answer.summary.mistakes) {
-          this.judged[mistake.ply] = { kind: "wrong", sentence: mistake.sentence };
-        }
-        const judge = answer.summary.mistakes.some((mistake) => mistake.by === "oracle") || answer.summary.sides.some((side) => side.known);
-        const sentence = judge ? "Judged by exact results where they are known." : `Judged by ${title}, ${SIMULATIONS} simulations a position: an opinion, not the truth.`;
+        this.summary = judge(rows, game.oracle);
+        for (const { ply, sentence } of this.summary.mistakes) this.judged[ply] = { kind: "wrong", sentence };
+        const sentence = this.summary.sides.some((side) => side.known) ? "Judged by exact results where they are known." : `Judged by ${title}, ${SIMULATIONS} simulations a position: an opinion, not the truth.`;
         refill(this.said, sentence);
         say(`${sentence} ${this.count}`);
         this.drawResult();

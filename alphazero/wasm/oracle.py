@@ -1,6 +1,6 @@
 """Exact results in WebAssembly: a game's solver as a module of its own, which has its memory to itself.
 
-A game declares its solver by `make_compiled_truth` of its SPEC.
+A game declares its solver by the `compiled` part of its oracle.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphazero.game import Game
-from alphazero.game.spec import CompiledTruth
+from alphazero.game.spec import CompiledOracle
 from alphazero.wasm.engine import Engine, EngineBuilder
 
-# Names that `truth_engine` replaces by those of one game.
+# Names that `oracle_engine` replaces by those of one game.
 page: Any
 is_terminal: Any
 results: Any
@@ -27,7 +27,7 @@ class Results(NamedTuple):
     """The arrays that the page reads; only legal actions have results."""
 
     scores: np.ndarray  # int32[A]: for who plays the action
-    distances: np.ndarray  # int32[A]: the numbers in the words
+    distances: np.ndarray  # int32[A]: 0 for a draw
 
 
 def _solve():
@@ -43,7 +43,7 @@ def _solve():
     return np.int32(1)
 
 
-def truth_engine(game: Game, truth: CompiledTruth) -> Engine:
+def oracle_engine(game: Game, oracle: CompiledOracle) -> Engine:
     """The module of the rules and the solver, with the entry point `solve`; raises GameError if numba cannot."""
     builder = EngineBuilder(game)
     zeros, actions = builder.layout.zeros, game.num_actions
@@ -51,8 +51,8 @@ def truth_engine(game: Game, truth: CompiledTruth) -> Engine:
     builder.readable |= results._asdict()
     placed = builder.layout.placed
     builder.name(
-        results=placed(results), memory=placed(truth.make_memory(zeros)), is_known=truth.is_known,
-        score_of=truth.score_of, distance_of=truth.distance_of,
+        results=placed(results), memory=placed(oracle.make_memory(zeros)), is_known=oracle.is_known,
+        score_of=oracle.score_of, distance_of=oracle.distance_of,
     )  # fmt: skip
     builder.add("solve", _solve)
     return builder.build()

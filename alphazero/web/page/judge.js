@@ -1,0 +1,48 @@
+// Exact results in words, and the judgement of a game's moves by them or, where nobody knows, by a search.
+
+const MISTAKE = 0.1; // of the expected score
+const NAMES = { 1: "win", 0: "draw", "-1": "loss" };
+
+// "wins in 3 moves": Oracle.words in alphazero/game/spec.py says the same at the terminal.
+export function wordsOf({ outcome, distance }, { how, unit }) {
+  if (!outcome) return "draw";
+  const verb = outcome > 0 ? "wins" : "loses";
+  return distance === null ? verb : `${verb} ${how} ${distance} ${unit}${distance === 1 ? "" : "s"}`;
+}
+
+export function isSame(a, b) {
+  return a.outcome === b.outcome && a.distance === b.distance;
+}
+
+// Each side's figures, and the mistakes in order, of the rows of a review. `right` of `known` moves keep the best
+// outcome, `perfect` are those than which no move has a better result; `lost` is the mean expected score that a move
+// gave away by the contestant's opinion, over `judged` moves.
+export function judge(rows, oracle) {
+  const sides = [0, 1].map(() => ({ right: 0, perfect: 0, known: 0, lost: 0, judged: 0 }));
+  const mistakes = [];
+  rows.slice(0, -1).forEach(({ ply, mover, value, action, word, results }, i) => {
+    const [side, after] = [sides[mover], rows[i + 1].value];
+    let lost = 0;
+    if (value !== null && after !== null) {
+      lost = Math.max(0, mover === 0 ? value - after : after - value);
+      side.lost += lost;
+      side.judged += 1;
+    }
+    const [best] = results;
+    const mine = results.find((result) => result.action === action);
+    if (mine) {
+      side.known += 1;
+      side.perfect += isSame(mine, best);
+      if (mine.outcome === best.outcome) side.right += 1;
+      else {
+        const sentence = `turns a ${NAMES[best.outcome]} into a ${NAMES[mine.outcome]}: ${wordsOf(mine, oracle)}; the best move ${wordsOf(best, oracle)}`;
+        mistakes.push({ ply, mover, word, sentence });
+      }
+    } else if (lost >= MISTAKE) {
+      const sentence = `gives away ${Math.round(100 * lost)} percentage points of expected score`;
+      mistakes.push({ ply, mover, word, sentence });
+    }
+  });
+  for (const side of sides) side.lost /= Math.max(1, side.judged);
+  return { sides, mistakes };
+}
