@@ -272,7 +272,7 @@ def test_the_package_itself_loads_nothing_that_is_slow():
 # --- what must be installed ---
 
 SECOND_OPINIONS = {
-    "games/connect4/book.py": {"bitbully"},
+    "games/connect4/solver/book.py": {"bitbully"},
     # these two run in an environment that the benchmark makes
     "benchmarks/peers/pgx_mctx.py": {"jax", "mctx", "pgx", "turns"},
     "benchmarks/peers/openspiel_tree.py": {"jax", "open_spiel", "pgx_mctx", "turns"},

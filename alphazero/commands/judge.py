@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tyro
 
 from alphazero.commands.shared import Overwrite, Threads, keep_apart, spare_files
 from alphazero.game.spec import LoadedGame
 from alphazero.machine import count_cores
-from alphazero.matches.judge import Judge, Judgement, open_players
+from alphazero.matches.judge import Judge, Judgement, describe, draw, open_players
 from alphazero.pages import check_picture_file
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.settings import check_ranges
-from alphazero.storage.files import check_output_file
+from alphazero.storage.files import check_output_file, write_json
 
 Item = TypeVar("Item")
 
@@ -55,17 +55,34 @@ class JudgeConfig:
         return open_players(self.contestant, loaded, self.simulations, seed=self.seed, threads=self.threads)
 
 
-def judge_all(players: list[Player], judge: Judge) -> list[Judgement]:
-    """Each player's judgement, with a progress bar."""
+def report(
+    config: JudgeConfig,
+    players: Sequence[Player],
+    judge: Judge,
+    *,
+    about: str,
+    label: str,
+    phases: Mapping[str, tuple[int, int]],
+    entry: Callable[[Player, Judgement], dict[str, Any]],
+    details: Callable[[Judgement], str] = lambda _: "",
+) -> None:
+    """Judges the players; prints and writes all that the options ask for.
+
+    `about` says what the positions are, `label` what the first figure is; `entry` is one of the file of `--json`.
+    """
     judgements = []
     for player in players:
         with Progress(player.name) as progress:
-
-            def show(done: float, progress: Progress = progress) -> None:
-                progress.show(done, f"{done:.0%}")
-
-            judgements.append(judge(player, show))
-    return judgements
+            show = progress.show
+            judgements.append(judge(player, lambda done, show=show: show(done, f"{done:.0%}")))  # type: ignore[misc]
+    judged = list(zip(players, judgements, strict=True))
+    if config.json is not None:
+        write_json(config.json, [{"contestant": config.contestant, **entry(*pair)} for pair in judged])
+    if config.plot is not None:
+        draw(config.plot, config.contestant, label, players, judgements)
+    print(f"{config.contestant} on {about}")
+    for player, judgement in judged:
+        print(f"\n{describe(player, judgement, phases)}{details(judgement)}")
 
 
 def take(items: Iterator[Item], count: int, title: str) -> list[Item]:

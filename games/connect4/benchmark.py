@@ -19,19 +19,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from alphazero.commands.judge import JudgeConfig, judge_all
+from alphazero.commands.judge import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.game import Game, registry
-from alphazero.matches.judge import Judgement, Measure, ask, describe, draw, signs_right, simulations_of
+from alphazero.matches.judge import Judgement, Measure, ask, signs_right, simulations_of
 from alphazero.players.player import Player
-from alphazero.storage.files import write_json
-from games.connect4.labelled import Labelled, best_scores, decisive, load_file, load_frozen
 from games.connect4.solver import NO_SCORE, Solver
-from games.connect4.solver_program import confirm
+from games.connect4.solver.confirmation import confirm
+from games.connect4.solver.labelled import Labelled, best_scores, decisive, load_file, load_frozen
 
 PHASES = {"0-11": (0, 11), "12-23": (12, 23), "24-": (24, 41)}
 """Parts of the game by ply, first to last."""
@@ -100,27 +98,17 @@ def main(argv: list[str]) -> None:
     if config.solver_command is not None:
         count = confirm(labelled, config.solver_command)
         print(f"{config.solver_command} confirms the labels ({count:,} answers)")
-    judgements = judge_all(players, lambda player, show: judge(player, labelled, show))
-    if config.json is not None:
-        write_json(config.json, [as_json(config.contestant, *pair) for pair in zip(players, judgements, strict=True)])
-    if config.plot is not None:
-        draw(config.plot, config.contestant, "best outcome kept", players, judgements)
     source = "the frozen set" if config.positions is None else str(config.positions)
     num_decisive = int(decisive(labelled.column_scores).sum())
-    print(f"{config.contestant} on {source}: {len(labelled.states)} positions, {num_decisive} of them decisive")
-    for player, judgement in zip(players, judgements, strict=True):
-        print(f"\n{describe(player, judgement, PHASES)}")
-
-
-def as_json(contestant: str, player: Player, judgement: Judgement) -> dict[str, Any]:
-    """The entry of one number of simulations in `--json`."""
-    return {
-        "contestant": contestant,
-        "simulations": simulations_of(player),
-        **judgement.figures(),
-        "by_phase": judgement.by_phase(PHASES),
-        "by_ply": judgement.by_ply(),
-    }
+    report(
+        config, players, lambda player, show: judge(player, labelled, show),
+        about=f"{source}: {len(labelled.states)} positions, {num_decisive} of them decisive",
+        label="best outcome kept", phases=PHASES,
+        entry=lambda player, judgement: {
+            "simulations": simulations_of(player), **judgement.figures(), "by_phase": judgement.by_phase(PHASES),
+            "by_ply": judgement.by_ply(),
+        },
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

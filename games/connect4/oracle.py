@@ -16,9 +16,9 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import AreBalanced, CompiledOracle, ExactResult, Oracle
 from alphazero.players.player import Chooser, Player
-from games.connect4.notation import num_stones
 from games.connect4.solver import TABLE_ENTRIES, column_scores_all, solve_all
-from games.connect4.solver_kernels import SQUARES, count_bits, moves_to_end, score_column
+from games.connect4.solver.kernels import SQUARES, count_bits, moves_to_end, score_column
+from games.connect4.solver.notation import num_stones
 
 KNOWN_PLY = 14
 """Stones from which the solver needs no book: all columns take some 150,000 positions, seldom a million."""

@@ -18,17 +18,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from alphazero.commands.judge import JudgeConfig, judge_all
+from alphazero.commands.judge import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, registry
-from alphazero.matches.judge import Judgement, Measure, ask, describe, draw, signs_right, title_of
+from alphazero.matches.judge import Judgement, Measure, ask, signs_right, title_of
 from alphazero.players.player import Player
-from alphazero.storage.files import write_json
 from games.othello.game import Othello
 from games.othello.labelled import Labelled, load_file, load_frozen
 from games.othello.solver import Solver
@@ -84,25 +82,21 @@ def main(argv: list[str]) -> None:
     players = config.players(loaded)
     solver = Solver(game, config.threads)
     labelled = load_file(config.positions, solver, game) if config.positions else load_frozen(game.size)
-    judgements = judge_all(players, lambda player, show: judge(player, labelled, show))
-    if config.json is not None:
-        write_json(config.json, [as_json(config.contestant, *pair) for pair in zip(players, judgements, strict=True)])
-    if config.plot is not None:
-        draw(config.plot, config.contestant, "moves that lose no disc", players, judgements)
-    print(f"{config.contestant} on {config.positions or 'the frozen set'}: {len(labelled.states)} positions")
-    for player, judgement in zip(players, judgements, strict=True):
-        print(f"\n{describe(player, judgement, {})}")
-        if config.positions:
-            losses = judgement.measures["disc_loss"].each
-            assert losses is not None
-            for name, loss in zip(labelled.names, losses, strict=True):
-                print(f"  {name:<10} {'right' if loss == 0 else count_of(loss, 'disc') + ' lost'}")
 
+    def each_loss(judgement: Judgement) -> str:
+        losses = judgement.measures["disc_loss"].each
+        assert losses is not None
+        said = zip(labelled.names, losses, strict=True)
+        words = ((name, f"{count_of(loss, 'disc')} lost" if loss else "right") for name, loss in said)
+        return "".join(f"\n  {name:<10} {word}" for name, word in words)
 
-def as_json(contestant: str, player: Player, judgement: Judgement) -> dict[str, Any]:
-    """The entry of one number of simulations in `--json`."""
-    figures = judgement.figures()
-    return {"contestant": contestant, "search": title_of(player), **figures}
+    report(
+        config, players, lambda player, show: judge(player, labelled, show),
+        about=f"{config.positions or 'the frozen set'}: {len(labelled.states)} positions",
+        label="moves that lose no disc", phases={},
+        entry=lambda player, judgement: {"search": title_of(player), **judgement.figures()},
+        details=each_loss if config.positions else lambda _: "",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

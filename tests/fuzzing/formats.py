@@ -37,8 +37,8 @@ from alphazero.training.parts.resume import read_state
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.report import _matches
 from alphazero.training.selfplay.past import saved_arrays
-from games.connect4.labelled import _parse_json_line
-from games.connect4.notation import read_lines
+from games.connect4.solver.labelled import _parse_json_line
+from games.connect4.solver.notation import read_lines
 from games.othello.labelled import _known_of_json
 
 SIZES = {"blocks": 1, "channels": 4, "head_channels": 2, "value_hidden": 4}

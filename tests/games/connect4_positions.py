@@ -7,8 +7,8 @@ import numpy as np
 from alphazero.game import Position, registry
 from alphazero.players.contestants import open_contestant
 from alphazero.players.player import Assessment, Player
-from games.connect4.labelled import Labelled, load_frozen
-from games.connect4.notation import GAME
+from games.connect4.solver.labelled import Labelled, load_frozen
+from games.connect4.solver.notation import GAME
 
 CONNECT_4 = registry.load("connect4")
 

@@ -21,9 +21,9 @@ from alphazero.players.net_players import PolicyPlayer
 from alphazero.players.player import Assessment, Player
 from alphazero.search.evaluator import Evaluator
 from games.connect4.benchmark import PHASES, judge, main
-from games.connect4.labelled import Labelled, best_scores, load_frozen
-from games.connect4.notation import GAME
 from games.connect4.solver import NO_SCORE, Solver
+from games.connect4.solver.labelled import Labelled, best_scores, load_frozen
+from games.connect4.solver.notation import GAME
 from tests.games.connect4_positions import CONNECT_4, Planted, labelled_of, late_positions, open_player, part_of
 
 KERNELS = Kernels(GAME)

@@ -15,11 +15,11 @@ from alphazero.errors import InputError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.storage.arrays import write_npz
-from games.connect4 import book as module
-from games.connect4.book import collect_scores, look_up_all, main, make_book, quiet_positions
-from games.connect4.notation import GAME, format_moves, parse_moves
 from games.connect4.solver import BOOK_FILE, Solver, read_book
-from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, BOOK_PLY
+from games.connect4.solver import book as module
+from games.connect4.solver.book import collect_scores, look_up_all, main, make_book, quiet_positions
+from games.connect4.solver.kernels import BOOK_BITS, BOOK_HEADER, BOOK_PLY
+from games.connect4.solver.notation import GAME, format_moves, parse_moves
 
 KERNELS = Kernels(GAME)
 

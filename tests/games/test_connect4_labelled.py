@@ -8,11 +8,11 @@ import pytest
 
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
-from games.connect4 import labelled as module
-from games.connect4.labelled import FROZEN_FILE, Labelled, best_scores, decisive, load_file, load_frozen, main
-from games.connect4.notation import GAME
 from games.connect4.solver import NO_SCORE, Solver
-from games.connect4.solver_program import confirm
+from games.connect4.solver import labelled as module
+from games.connect4.solver.confirmation import confirm
+from games.connect4.solver.labelled import FROZEN_FILE, Labelled, best_scores, decisive, load_file, load_frozen, main
+from games.connect4.solver.notation import GAME
 
 SOLVED = Path(__file__).parent / "connect4_scores.json"
 

@@ -11,8 +11,8 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
 from alphazero.game.spec import ExactResult
 from games.connect4 import solver
-from games.connect4.labelled import Labelled, best_scores
-from games.connect4.notation import GAME
+from games.connect4.solver.labelled import Labelled, best_scores
+from games.connect4.solver.notation import GAME
 from tests.games.connect4_positions import CONNECT_4, late_positions, open_player, plies_of, state_after
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from alphazero.commands.shared import run_command
-from games.connect4.notation import format_moves, parse_moves, parse_score, parse_scored_line, read_lines
-from games.connect4.solve import main
 from games.connect4.solver import Solver
+from games.connect4.solver.__main__ import main
+from games.connect4.solver.notation import format_moves, parse_moves, parse_score, parse_scored_line, read_lines
 from tests.games.connect4_positions import random_position, states_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,8 +14,8 @@ from alphazero.errors import StorageError
 from alphazero.game import Position
 from alphazero.storage.arrays import write_npz
 from games.connect4 import solver as module
-from games.connect4.notation import GAME, format_moves, parse_moves
 from games.connect4.solver import NO_SCORE, Solver, read_book
+from games.connect4.solver.notation import GAME, format_moves, parse_moves
 from tests.games.connect4_positions import random_position, states_of
 from tests.patience import PATIENCE
 
@@ -337,7 +337,7 @@ def test_the_functions_of_the_module_share_one_solver():
 
 
 SOLVE_ONE = f"""
-from games.connect4.notation import parse_moves
+from games.connect4.solver.notation import parse_moves
 from games.connect4.solver import Solver
 
 position = parse_moves("{LATE}")

@@ -12,11 +12,11 @@ import pytest
 
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
-from games.connect4 import benchmark, solver_program
-from games.connect4.labelled import Labelled, load_file, load_frozen
-from games.connect4.notation import GAME
-from games.connect4.solver import Solver
-from games.connect4.solver_program import confirm
+from games.connect4 import benchmark
+from games.connect4.solver import Solver, confirmation
+from games.connect4.solver.confirmation import confirm
+from games.connect4.solver.labelled import Labelled, load_file, load_frozen
+from games.connect4.solver.notation import GAME
 
 # with a win at once, with two columns left, an early one, and the first again: 6, 2 and 7 children are not over
 LINES = ["121212 18", "2252576253462244111563365343671351441 -1", "21 2", "121212 18"]
@@ -232,7 +232,7 @@ def test_a_score_of_thousands_of_digits_is_refused_in_one_short_line(program, la
 
 @pytest.mark.parametrize("line", ["'x'", "'9' * 5000"])
 def test_an_answer_without_end_is_not_read_to_its_end(line, program, labelled, expected, monkeypatch):
-    monkeypatch.setattr(solver_program, "PATIENCE", 5.0)
+    monkeypatch.setattr(confirmation, "PATIENCE", 5.0)
     command = program(f"while True: print({line}, end='', flush=True)")
     assert f" to {next(iter(expected))}; it should begin with" in refusal(labelled, command)
 
@@ -304,7 +304,7 @@ def test_an_empty_command_is_refused_in_words(command, labelled):
     ],
 )
 def test_a_program_that_never_answers_is_given_up(code, program, labelled, expected, monkeypatch):
-    monkeypatch.setattr(solver_program, "PATIENCE", 0.5)
+    monkeypatch.setattr(confirmation, "PATIENCE", 0.5)
     command, begin = program(code), time.monotonic()
     said = refusal(labelled, command)
     assert 0.5 <= time.monotonic() - begin < 10
@@ -313,7 +313,7 @@ def test_a_program_that_never_answers_is_given_up(code, program, labelled, expec
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no groups of processes")
 def test_a_program_is_ended_with_its_children(program, labelled, tmp_path, monkeypatch):
-    monkeypatch.setattr(solver_program, "PATIENCE", 0.5)
+    monkeypatch.setattr(confirmation, "PATIENCE", 0.5)
     child = "import subprocess; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
     note = "open(folder / 'pids.txt', 'a').write(f'{child.pid}\\n')"
     begin = time.monotonic()
@@ -331,15 +331,15 @@ def test_a_program_is_ended_with_its_children(program, labelled, tmp_path, monke
 )
 def test_a_child_that_holds_the_pipes_is_not_waited_for(command, monkeypatch):
     """It has left the program's group, so nobody ends it; in the second case it does not read what it is sent."""
-    monkeypatch.setattr(solver_program, "PATIENCE", 0.5)
+    monkeypatch.setattr(confirmation, "PATIENCE", 0.5)
     begin = time.monotonic()
     with pytest.raises(InputError, match="without an answer to|has not answered to"):
-        list(solver_program._ask(shlex.join(["sh", "-c", command]), ["4453"] * 100_000))
+        list(confirmation._ask(shlex.join(["sh", "-c", command]), ["4453"] * 100_000))
     assert time.monotonic() - begin < 10
 
 
 def test_the_message_says_how_long_it_has_waited(program, labelled, monkeypatch):
-    monkeypatch.setattr(solver_program, "PATIENCE", 1.0)
+    monkeypatch.setattr(confirmation, "PATIENCE", 1.0)
     assert refusal(labelled, program("time.sleep(60)")).endswith(" for 1 s")
 
 
@@ -349,9 +349,9 @@ for line in sys.stdin:
     time.sleep(0.15)
     print(line.strip(), scores[line.strip()], flush=True)
 """
-    answers = solver_program._ask(program(code), list(expected))
+    answers = confirmation._ask(program(code), list(expected))
     next(answers)  # now the program has started
-    monkeypatch.setattr(solver_program, "PATIENCE", 1.5)
+    monkeypatch.setattr(confirmation, "PATIENCE", 1.5)
     assert len(list(answers)) == len(expected) - 1 == 14  # after 2.1 s
 
 
@@ -417,7 +417,7 @@ WRONG = {
 def test_the_command_ends_with_one_line_when_the_program_is_wrong(
     how, program, positions, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(solver_program, "PATIENCE", 0.5 if how == "never" else 20.0)
+    monkeypatch.setattr(confirmation, "PATIENCE", 0.5 if how == "never" else 20.0)
     command = program(WRONG[how])
     assert run_pons(positions, command, "--json", str(tmp_path / "result.json")) == 2
     output, errors = capsys.readouterr()

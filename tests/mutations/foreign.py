@@ -156,7 +156,7 @@ FOREIGN = [
         T_GTP + "test_a_line_without_end_is_taken_in_pieces",
     ),
     Mutation(
-        "a solver program's answer has an end", "games/connect4/solver_program.py",
+        "a solver program's answer has an end", "games/connect4/solver/confirmation.py",
         "program.stdout.readline(MAX_LINE)", "program.stdout.readline()",
         "tests/games/test_solver_program.py::test_an_answer_without_end_is_not_read_to_its_end",
     ),

@@ -10,9 +10,9 @@ from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
-from games.connect4.labelled import Labelled
-from games.connect4.notation import GAME
 from games.connect4.solver import NO_SCORE
+from games.connect4.solver.labelled import Labelled
+from games.connect4.solver.notation import GAME
 from tests.games.connect4_positions import late_positions, open_player, plies_of, state_after
 
 KERNELS = Kernels(GAME)

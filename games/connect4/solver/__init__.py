@@ -10,7 +10,6 @@ The score is positive if the player to move wins, negative if the opponent does,
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,10 +23,10 @@ from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
 from alphazero.machine import Threads, count_cores
 from alphazero.storage.arrays import Array, read_npz
-from games.connect4.notation import GAME
-from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, SQUARES, solve_many
+from games.connect4.solver.kernels import BOOK_BITS, BOOK_HEADER, SQUARES, solve_many
+from games.connect4.solver.notation import GAME
 
-BOOK_FILE = Path(__file__).parent / "data" / "book.npz"
+BOOK_FILE = Path(__file__).parents[1] / "data" / "book.npz"
 NO_SCORE = -100
 """In arrays of column scores: the column cannot be played."""
 TABLE_ENTRIES = 1 << 20
@@ -159,10 +158,3 @@ def solve_all(states: np.ndarray, weak: bool = False, threads: int | None = None
 def column_scores_all(states: np.ndarray, weak: bool = False, threads: int | None = None) -> np.ndarray:
     """Column scores `int8[n, 7]` of `states uint64[n, 2]`, as `solve_all`; NO_SCORE where no stone can be played."""
     return shared_solver().column_scores_all(states, weak, threads)
-
-
-if __name__ == "__main__":
-    from alphazero.commands.shared import run_command
-    from games.connect4.solve import main
-
-    sys.exit(run_command(main))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -9,15 +10,15 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from alphazero.commands.shared import parse
+from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game import Position
 from alphazero.machine import count_cores
 from alphazero.progress import Progress
 from alphazero.settings import check_ranges
-from games.connect4.notation import parse_moves, parse_scored_line, read_lines
 from games.connect4.oracle import ORACLE, result_of
 from games.connect4.solver import Solver
+from games.connect4.solver.notation import parse_moves, parse_scored_line, read_lines
 
 
 @dataclass(frozen=True)
@@ -98,3 +99,7 @@ def check_file(path: Path, solver: Solver) -> None:
     )
     if num_wrong:
         raise InputError(f"wrong scores in {path}: {num_wrong} of {len(lines)}; correct the lines named above")
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

@@ -37,13 +37,9 @@ def parse_moves(text: str, where: str = "", offset: int = 0) -> Position:
         try:
             position = position.play(int(character) - 1)
         except IllegalAction:
-            raise InputError(f"{place}: column {character} is full; choose one of {legal_columns(position)}") from None
+            legal = ", ".join(position.format(action) for action in position.legal_actions)
+            raise InputError(f"{place}: column {character} is full; choose one of {legal}") from None
     return position
-
-
-def legal_columns(position: Position) -> str:
-    """The columns that can be played, as "1, 2, 7"."""
-    return ", ".join(position.format(action) for action in position.legal_actions)
 
 
 def format_moves(actions: Iterator[int] | tuple[int, ...]) -> str:

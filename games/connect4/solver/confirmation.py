@@ -19,9 +19,9 @@ from alphazero.errors import InputError, quote
 from alphazero.invocation import split_command
 from alphazero.players.child_processes import end_program, start_program
 from alphazero.progress import Progress
-from games.connect4.labelled import Labelled
-from games.connect4.notation import parse_score, score_limits
 from games.connect4.solver import NO_SCORE
+from games.connect4.solver.labelled import Labelled
+from games.connect4.solver.notation import parse_score, score_limits
 
 PATIENCE = 300.0
 """Seconds to wait for one answer."""

@@ -1,0 +1,302 @@
+"""The opening book: the score of every Connect Four position of 12 stones, 5 bits each.
+
+A position and its mirror image share an entry, and positions that the search sees through at once (the mover wins with
+the next stone, or cannot stop the opponent from doing so) have none: 4,116,273 remain. The search needs only the
+positions of one ply, since from those of fewer stones it reaches them within moments. As each of them is in the book,
+it need not hold the positions themselves: it is a table of cells, and the three cells of a position (picked by a hash)
+have its score as their exclusive or. That is a static function on a binary fuse graph (Graf and Lemire 2022, "Binary
+Fuse Filters: Fast and Smaller Than Xor Filters"), with 1.13 cells a position.
+
+    python -m games.connect4.book --check 1000                        compares the book with the solver
+    python -m games.connect4.book --make --scores-from bitbully       makes it anew, minutes
+    python -m games.connect4.book --make                              the same by our own solver: some 100 core hours
+
+Making it goes on where it was interrupted. `bitbully` is another solver for Connect Four, with a book of 12 stones, MIT
+licensed, in its package `bitbully-databases`; scores are facts, so either way makes the same file.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from alphazero.commands.shared import parse
+from alphazero.errors import InputError, UnknownName, quote
+from alphazero.machine import count_cores
+from alphazero.progress import Progress
+from alphazero.settings import check_ranges
+from alphazero.storage.arrays import Array, read_npz, write_npz
+from games.connect4.game import has_four
+from games.connect4.solver import BOOK_FILE, Solver, read_book
+from games.connect4.solver.kernels import (
+    BOOK_BITS,
+    BOOK_HEADER,
+    BOOK_OFFSET,
+    BOOK_PLY,
+    BOTTOM,
+    ONE,
+    SEVEN,
+    book_cells,
+    can_win,
+    canonical_key,
+    look_up,
+    open_squares,
+    safe_squares,
+)
+
+logger = logging.getLogger(__name__)
+
+CHUNK = 1 << 13
+"""Positions whose scores are kept in one file while the book is made."""
+
+Score = Callable[[np.ndarray], np.ndarray]
+"""`states uint64[n, 2]` to scores `int8[n]`."""
+
+
+@dataclass(frozen=True)
+class BookConfig:
+    """Makes or checks the opening book of the Connect Four solver."""
+
+    make: bool = False
+    """Make the book anew; without it, the book that is there is checked."""
+    scores_from: str = "solver"
+    """The source of the scores: solver (ours), or bitbully if it is installed."""
+    work: Path = Path("runs/connect4-book")
+    """Folder for intermediate results: an interrupted run goes on there."""
+    check: int = 1000
+    """Positions of the book, picked at random, whose scores our own solver must find without it."""
+    seed: int = 0
+    """Picks the positions to check."""
+    threads: int = field(default_factory=count_cores)
+    """Processor threads."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, check=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 1024))
+        if self.scores_from not in ("solver", "bitbully"):
+            raise UnknownName("source of scores", self.scores_from, ("solver", "bitbully"))
+
+
+def main(argv: list[str]) -> None:
+    config = parse(BookConfig, argv)
+    logger.info("listing the positions of %d stones", BOOK_PLY)
+    states = quiet_positions(BOOK_PLY)
+    if config.make:
+        score = _score_by_bitbully() if config.scores_from == "bitbully" else Solver(config.threads, False).solve_all
+        scores = collect_scores(states, score, config.work)
+        write_npz(BOOK_FILE, {"book": make_book(states, scores)})
+        logger.info("%s: %d positions, %d bytes", BOOK_FILE, len(states), BOOK_FILE.stat().st_size)
+    check(states, config)
+
+
+def check(states: np.ndarray, config: BookConfig) -> None:
+    """Compares the book with our own solver without a book; raises InputError where they differ."""
+    book = read_book(BOOK_FILE)
+    picked = states[np.random.default_rng(config.seed).choice(len(states), config.check, replace=False)]
+    solver = Solver(config.threads, book=False)
+    with Progress("checking the book") as progress:
+        for start in range(0, len(picked), 64):
+            piece = picked[start : start + 64]
+            scores, stored = solver.solve_all(piece), look_up_all(piece, book)
+            if (scores != stored).any():
+                row = int(np.flatnonzero(scores != stored)[0])
+                raise InputError(
+                    f"the book is wrong: it gives {stored[row]} for the position {piece[row]}, whose score is "
+                    f"{scores[row]}; make it anew with --make"
+                )
+            progress.show(min(1.0, (start + 64) / len(picked)), f"{start + len(piece)} of {len(picked)} positions")
+    print(f"all {len(picked)} positions checked agree with the solver")
+
+
+# --- the positions ---
+
+
+def quiet_positions(ply: int) -> np.ndarray:
+    """`uint64[n, 2]`: every position of `ply` stones up to mirroring, in which neither the mover wins at once nor the
+    opponent is sure to win with the stone after."""
+    keys = np.array([BOTTOM], np.uint64)
+    for _ in range(ply):
+        keys = np.unique(_children(keys))
+    states = _states(keys)
+    return states[_quiet(states)]
+
+
+@njit
+def _state(key):
+    """`(own, stones)` of a key."""
+    own, stones = np.uint64(0), np.uint64(0)
+    for column in range(7):
+        shift = np.uint64(7 * column)
+        bits = (key >> shift) & SEVEN
+        top = ONE
+        while (top << ONE) <= bits:
+            top <<= ONE
+        own |= (bits ^ top) << shift
+        stones |= (top - ONE) << shift
+    return own, stones
+
+
+@njit
+def _states(keys):
+    states = np.empty((len(keys), 2), np.uint64)
+    for i in range(len(keys)):
+        own, stones = _state(keys[i])
+        states[i, 0], states[i, 1] = own, own ^ stones
+    return states
+
+
+@njit
+def _children(keys):
+    """The canonical keys of all positions one stone later that are not won."""
+    children = np.empty(7 * len(keys), np.uint64)
+    count = 0
+    for key in keys:
+        own, stones = _state(key)
+        squares = open_squares(stones)
+        while squares:
+            square = squares & (~squares + ONE)
+            squares ^= square
+            if not has_four(own | square):
+                children[count] = canonical_key(own ^ stones, stones | square)
+                count += 1
+    return children[:count]
+
+
+@njit
+def _quiet(states):
+    quiet = np.empty(len(states), np.bool_)
+    for i in range(len(states)):
+        own, stones = states[i, 0], states[i, 0] | states[i, 1]
+        quiet[i] = not can_win(own, stones) and safe_squares(own, stones) != np.uint64(0)
+    return quiet
+
+
+# --- their scores ---
+
+
+def collect_scores(states: np.ndarray, score: Score, work: Path) -> np.ndarray:
+    """`int8[n]`; every piece is kept in `work` when it is done, and read there the next time."""
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"--work takes a folder, not {quote(str(work), 200)}: {reason}") from error
+    scores = np.empty(len(states), np.int8)
+    starts = range(0, len(states), CHUNK)
+    with Progress("scores for the book") as progress:
+        for number, start in enumerate(starts):
+            path, piece = work / f"scores_{number:04d}.npz", slice(start, start + CHUNK)
+            if not path.exists():
+                write_npz(path, {"states": states[piece], "scores": score(states[piece])})
+            scored = {"states": Array(np.uint64, ("n", 2)), "scores": Array(np.int8, ("n",))}
+            kept = read_npz(path, scored, max_bytes=1 << 20)
+            if not np.array_equal(kept["states"], states[piece]):
+                raise InputError(f"{path} is of other positions: give --work another folder")
+            scores[piece] = kept["scores"]
+            progress.show((number + 1) / len(starts), f"{start + CHUNK:,} of {len(states):,} positions")
+    return scores
+
+
+def _score_by_bitbully() -> Score:
+    try:
+        import bitbully  # type: ignore[import-not-found]
+    except ImportError:
+        raise InputError("bitbully is not installed: pip install bitbully, or leave --scores-from out") from None
+    agent = bitbully.BitBully("12-ply-dist")
+    squares = np.array([[7 * column + row for row in range(6)] for column in range(7)], np.uint64)
+
+    def score(states: np.ndarray) -> np.ndarray:
+        own, opponent = ((states[:, i, None, None] >> squares & ONE).astype(int) for i in range(2))
+        boards = (own + 2 * opponent).tolist()  # 12 stones: the first player is to move
+        return np.array([agent.mtdf(bitbully.Board(board)) for board in boards], np.int8)
+
+    return score
+
+
+# --- the table ---
+
+
+def make_book(states: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """The book `uint8[...]` that gives each of `states uint64[n, 2]` its score; the format is that of `look_up`."""
+    count = len(states)
+    segment_size = 1 << max(2, int(math.log(max(count, 2)) / math.log(3.33) + 2.25))
+    room = 1.125 if count > 100_000 else 1.4  # small graphs need more
+    num_segments = max(1, math.ceil(count * room / segment_size) - 2)
+    keys = _keys(states)
+    for seed in range(100):
+        cells = _fill(keys, scores.astype(np.int64) + BOOK_OFFSET, seed, num_segments, segment_size)
+        if len(cells):
+            break
+    else:
+        raise ValueError("no seed fits: are there equal positions among them?")
+    bits = (cells[:, None] >> np.arange(BOOK_BITS, dtype=np.uint8) & 1).ravel()
+    header = np.array([seed, num_segments, segment_size], "<u8").view(np.uint8)
+    assert len(header) == BOOK_HEADER
+    book = np.concatenate([header, np.packbits(bits, bitorder="little"), np.zeros(1, np.uint8)])
+    if (look_up_all(states, book) != scores).any():
+        raise ValueError("the book does not give back what was put in")
+    return book
+
+
+@njit
+def _keys(states):
+    keys = np.empty(len(states), np.uint64)
+    for i in range(len(states)):
+        keys[i] = canonical_key(states[i, 0], states[i, 0] | states[i, 1])
+    return keys
+
+
+@njit
+def look_up_all(states, book):
+    """The scores `int8[n]` that the book has for `states uint64[n, 2]`."""
+    scores = np.empty(len(states), np.int8)
+    for i in range(len(states)):
+        scores[i] = look_up(states[i, 0], states[i, 0] | states[i, 1], book)
+    return scores
+
+
+@njit
+def _fill(keys, values, seed, num_segments, segment_size):
+    """Cells `uint8[...]` with the values of all keys; empty if this seed does not work.
+
+    A cell that only one key uses can always be set right at last: such keys are taken away one after the other, and
+    their cells set in the opposite order.
+    """
+    num_cells = (num_segments + 2) * segment_size
+    uses, users = np.zeros(num_cells, np.int64), np.zeros(num_cells, np.int64)
+    places = np.empty((len(keys), 3), np.int64)
+    for i in range(len(keys)):
+        first, second, third = book_cells(keys[i], np.uint64(seed), np.uint64(num_segments), np.uint64(segment_size))
+        places[i, 0], places[i, 1], places[i, 2] = first, second, third
+        for cell in places[i]:
+            uses[cell] += 1
+            users[cell] ^= i
+    single = [cell for cell in range(num_cells) if uses[cell] == 1]
+    order = np.empty((len(keys), 2), np.int64)
+    count = 0
+    while single:
+        own = single.pop()
+        if uses[own] != 1:
+            continue
+        i = users[own]
+        order[count, 0], order[count, 1] = i, own
+        count += 1
+        for cell in places[i]:
+            uses[cell] -= 1
+            users[cell] ^= i
+            if uses[cell] == 1:
+                single.append(cell)
+    cells = np.zeros(num_cells if count == len(keys) else 0, np.uint8)
+    if count == len(keys):
+        for j in range(count - 1, -1, -1):
+            i, own = order[j]
+            value = values[i]
+            for cell in places[i]:
+                value ^= cells[cell]
+            cells[own] = value
+    return cells
