@@ -24,6 +24,10 @@ from alphazero.web.searches import MOST_SIMULATIONS, Grown, Stop, Trees, choose,
 from alphazero.web.tables import Table, is_game, title_of
 
 Answer = dict[str, Any]
+QUICK = (
+    "welcome", "game", "position", "policy", "oracle", "tree", "record", "load", "runs", "run", "run_games",
+    "tournaments", "tournament", "tournament_game",
+)  # fmt: skip
 SIDES = 2
 """Analyses of a viewer side by side."""
 MOST_EDGES = 40
@@ -54,27 +58,12 @@ class Engine:
         self._tables: dict[str, Table] = {}
         self.table_named(stage.name)  # mistakes in the names of contestants are told at once
         self.quick: dict[str, Callable[[object, Question], Answer]] = {
-            "welcome": self._welcome,
-            "game": self._game,
-            "position": self._position,
-            "policy": self._policy,
-            "oracle": self._oracle,
-            "tree": self._tree,
-            "record": self._record,
-            "load": self._load,
-            "runs": self._runs,
-            "run": self._run,
-            "run_games": self._run_games,
-            "tournaments": self._tournaments,
-            "tournament": self._tournament,
-            "tournament_game": self._tournament_game,
+            name: getattr(self, f"_{name}") for name in QUICK
         }
         """Questions with one answer, which takes no search."""
         self.searches: dict[str, Callable[[object, Question, Stop], Iterator[Answer]]] = {
-            "move": self._move,
-            "analyse": self._analyse,
-            "review": self._review,
-        }
+            "move": self._move, "analyse": self._analyse, "review": self._review,
+        }  # fmt: skip
         """Questions that are answered by a search."""
 
     def forget(self, viewer: object) -> None:

@@ -40,6 +40,8 @@ POLICY = (
     "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 """The rights that a browser gives the file: to run its own parts, and to load nothing."""
+WORKER_PARTS = ("core.js", "reading.js", "worker.js")
+"""One script, in this order."""
 REPLACED = {"socket.js": WORKER / "connection.js"}
 """Modules of the page in whose place the file has others."""
 MOST_CHANGE = 2**-8
@@ -77,10 +79,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         "players": [
             {
                 "id": "net", "title": title, "note": note_of(card), "searches": True, "generations": [],
-                "slider": {
-                    "unit": slider.unit, "steps": slider.steps, "start": slider.start,
-                    "measured": [slider.measured.get(step, "") for step in slider.steps],
-                },
+                "slider": slider.as_fields(),
             }
         ],
         "places": engine.places,
@@ -162,7 +161,7 @@ def _compose(title: str, contents: Mapping[str, Any]) -> str:
         for kind, code in (
             ('type="importmap"', _quoted({"imports": addresses})),
             ('type="application/json" id="file"', _quoted(contents)),
-            ('type="text/plain" id="worker"', _harmless((WORKER / "worker.js").read_text(encoding="utf-8"))),
+            ('type="text/plain" id="worker"', _harmless("\n".join(_read(name, WORKER) for name in WORKER_PARTS))),
             ('type="module"', _harmless(main)),
         )
     )
@@ -180,8 +179,8 @@ def _compose(title: str, contents: Mapping[str, Any]) -> str:
     return whole
 
 
-def _read(name: str) -> str:
-    return (PAGE / name).read_text(encoding="utf-8")
+def _read(name: str, folder: Path = PAGE) -> str:
+    return (folder / name).read_text(encoding="utf-8")
 
 
 def _text_of(content: bytes) -> str:

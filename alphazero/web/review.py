@@ -42,7 +42,7 @@ def review(
         if ply < position.ply:
             action = position.actions[ply]
             row |= {"action": action, "word": at.format(action), "results": table.results(at)}
-        yield {"row": row, "of": position.ply + 1, "more": ply < position.ply}
+        yield {"rows": [row], "of": position.ply + 1, "more": ply < position.ply}
 
 
 def as_first(value: float, to_play: int) -> float:

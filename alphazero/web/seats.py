@@ -63,6 +63,10 @@ class Slider:
     measured: Mapping[int, str]
     """The strength that was measured at a step, in words."""
 
+    def as_fields(self) -> dict[str, Any]:
+        """The slider for a message."""
+        return {**vars(self), "measured": [self.measured.get(step, "") for step in self.steps]}
+
 
 class Seat(ABC):
     """One contestant of the page."""
@@ -92,15 +96,9 @@ class Seat(ABC):
 
     def as_fields(self) -> dict[str, Any]:
         """The contestant for a message."""
-        slider = self.slider and {
-            "unit": self.slider.unit,
-            "steps": list(self.slider.steps),
-            "start": self.slider.start,
-            "measured": [self.slider.measured.get(step, "") for step in self.slider.steps],
-        }
         return {
-            "id": self.id, "title": self.title, "note": self.note, "slider": slider, "searches": self.searches,
-            "generations": self.generations(),
+            "id": self.id, "title": self.title, "note": self.note, "searches": self.searches,
+            "slider": self.slider and self.slider.as_fields(), "generations": self.generations(),
         }  # fmt: skip
 
 

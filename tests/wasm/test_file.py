@@ -112,8 +112,8 @@ def test_searches_play_analyse_and_review():
         assert game.position(short).play(best["moves"][0]) and len(best["words"]) == len(best["moves"])
         assert answers[-1]["proven"] or -1 <= answers[-1]["value"] <= 1
     assert tree[0]["visits"] == 900 and len(tree[0]["edges"]) == 7
-    assert len(review) == len(whole) + 1 and review[-1]["row"]["value"] == 1.0 and not review[-1]["more"]
-    assert all(0 <= answer["row"]["value"] <= 1 for answer in review)
+    assert len(review) == len(whole) + 1 and review[-1]["rows"][0]["value"] == 1.0 and not review[-1]["more"]
+    assert all(0 <= row["value"] <= 1 for answer in review for row in answer["rows"])
     assert "game is over" in over[0]["error"]
 
 

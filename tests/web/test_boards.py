@@ -31,7 +31,7 @@ def test_passes_are_put_in_and_boards_are_set_up(engine):
     exact = ask(engine, "oracle", **fields, actions=[])
     assert exact == ask(engine, "oracle", game="connect4", actions=[3, 3, 4, 2])
     reviewed = search(engine, "review", **fields, actions=[3, 3])
-    assert len(reviewed) == 3 and reviewed[0]["row"]["results"] == exact["results"]
+    assert len(reviewed) == 3 and reviewed[0]["rows"][0]["results"] == exact["results"]
     for text, words in (("7/7/7/7/7/3XX2", "no board of connect4"), ("4453", "is no board")):
         with pytest.raises(InputError, match=words):
             ask(engine, "position", game="connect4", board=text, actions=[])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import asdict
 
@@ -13,6 +14,7 @@ from alphazero.game.spec import ExactResult, Oracle
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
 from alphazero.web.searches import Stop
+from alphazero.web.viewer import Viewer
 from tests.search.searches import ThreadedNet
 from tests.web.judging import call, needs_node
 
@@ -116,7 +118,7 @@ def review(game: str, moves: str, player: dict | None, simulations: int = 30) ->
     answers = json.loads(json.dumps(list(engine.searches["review"](object(), question, Stop())), allow_nan=False))
     assert [answer["more"] for answer in answers] == [True] * (len(answers) - 1) + [False]
     assert {answer["of"] for answer in answers} == {len(answers)}
-    return [answer["row"] for answer in answers]
+    return [row for answer in answers for row in answer["rows"]]
 
 
 @needs_node
@@ -141,6 +143,16 @@ def test_a_review_without_an_oracle_goes_by_a_search():
     assert mistake["mover"] == 1 and "gives away" in mistake["sentence"], "c1 was to be blocked"
     assert rows[3]["value"] < 1 == rows[4]["value"] == rows[5]["value"]
     assert found["sides"][0]["known"] == 0 and found["sides"][1]["lost"] > found["sides"][0]["lost"]
+
+
+def test_no_row_of_a_review_is_lost_where_the_connection_is_slow():
+    async def outbox() -> dict:
+        viewer = Viewer(None, None, None)  # type: ignore[arg-type]
+        for answer in ({"rows": [1], "more": True}, {"rows": [2], "more": False}):
+            viewer._put(7, answer)
+        return viewer._outbox
+
+    assert asyncio.run(outbox()) == {7: {"rows": [1, 2], "more": False}}
 
 
 def test_a_review_runs_its_net_on_one_thread():

@@ -1,214 +1,14 @@
 // The engine of a published file: answers the page's questions in a worker, by the game's module and nothing else.
 // The questions and answers are those of the server (alphazero/web/message.py).
-"use strict";
 
 const SLICE_MS = 25; // searching goes on so long before messages are heard
 const REPORT_MS = 120;
-const MOST_LINES = 32;
-const MOST_MOVES = 12;
 const UNPROVEN = 2;
-const KINDS = { bool: Uint8Array, int8: Int8Array, int32: Int32Array, float32: Float32Array, uint64: BigUint64Array };
 const RESULTS = { 1: "1-0", "-1": "0-1", 0: "1/2-1/2" };
-
-const SPELLINGS = { pass: "pass", pa: "pass", ps: "pass", "--": "pass", "@@": "pass", "swap-pieces": "swap" };
-
-class Refused extends Error {}
-
-// One instance of a module: a position, and the search of one position.
-class Core {
-  constructor(file, module, places) {
-    this.file = file;
-    this.calls = new WebAssembly.Instance(module).exports;
-    for (const [name, [kind, address, length]] of Object.entries(places)) {
-      this[name] = new KINDS[kind](this.calls.memory.buffer, address, length);
-    }
-    this.searched = null;
-    this.owners = new Map(); // of pieces whose owner the position does not know
-  }
-
-  // Sets up the position after these actions; calls see(action) before each is played.
-  set(actions, see = () => {}) {
-    this.calls.start();
-    this.owners.clear();
-    let over = this.calls.describe();
-    for (const action of actions) {
-      if (over) throw new Refused("the game is over: no action can be played");
-      if (!this.legal_mask[action]) throw new Refused(`${this.word(action) ?? action} is not legal here (legal: ${this.legal().map((one) => this.word(one)).join(", ")})`);
-      see(action);
-      const { mover } = this;
-      this.calls.play(action);
-      over = this.calls.describe();
-      for (const cell of this.file.looks.owned) {
-        if (!this.owners.has(cell) && this.told(this.file.looks.pieces[cell])) this.owners.set(cell, mover);
-      }
-    }
-    this.over = Boolean(over);
-  }
-
-  get mover() {
-    return this.to_play[0];
-  }
-
-  // +1 if the first player has won, -1 if the second, 0 for a draw; null if the game goes on.
-  get outcome() {
-    if (!this.over) return null;
-    return (this.mover === 0 ? 1 : -1) * this.result[0] + 0;
-  }
-
-  legal() {
-    return this.over ? [] : [...this.legal_mask.keys()].filter((action) => this.legal_mask[action]);
-  }
-
-  // --- looks: decision trees over the bits of the position ---
-
-  bit(number) {
-    if (number === 0) return this.mover;
-    const at = number - 1;
-    const words = this.state.length * 64;
-    if (at >= words) return this.taken.has(at - words) ? 1 : 0;
-    return Number((this.state[at >> 6] >> BigInt(at & 63)) & 1n);
-  }
-
-  told(tree) {
-    while (Array.isArray(tree)) tree = tree[1 + this.bit(tree[0])];
-    return this.file.looks.values[tree];
-  }
-
-  pieces() {
-    this.taken = new Set();
-    const found = this.file.looks.pieces.map((tree, cell) => ({ ...this.told(tree), cell })).filter((piece) => "player" in piece);
-    this.taken = new Set(found.map(({ cell }) => cell));
-    return found.map((piece) => ({ ...piece, player: this.owners.get(piece.cell) ?? piece.player }));
-  }
-
-  word(action) {
-    return action in this.file.looks.words ? this.words([action])[0] : null;
-  }
-
-  words(actions) {
-    this.pieces();
-    return actions.map((action) => this.told(this.file.looks.words[action]));
-  }
-
-  // The ways to click each of these actions.
-  clicks(actions) {
-    this.pieces();
-    return actions.map((action) => this.told(this.file.looks.clicks[action]));
-  }
-
-  // The cells of all lines that won, or of the chain through the last move; a drawn game has no such chain.
-  winning(pieces, last) {
-    const { line: length, beside } = this.file.looks;
-    if (!this.over || !(length || beside.length)) return [];
-    const { columns } = this.file;
-    const owners = new Map(pieces.map(({ cell, player }) => [cell, player]));
-    const found = new Set();
-    if (beside.length) {
-      if (this.outcome === 0) return [];
-      last.forEach((cell) => found.add(cell));
-      for (const cell of found) { // those that are added come later
-        for (const other of beside[cell]) if (owners.has(other) && owners.get(other) === owners.get(cell)) found.add(other);
-      }
-      return [...found].sort((a, b) => a - b);
-    }
-    for (const [cell, owner] of owners) {
-      for (const [down, right] of [[0, 1], [1, 0], [1, 1], [1, -1]]) {
-        const last = (cell % columns) + right * (length - 1);
-        const line = Array.from({ length }, (_, i) => cell + i * (down * columns + right));
-        if (last >= 0 && last < columns && line.every((one) => owners.get(one) === owner)) line.forEach((one) => found.add(one));
-      }
-    }
-    return [...found].sort((a, b) => a - b);
-  }
-
-  view(last) {
-    const pieces = this.pieces();
-    const legal = this.legal();
-    const words = this.words(legal);
-    const ways = this.clicks(legal);
-    const clicks = legal.flatMap((action, i) => (ways[i].length ? ways[i] : [[]]).map((cells) => ({ action, name: words[i], cells })));
-    clicks.sort((a, b) => (a.cells.length === 0) - (b.cells.length === 0));
-    return { to_play: this.mover, outcome: this.outcome, pieces, clicks, last, winning: this.winning(pieces, last), text: "" };
-  }
-
-  // --- search ---
-
-  begin(actions) {
-    this.set(actions);
-    if (this.over) throw new Refused("the game is over at this position, so there is nothing to search");
-    this.calls.begin(this.file.most_simulations);
-    this.searched = actions;
-    this.simulations = 0;
-  }
-
-  // Searches until there are so many simulations, or the time is over.
-  search(limit, until) {
-    while (this.simulations < limit && performance.now() < until) {
-      const step = Math.min(8, limit - this.simulations);
-      this.calls.search(step);
-      this.simulations += step;
-    }
-  }
-
-  // The state of the search: the best action, the value, and the actions in their order.
-  found() {
-    const best = this.calls.read();
-    const [visits, policy, q] = [this.visits, this.policy, this.q].map((array) => array.slice());
-    const [value, proven] = [this.value[0], Boolean(this.proven[0])];
-    this.calls.look(0);
-    const prior = this.prior.slice();
-    const order = [...visits.keys()].filter((action) => visits[action] > 0)
-      .sort((a, b) => policy[b] - policy[a] || visits[b] - visits[a]);
-    return { best, visits, policy, q, value, proven, prior, order };
-  }
-
-  lines(found) {
-    const total = found.prior.reduce((sum, one) => sum + one, 0) || 1;
-    return found.order.slice(0, MOST_LINES).map((action) => {
-      const moves = [...this.line.slice(0, this.calls.line(action))].slice(0, MOST_MOVES);
-      const words = [];
-      this.set([...this.searched, ...moves], (one) => words.push(this.word(one)));
-      const told = words.slice(this.searched.length);
-      return {
-        action, word: told[0], visits: found.visits[action], value: round(clip(found.q[action])),
-        prior: round(found.prior[action] / total), moves, words: told,
-      };
-    });
-  }
-}
 
 // A game's name without the folder and the ending of its file, by which a server may know it.
 function plainName(game) {
   return String(game).split(/[\\/]/).at(-1).replace(/\.py$/, "");
-}
-
-// `a2b3` of a2-b3 and a2xb3; nothing of a word that is not two squares.
-function squaresOf(word) {
-  const [, from, to] = word.toLowerCase().match(/^([a-z]\d+)[-x:]?([a-z]\d+)$/) ?? [];
-  return from && from + to;
-}
-
-// The moves without the numbers before them, as in `1. f5 d6 2. c3`.
-function withoutNumbers(text) {
-  let count = 0;
-  return text.replace(/(^|[\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)/g, (_, before, number, dots) => {
-    if (Number(number) !== count + (dots === "." ? 1 : 0)) throw new Refused(`move numbers count 1., 2., 3. and so on: ${number}${dots} is out of place`);
-    count = Number(number);
-    return " ";
-  });
-}
-
-function clip(value) {
-  return Math.max(-1, Math.min(1, value));
-}
-
-function round(value) {
-  return Math.round(value * 10000) / 10000;
-}
-
-// The expected score of the first player, 0 to 1.
-function asFirst(value, mover) {
-  return (1 + (mover === 0 ? value : -value)) / 2;
 }
 
 class FileEngine {
@@ -288,7 +88,7 @@ class FileEngine {
   position({ actions, moves, board }) {
     if (board) throw new Refused("this file sets up no boards: the page of alphazero serve does");
     const core = this.core("quick");
-    if (moves !== undefined) actions = this.parsed(core, moves);
+    if (moves !== undefined) actions = new Reader(core).read(moves);
     const words = [];
     const movers = [];
     let last = [];
@@ -298,84 +98,6 @@ class FileEngine {
       if (words.length === actions.length) [last = []] = core.clicks([action])[0];
     });
     return { actions, words, movers, set_up: false, view: core.view(last) };
-  }
-
-  // The actions of a text of moves, which the server's reader reads alike (alphazero/game/reading/moves.py).
-  parsed(core, text) {
-    const joined = this.file.splits_words ? text.replace(/(\w)-(?=\w)/g, "$1") : text;
-    try {
-      return this.readMoves(core, joined);
-    } catch (error) {
-      const without = withoutNumbers(joined);
-      if (without === joined) throw error;
-      return this.readMoves(core, without);
-    }
-  }
-
-  readMoves(core, text) {
-    const actions = [];
-    for (let rest of text.split(/[\s,]+/).filter(Boolean)) {
-      while (rest) rest = this.readFirst(core, actions, rest);
-    }
-    return actions;
-  }
-
-  // Adds the first move of a text to the actions, and a forced pass before it that was left out; returns what is left of the text.
-  readFirst(core, actions, text) {
-    core.set(actions);
-    const legal = core.legal();
-    const words = core.words(legal);
-    const [at, length] = this.wordOf(text, words);
-    if (at >= 0) {
-      actions.push(legal[at]);
-      return text.slice(length);
-    }
-    const before = actions.length;
-    const [, first, rest] = text.match(/^([^-]+)-(.+)$/) ?? [];
-    const tries = [];
-    if (words.length === 1 && words[0].toLowerCase() === "pass") tries.push(() => (actions.push(legal[0]), this.readFirst(core, actions, text)));
-    if (first) tries.push(() => (this.readFirst(core, actions, first), rest));
-    for (const attempt of tries) {
-      try {
-        return attempt();
-      } catch (error) {
-        if (!(error instanceof Refused)) throw error;
-        actions.length = before;
-      }
-    }
-    throw new Refused(`'${text}' is not a legal action here (legal: ${words.join(", ") || "none, the game is over"})`);
-  }
-
-  // The index of the word that a text is or begins with, in our or another spelling, and the length of its part.
-  wordOf(text, words) {
-    const at = this.wordAt(text, words);
-    if (at >= 0) return [at, words[at].length];
-    for (const [spelling, word] of Object.entries(SPELLINGS)) {
-      const meant = words.findIndex((one) => one.toLowerCase() === word);
-      const begins = this.file.splits_words && text.toLowerCase().startsWith(spelling);
-      if (meant >= 0 && (begins || text.toLowerCase() === spelling)) return [meant, spelling.length];
-    }
-    const alike = words.flatMap((word, i) => (squaresOf(word) && squaresOf(word) === squaresOf(text) ? [i] : []));
-    return alike.length === 1 ? [alike[0], text.length] : [-1, 0];
-  }
-
-  // The index of the word that a text is, with its capitals, or else without them if only one word is meant then.
-  wordAt(text, words) {
-    const exact = this.longest(text, words);
-    if (exact >= 0) return exact;
-    const lower = words.map((word) => word.toLowerCase());
-    const found = this.longest(text.toLowerCase(), lower);
-    return lower.filter((word) => word === lower[found]).length === 1 ? found : -1;
-  }
-
-  // The index of the word that a text is or, in a game whose words need no spaces, of the longest that it begins with.
-  longest(text, words) {
-    let found = words.indexOf(text);
-    if (found >= 0 || !this.file.splits_words) return found;
-    words.forEach((word, i) => {
-      if (word && text.startsWith(word) && word.length > (words[found] ?? "").length) found = i;
-    });
-    return found;
   }
 
   // The network's opinion without a search.
@@ -515,28 +237,15 @@ class FileEngine {
       else if (player) {
         core.begin(actions.slice(0, ply));
         while (core.simulations < simulations) core.search(simulations, performance.now() + SLICE_MS);
-        row.value = round(asFirst(core.found().value, row.mover));
+        const { value } = core.found();
+        row.value = round((1 + (row.mover === 0 ? value : -value)) / 2); // the first player's
       }
       const more = ply < actions.length;
       if (more) Object.assign(row, { action: actions[ply], word: words[ply], results: this.results(actions.slice(0, ply)) });
-      tell({ row, of: actions.length + 1, more });
+      tell({ rows: [row], of: actions.length + 1, more });
       if (more && !(await this.wanted(id))) return tell({ stopped: true });
     }
   }
-}
-
-function bytes(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-}
-
-// float16 to float32.
-function widened(halves) {
-  const whole = new Float32Array(halves.length);
-  for (let i = 0; i < halves.length; i++) {
-    const [sign, exponent, fraction] = [halves[i] & 0x8000 ? -1 : 1, (halves[i] >> 10) & 31, halves[i] & 1023];
-    whole[i] = sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
-  }
-  return whole;
 }
 
 if (typeof WorkerGlobalScope !== "undefined") {

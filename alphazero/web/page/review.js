@@ -72,11 +72,12 @@ export class Review {
         announce(this.said, answer.error ?? "The review was stopped: too much was asked at once. Review the game again.");
         return;
       }
-      const { row, more } = answer;
-      rows[row.ply] = row; // a lost connection begins anew
-      if (row.value !== null) this.values.set(actions.slice(0, row.ply).join("."), row.value);
-      refill(this.said, `Position ${row.ply + 1} of ${answer.of} …`);
-      if (!more) {
+      for (const row of answer.rows) {
+        rows[row.ply] = row; // after a lost connection the review begins anew
+        if (row.value !== null) this.values.set(actions.slice(0, row.ply).join("."), row.value);
+        refill(this.said, `Position ${row.ply + 1} of ${answer.of} …`);
+      }
+      if (!answer.more) {
         this.stop = null;
         this.summary = judge(rows, game.oracle);
         for (const { ply, sentence } of this.summary.mistakes) this.judged[ply] = { kind: "wrong", sentence };

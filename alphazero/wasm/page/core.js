@@ -1,0 +1,194 @@
+// The game of a published file: an instance of its module, with a position and the search of one position.
+// The worker is core.js, reading.js and worker.js, one after the other.
+"use strict";
+
+const MOST_LINES = 32;
+const MOST_MOVES = 12;
+const KINDS = { bool: Uint8Array, int8: Int8Array, int32: Int32Array, float32: Float32Array, uint64: BigUint64Array };
+
+class Refused extends Error {}
+
+// One instance of a module: a position, and the search of one position.
+class Core {
+  constructor(file, module, places) {
+    this.file = file;
+    this.calls = new WebAssembly.Instance(module).exports;
+    for (const [name, [kind, address, length]] of Object.entries(places)) {
+      this[name] = new KINDS[kind](this.calls.memory.buffer, address, length);
+    }
+    this.searched = null;
+    this.owners = new Map(); // of pieces whose owner the position does not know
+  }
+
+  // Sets up the position after these actions; calls see(action) before each is played.
+  set(actions, see = () => {}) {
+    this.calls.start();
+    this.owners.clear();
+    let over = this.calls.describe();
+    for (const action of actions) {
+      if (over) throw new Refused("the game is over: no action can be played");
+      if (!this.legal_mask[action]) throw new Refused(`${this.word(action) ?? action} is not legal here (legal: ${this.legal().map((one) => this.word(one)).join(", ")})`);
+      see(action);
+      const { mover } = this;
+      this.calls.play(action);
+      over = this.calls.describe();
+      for (const cell of this.file.looks.owned) {
+        if (!this.owners.has(cell) && this.told(this.file.looks.pieces[cell])) this.owners.set(cell, mover);
+      }
+    }
+    this.over = Boolean(over);
+  }
+
+  get mover() {
+    return this.to_play[0];
+  }
+
+  // +1 if the first player has won, -1 if the second, 0 for a draw; null if the game goes on.
+  get outcome() {
+    if (!this.over) return null;
+    return (this.mover === 0 ? 1 : -1) * this.result[0] + 0;
+  }
+
+  legal() {
+    return this.over ? [] : [...this.legal_mask.keys()].filter((action) => this.legal_mask[action]);
+  }
+
+  // --- looks: decision trees over the bits of the position ---
+
+  bit(number) {
+    if (number === 0) return this.mover;
+    const at = number - 1;
+    const words = this.state.length * 64;
+    if (at >= words) return this.taken.has(at - words) ? 1 : 0;
+    return Number((this.state[at >> 6] >> BigInt(at & 63)) & 1n);
+  }
+
+  told(tree) {
+    while (Array.isArray(tree)) tree = tree[1 + this.bit(tree[0])];
+    return this.file.looks.values[tree];
+  }
+
+  pieces() {
+    this.taken = new Set();
+    const found = this.file.looks.pieces.map((tree, cell) => ({ ...this.told(tree), cell })).filter((piece) => "player" in piece);
+    this.taken = new Set(found.map(({ cell }) => cell));
+    return found.map((piece) => ({ ...piece, player: this.owners.get(piece.cell) ?? piece.player }));
+  }
+
+  word(action) {
+    return action in this.file.looks.words ? this.words([action])[0] : null;
+  }
+
+  words(actions) {
+    this.pieces();
+    return actions.map((action) => this.told(this.file.looks.words[action]));
+  }
+
+  // The ways to click each of these actions.
+  clicks(actions) {
+    this.pieces();
+    return actions.map((action) => this.told(this.file.looks.clicks[action]));
+  }
+
+  // The cells of all lines that won, or of the chain through the last move; a drawn game has no such chain.
+  winning(pieces, last) {
+    const { line: length, beside } = this.file.looks;
+    if (!this.over || !(length || beside.length)) return [];
+    const { columns } = this.file;
+    const owners = new Map(pieces.map(({ cell, player }) => [cell, player]));
+    const found = new Set();
+    if (beside.length) {
+      if (this.outcome === 0) return [];
+      last.forEach((cell) => found.add(cell));
+      for (const cell of found) { // those that are added come later
+        for (const other of beside[cell]) if (owners.has(other) && owners.get(other) === owners.get(cell)) found.add(other);
+      }
+      return [...found].sort((a, b) => a - b);
+    }
+    for (const [cell, owner] of owners) {
+      for (const [down, right] of [[0, 1], [1, 0], [1, 1], [1, -1]]) {
+        const last = (cell % columns) + right * (length - 1);
+        const line = Array.from({ length }, (_, i) => cell + i * (down * columns + right));
+        if (last >= 0 && last < columns && line.every((one) => owners.get(one) === owner)) line.forEach((one) => found.add(one));
+      }
+    }
+    return [...found].sort((a, b) => a - b);
+  }
+
+  view(last) {
+    const pieces = this.pieces();
+    const legal = this.legal();
+    const words = this.words(legal);
+    const ways = this.clicks(legal);
+    const clicks = legal.flatMap((action, i) => (ways[i].length ? ways[i] : [[]]).map((cells) => ({ action, name: words[i], cells })));
+    clicks.sort((a, b) => (a.cells.length === 0) - (b.cells.length === 0));
+    return { to_play: this.mover, outcome: this.outcome, pieces, clicks, last, winning: this.winning(pieces, last), text: "" };
+  }
+
+  // --- search ---
+
+  begin(actions) {
+    this.set(actions);
+    if (this.over) throw new Refused("the game is over at this position, so there is nothing to search");
+    this.calls.begin(this.file.most_simulations);
+    this.searched = actions;
+    this.simulations = 0;
+  }
+
+  // Searches until there are so many simulations, or the time is over.
+  search(limit, until) {
+    while (this.simulations < limit && performance.now() < until) {
+      const step = Math.min(8, limit - this.simulations);
+      this.calls.search(step);
+      this.simulations += step;
+    }
+  }
+
+  // The state of the search: the best action, the value, and the actions in their order.
+  found() {
+    const best = this.calls.read();
+    const [visits, policy, q] = [this.visits, this.policy, this.q].map((array) => array.slice());
+    const [value, proven] = [this.value[0], Boolean(this.proven[0])];
+    this.calls.look(0);
+    const prior = this.prior.slice();
+    const order = [...visits.keys()].filter((action) => visits[action] > 0)
+      .sort((a, b) => policy[b] - policy[a] || visits[b] - visits[a]);
+    return { best, visits, policy, q, value, proven, prior, order };
+  }
+
+  lines(found) {
+    const total = found.prior.reduce((sum, one) => sum + one, 0) || 1;
+    return found.order.slice(0, MOST_LINES).map((action) => {
+      const moves = [...this.line.slice(0, this.calls.line(action))].slice(0, MOST_MOVES);
+      const words = [];
+      this.set([...this.searched, ...moves], (one) => words.push(this.word(one)));
+      const told = words.slice(this.searched.length);
+      return {
+        action, word: told[0], visits: found.visits[action], value: round(clip(found.q[action])),
+        prior: round(found.prior[action] / total), moves, words: told,
+      };
+    });
+  }
+}
+
+function clip(value) {
+  return Math.max(-1, Math.min(1, value));
+}
+
+function round(value) {
+  return Math.round(value * 10000) / 10000;
+}
+
+function bytes(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+// float16 to float32.
+function widened(halves) {
+  const whole = new Float32Array(halves.length);
+  for (let i = 0; i < halves.length; i++) {
+    const [sign, exponent, fraction] = [halves[i] & 0x8000 ? -1 : 1, (halves[i] >> 10) & 31, halves[i] & 1023];
+    whole[i] = sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
+  }
+  return whole;
+}
