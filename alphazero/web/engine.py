@@ -150,40 +150,28 @@ class Engine:
         table = self.table_named(self.stage.name if record.game == self.stage.loaded.game.name else record.game)
         return table.record_fields(record)
 
-    # --- runs and tournaments; their modules are imported when somebody looks, for they import scipy ---
+    # --- runs and tournaments ---
 
     def _runs(self, viewer: object, question: Question) -> Answer:
-        from alphazero.web import watch
-
-        return {"runs": watch.list_runs(self.stage.runs)}
+        return {"runs": _watch().list_runs(self.stage.runs)}
 
     def _run(self, viewer: object, question: Question) -> Answer:
-        from alphazero.web import watch
-
-        return watch.describe_run(self.stage.runs, question)
+        return _watch().describe_run(self.stage.runs, question)
 
     def _run_games(self, viewer: object, question: Question) -> Answer:
-        from alphazero.web import watch
-
-        name, records = watch.games_of_run(self.stage.runs, question)
+        name, records = _watch().games_of_run(self.stage.runs, question)
         table = self.table_named(name)
         return {"games": [table.record_fields(record) for record in records]}
 
     def _tournaments(self, viewer: object, question: Question) -> Answer:
-        from alphazero.web import watch
-
-        return {"tournaments": watch.list_tournaments(self.stage.tournaments)}
+        return {"tournaments": _watch().list_tournaments(self.stage.tournaments)}
 
     def _tournament(self, viewer: object, question: Question) -> Answer:
-        from alphazero.web import watch
-
-        found = watch.read_tournament(self.stage.tournaments, question)
-        return watch.describe_tournament(found, self.table_named(found.game).game)
+        found = _watch().read_tournament(self.stage.tournaments, question)
+        return _watch().describe_tournament(found, self.table_named(found.game).game)
 
     def _tournament_game(self, viewer: object, question: Question) -> Answer:
-        from alphazero.web import watch
-
-        found = watch.read_tournament(self.stage.tournaments, question)
+        found = _watch().read_tournament(self.stage.tournaments, question)
         number = question.number("number", 0, max(0, len(found.records) - 1))
         if not found.records:
             raise InputError("this tournament has no game yet: come back when one is over")
@@ -217,3 +205,10 @@ class Engine:
             seat, _, generation = table.seat(question)
         simulations = question.number("simulations", 1, 2000, 100)
         yield from review(table, seat, generation, simulations, table.position(question), stop)
+
+
+def _watch() -> Any:
+    """The module of runs and tournaments, imported when somebody looks: it imports scipy."""
+    from alphazero.web import watch
+
+    return watch
