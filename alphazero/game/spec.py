@@ -77,6 +77,13 @@ class Oracle:
     """A distance of 3 is told as "in 3 moves"; with `by` and `disc` as "by 3 discs"."""
     compiled: CompiledOracle | None = None
     """The same for pages without a server, if compiled functions can give it."""
+    limit: Callable[[Position], str] = lambda position: ""
+    """How far a position without results is from those that have some, as "it has 40 empty squares, ...", or nothing."""
+
+    def too_far(self, position: Position) -> str:
+        """The sentence about a position without results."""
+        limit = self.limit(position)
+        return "this position is too far from the end to be solved" + (limit and f": {limit}")
 
     def results(self, position: Position) -> dict[int, ExactResult]:
         """The result of every legal action, the best first; empty where nobody knows. Raises GameError for others."""

@@ -128,7 +128,8 @@ class HumanPlayer(FollowingPlayer):
             return
         found = self._oracle.results(position)
         if not found:
-            print("This position is too far from the end to be solved; type hint to ask a search.")
+            said = self._oracle.too_far(position)
+            print(f"{said[0].upper()}{said[1:]}; type hint to ask a search.")
         for action, result in found.items():
             print(f"  {position.format(action):<6} {self._oracle.words(result)}")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import ExactResult, Oracle
@@ -89,12 +89,17 @@ def make_oracle(game: Game) -> Oracle:
     assert isinstance(game, Othello)
     solver = shared_solver(type(game))  # type: ignore[arg-type]
 
+    def num_empty(position: Position) -> int:
+        return int(solver.num_empty(position.state[None].copy())[0])
+
+    def limit(position: Position) -> str:
+        return f"it has {count_of(num_empty(position), 'empty square')}, and {EMPTY_SQUARES} or fewer can be solved"
+
     def solve(position: Position) -> dict[int, ExactResult]:
-        states = position.state[None].copy()
-        if solver.num_empty(states)[0] > EMPTY_SQUARES:
+        if num_empty(position) > EMPTY_SQUARES:
             return {}
-        scores = solver.move_scores(states)[0].tolist()
+        scores = solver.move_scores(position.state[None].copy())[0].tolist()
         best_first = sorted(position.legal_actions, key=lambda action: -scores[action])
         return {action: ExactResult(int(np.sign(scores[action])), abs(scores[action]) or None) for action in best_first}
 
-    return Oracle(solve, how="by", unit="disc")
+    return Oracle(solve, how="by", unit="disc", limit=limit)

@@ -84,7 +84,7 @@ def test_a_grid_of_connect_four_is_solved_like_its_moves(capsys):
     ("words", "message"),
     [
         ("--game hex", "hex has no solver; the games that have one are connect4, othello, othello6"),
-        ("--game othello", "too far from the end"),
+        ("--game othello", "end to be solved: it has 60 empty squares, and 16 or fewer can be solved; add moves"),
         ("48 --game connect4", "8"),
         ("4444444", "4"),
         ("--game conect4", "did you mean 'connect4'?"),

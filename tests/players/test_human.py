@@ -165,7 +165,7 @@ def test_the_truth_of_othello_is_in_its_endgames(types, capsys):
     game, position = OTHELLO6.game, OTHELLO6.game.start()
     types("eval", position.format(position.legal_actions[0]))
     human(OTHELLO6).choose(position, 0)
-    assert "too far from the end" in capsys.readouterr().out
+    assert "This position is too far from the end to be solved: it has " in capsys.readouterr().out
     rng = np.random.default_rng(1)
     while position.ply < 30:
         position = position.play(int(rng.choice(position.legal_actions)))

@@ -45,7 +45,7 @@ def main(argv: list[str]) -> None:
     oracle = loaded.make_oracle(loaded.game)
     found = oracle.results(position)
     if not found:
-        raise InputError("this position is too far from the end to be solved; add moves")
+        raise InputError(f"{oracle.too_far(position)}; add moves")
     mover = "first" if position.to_play == 0 else "second"
     print(f"{position}\n\n{mover} player to move{where}")
     for action, result in found.items():
