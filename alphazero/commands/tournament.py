@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting
 from alphazero.game import registry
@@ -23,9 +24,6 @@ from alphazero.tournaments.ladder import THREADS, Ladder
 from alphazero.tournaments.report import REPORT, write_report
 from alphazero.tournaments.standings import Standings, as_text, check_anchor
 from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament
-
-if TYPE_CHECKING:
-    from alphazero.commands.pit import PitConfig
 
 DEFAULT_GAME = "connect4"
 """The game, if no contestant is a checkpoint."""

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from alphazero.commands import pit
-from alphazero.commands.pit import PitConfig
+from alphazero.commands.pit_config import PitConfig
 from alphazero.game import registry
 from alphazero.tournaments.folder import read_games
 from tests.cluster.conftest import needs_ray

@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from hypothesis import strategies as st
 
-from alphazero.commands.pit import PitConfig
+from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.shared import parse
 from alphazero.game import registry
 from alphazero.matches.sprt import Sprt

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alphazero.commands.pit import PitConfig
+from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.tournament import report
 from alphazero.game import registry
 from alphazero.game.record import GameRecord
