@@ -19,9 +19,10 @@ from alphazero._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from alphazero import errors
-    from alphazero.game.game import Game, Position, Rules
+    from alphazero.game.game import Game, Position
     from alphazero.game.kernels import Kernels
     from alphazero.game.record import GameRecord
+    from alphazero.game.rules import Rules
     from alphazero.game.spec import ExactResult, Oracle
     from alphazero.library.games import check_game, load_game
     from alphazero.library.matches import Match, match
@@ -55,7 +56,7 @@ _HOMES = {
     "Oracle": "game.spec",
     "Player": "players.player",
     "Position": "game.game",
-    "Rules": "game.game",
+    "Rules": "game.rules",
     "RunConfig": "training.config",
     "Search": "search.mcts",
     "SearchConfig": "search.mcts",

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.players.contestants import load_net
 from alphazero.settings import check_ranges

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.machine import count_cores
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from alphazero.catalogue import registry
 from alphazero.commands.program import main as alphazero
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 

@@ -25,9 +25,9 @@ import numpy as np
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.settings import check_ranges
 
 VIEW = ".stage .cell.playable"

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.nets.devices import want_inference, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
@@ -42,7 +42,7 @@ FREE_SEARCHES = 60
 """Searches of all positions in each measurement with a network that costs nothing."""
 FIRST_SEARCH = """
 import sys, numpy as np
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.search.evaluator import Evaluator
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import Search, SearchConfig

@@ -16,9 +16,10 @@ from typing import Annotated
 import numpy as np
 import tyro
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, UnknownName
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
 from alphazero.machine import count_cores
 from alphazero.matches.arena import Arena

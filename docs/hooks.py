@@ -25,7 +25,7 @@ from typing import Any
 import griffe
 
 import alphazero as az
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.training.config import RunConfig
 
 HEAD = "", "| setting | default; presets | meaning |", "|---|---|---|"

@@ -20,7 +20,8 @@ import coloredlogs
 import pytest
 
 from alphazero import progress
-from alphazero.game import Game, registry
+from alphazero.catalogue import registry
+from alphazero.game import Game, validator
 from alphazero.game.kernels import Kernels
 from alphazero.training.parts import pace
 
@@ -95,3 +96,9 @@ def game(request: pytest.FixtureRequest) -> Game:
 def kernels(game: Game) -> Kernels:
     """The kernels of `game`, compiled once per session."""
     return kernels_by_name(game.name)
+
+
+@pytest.fixture
+def no_rules_are_called_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is busy all rules are."""
+    monkeypatch.setattr(validator, "SLOW", 0.0)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,6 +53,28 @@ def imported(nodes: Iterator[ast.AST], module: str = "", is_package: bool = Fals
 def imports_of(path: Path) -> set[str]:
     """All imports of a file that can run, those in functions included."""
     return imported(code_that_runs(parse(path)), module_name(path), path.name == "__init__.py")
+
+
+def files_named_by(path: Path, files: dict[str, Path]) -> set[Path]:
+    """The files that a file names in any import, those for types alone included; `files`: all there are, by module."""
+    found = set[Path]()
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                one = ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}), node)
+                names = imported(iter([one]), module_name(path), path.name == "__init__.py")
+                if known := sorted(names & files.keys(), key=len):  # of a and a.b, the module that b is
+                    found.add(files[known[-1]])
+    return found
+
+
+def circle(imports: dict[Path, set[Path]]) -> list[str]:
+    """Files of which each names the next, back to the first; empty if there are none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return [name_of(path) for path in error.args[1]]
+    return []
 
 
 def begins_with(names: set[str], loaded: str) -> set[str]:

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from alphazero import fingerprint
-from alphazero.game import registry
+from alphazero.catalogue import registry
 
 
 def test_files_of_an_editor_are_no_part_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

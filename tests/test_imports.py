@@ -18,9 +18,12 @@ from tests.program import (
     ROOT,
     SCRIPTS,
     begins_with,
+    circle,
     code_that_runs,
+    files_named_by,
     imported,
     imports_of,
+    module_name,
     name_of,
 )
 
@@ -35,6 +38,7 @@ FLOORS = (
     {"game"},
     {"fingerprint"},
     {"nets"},
+    {"catalogue"},
     {"search"},
     {"wasm"},
     {"players"},
@@ -98,6 +102,7 @@ def test_wings_import_lower_ones_alone(path: Path):
     ("wing", "text"),
     [
         ("game", "from alphazero.nets import resnet"),
+        ("game", "from alphazero.catalogue import registry"),
         ("game", "def f():\n    import alphazero.search.tree"),
         ("game", "from alphazero import search"),
         ("game", "from alphazero import Position"),
@@ -186,6 +191,41 @@ def f():
     assert imported(ast.walk(relative), "games.go", True) == {"games.go", "games.go.x", "games.go.y", "games.go.y.z"}
 
 
+# --- no circles ---
+
+
+def test_no_files_import_each_other_in_a_circle():
+    """Not even for types, or in functions: of two files in a circle, neither can be read alone."""
+    files = {module_name(path): path for path in [*FRAMEWORK, *GAMES]}
+    assert circle({path: files_named_by(path, files) for path in files.values()}) == []
+
+
+def test_circles_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tests.program.ROOT", tmp_path)
+    code = {
+        "a": "from top import b",
+        "b": "if TYPE_CHECKING:\n    from top.c import C, D",
+        "c": "def f():\n    from . import a, d",
+        "d": "import top.e, numpy",
+        "e": "from top import unknown",
+        "__init__": "import top.d",
+    }
+    files = {f"top.{name}".removesuffix(".__init__"): tmp_path / "top" / f"{name}.py" for name in code}
+    (tmp_path / "top").mkdir()
+    for path, text in zip(files.values(), code.values(), strict=True):
+        path.write_text(text)
+    named = {path: files_named_by(path, files) for path in files.values()}
+    assert {path.stem: sorted(other.stem for other in others) for path, others in named.items()} == {
+        "a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": ["__init__"], "__init__": ["d"]
+    }  # fmt: skip
+    assert sorted(set(circle(named))) in (
+        ["top/a.py", "top/b.py", "top/c.py"],
+        ["top/__init__.py", "top/d.py", "top/e.py"],
+    )
+    named[files["top.e"]] = named[files["top.c"]] = set()
+    assert circle(named) == []
+
+
 # --- what an import costs ---
 
 
@@ -209,7 +249,7 @@ def modules_of(wing: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("wing", ["game", "search"])
+@pytest.mark.parametrize("wing", ["game", "catalogue", "search"])
 def test_the_rules_and_the_search_load_no_torch(wing: str):
     names = [
         name for name in modules_of(wing) if "cuda" not in name
@@ -248,7 +288,7 @@ def test_learning_does_not_load_torchs_compiler():
     """Which takes a second at the start of each run, and of each worker."""
     learn = """
 import numpy as np
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.nets.neural_net import Batch
 loaded = registry.load("tictactoe")
 net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})

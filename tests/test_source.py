@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from tests.program import BENCHMARKS, FRAMEWORK, PROGRAM, ROOT, begins_with, imported, name_of, parse
 
 LIBRARY = [path for path in FRAMEWORK if "commands" not in path.parts]

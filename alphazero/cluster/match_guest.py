@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import line_of
-from alphazero.game.spec import LoadedGame
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.report import records_of
 from alphazero.nets.devices import want_inference

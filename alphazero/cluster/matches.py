@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.match_guest import GuestSettings, MatchOrder
 from alphazero.cluster.pool import Pool, Seat
 from alphazero.errors import CheckpointError, InputError, StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.record import GameRecord, parse_record
-from alphazero.game.spec import LoadedGame
 from alphazero.nets.devices import INFERENCES, wanted_inference
 from alphazero.players.contestant_text import split_text
 from alphazero.players.contestants import PLAYING_ALONE, checkpoint_of, load_net

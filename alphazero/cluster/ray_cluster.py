@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.matches import Spread
 from alphazero.cluster.self_play import ClusterWorkers
 from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.tournaments.folder import Tournament
 from alphazero.training.parts.inbox import Inbox

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 import tyro
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.shared import Overwrite, Threads, keep_apart, spare_files
-from alphazero.game.spec import LoadedGame
 from alphazero.machine import count_cores
 from alphazero.matches.judge import Judge, Judgement, describe, draw, open_players
 from alphazero.pages import check_picture_file

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from alphazero.catalogue import registry
 from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.serve import ServeConfig, serve
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
 from alphazero.commands.watch import list_games, step_through
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
-from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records, write_records
 from alphazero.matches.arena import ready_arena, shown

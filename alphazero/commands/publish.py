@@ -27,11 +27,11 @@ import torch
 import tyro
 from msgspec import Struct
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.shared import Overwrite, Threads, argument, parse, say, spare_files
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, StorageError, count_of, quote
-from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
-from alphazero.game.spec import LoadedGame
 from alphazero.machine import count_cores
 from alphazero.matches.arena import Arena
 from alphazero.matches.intervals import elo_difference, elo_interval, finite

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.game.record import GameRecord
-from alphazero.game.spec import LoadedGame
 from alphazero.interruption import saying
 from alphazero.invocation import command_line, quoted
 from alphazero.players.contestants import load_game

@@ -14,10 +14,11 @@ from typing import Annotated, Any
 import tyro
 
 from alphazero import interruption
+from alphazero.catalogue import registry
+from alphazero.catalogue.first_trial import try_rules
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.shared import Threads, argument, parse, say
 from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
-from alphazero.game import registry
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import command_line, quoted
 from alphazero.library.cluster import cluster_at
 from alphazero.machine import count_cores
@@ -99,7 +100,7 @@ def main(argv: list[str]) -> None:
         saved = training.read_saved(named, given.game, defaults.config, loaded.game.name)
         defaults = replace(defaults, config=saved.config, threads=saved.threads, seed=saved.seed)
     options = parse(Options, argv, default=defaults, command="train")
-    registry.try_rules(loaded.game, options.game)
+    try_rules(loaded.game, options.game)
     with new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named) as folder:
         train(options, loaded, folder)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from alphazero.catalogue import registry
 from alphazero.doctor.findings import Section, show_bytes
 from alphazero.errors import InputError, StorageError, count_of, listed, printable, shorten
-from alphazero.game import registry
 from alphazero.invocation import command_line
 from alphazero.nets.devices import choose_devices
 from alphazero.storage.checkpoint import load_checkpoint

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.doctor.findings import Section
-from alphazero.game import registry
-from alphazero.game.spec import LoadedGame
 from alphazero.nets.devices import bf16_pays, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import load_net

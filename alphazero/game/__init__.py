@@ -12,15 +12,15 @@ from alphazero.game.board import (
     Stroke,
     View,
     cells_in_line,
-    clicks_by_difference,
     edge_labels,
-    grid_board,
     grid_cells,
     hexagon,
     square,
 )
-from alphazero.game.game import Game, Position, Rules
+from alphazero.game.game import Game, Position
 from alphazero.game.reading.boards import Grid, check_turns, in_turn, placed_in_turn, reached, read_grid
+from alphazero.game.rules import Rules
+from alphazero.game.views import clicks_by_difference, grid_board
 
 __all__ = [
     "Board",

@@ -19,18 +19,17 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit
 from numba import types as numba_types
 
+from alphazero.game.rules import Rules
+
 NUMBAS_OWN = {*sys.stdlib_module_names, "llvmlite", "numba", "numpy", "scipy"}
 """Packages whose functions numba knows, as they are."""
-
-if TYPE_CHECKING:
-    from alphazero.game.game import Rules
 
 
 def bound(template: Callable[..., Any], names: dict[str, Any]) -> types.FunctionType:

@@ -7,34 +7,21 @@ framework can run them. The search never pays for the checks that `Position` mak
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
+from itertools import accumulate
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from alphazero.errors import GameError, IllegalAction, count_of, listed, quote, shorten
-from alphazero.game.board import (
-    Board,
-    Clicks,
-    Piece,
-    View,
-    clicks_by_difference,
-    clicks_of_cells,
-    grid_board,
-    pieces_of_planes,
-    shows_stones,
-    view_of,
-)
+from alphazero.errors import GameError, IllegalAction, InputError, count_of, listed, quote, shorten
+from alphazero.game import views
+from alphazero.game.board import Board, Clicks, Piece, View
 from alphazero.game.drawing import draw
-from alphazero.game.functions import plain, rules_fingerprint
-from alphazero.game.reading.moves import meant_by, read_position
-
-if TYPE_CHECKING:
-    from alphazero.game.spec import LoadedGame
-
-__all__ = ["Game", "Position", "Rules"]
+from alphazero.game.functions import plain, rule_functions, rules_fingerprint
+from alphazero.game.reading.moves import meant_by, read_moves
+from alphazero.game.rules import Rules
 
 
 class Game:
@@ -77,8 +64,6 @@ class Game:
     rules: Rules
     compiled: ClassVar[bool] = True
     """False: numba need not try to compile the rules; they run as plain Python."""
-    loaded: LoadedGame | None = None
-    """The game with its presets, network and players, once the registry has loaded it."""
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -108,14 +93,14 @@ class Game:
 
         It has none, so that the text of `render` is shown, if the observation does not have stones as `pieces` says.
         """
-        grid = grid_board(self)
-        if grid.cells and type(self).pieces is Game.pieces and not shows_stones(self.start()):
+        grid = views.grid_board(self)
+        if grid.cells and type(self).pieces is Game.pieces and not views.shows_stones(self.start()):
             return Board()
         return grid
 
     def pieces(self, position: Position) -> Sequence[Piece]:
         """The pieces on the board. Default: plane 0 of the observation shows the mover's stones, 1 the opponent's."""
-        return pieces_of_planes(position)
+        return views.pieces_of_planes(position)
 
     def clicks(self, position: Position) -> Clicks:
         """The legal action that each click, or sequence of clicks, plays. Actions without a click are buttons.
@@ -125,7 +110,8 @@ class Game:
         clicks that `clicks_by_difference` finds.
         """
         cells = len(self.board.cells)
-        return clicks_of_cells(position) if self.num_actions in (cells, cells + 1) else clicks_by_difference(position)
+        are_cells = self.num_actions in (cells, cells + 1)
+        return views.clicks_of_cells(position) if are_cells else views.clicks_by_difference(position)
 
     def winning_cells(self, position: Position) -> Sequence[int]:
         """The cells that decided a finished game, such as a line of four. Default: none."""
@@ -145,7 +131,11 @@ class Game:
         actions. A text of moves may be numbered and spelled as other programs do, and leave out forced passes.
         """
         if isinstance(moves, str):
-            return read_position(self, moves)
+            try:
+                board = self.read_board(moves)
+            except ValueError as error:
+                raise InputError(f"this is no board of {self.name}: {error}") from None
+            return read_moves(self.start(), moves) if board is None else board
         if not isinstance(moves, Iterable):
             raise IllegalAction(
                 f'moves are a text, as in game.position("{moves}"), or a sequence of actions, not {quote(moves)}'
@@ -171,16 +161,12 @@ class Game:
     @cached_property
     def plain_rules(self) -> Rules:
         """The rules as plain Python functions."""
-        from dataclasses import replace
-
-        from alphazero.game.functions import rule_functions
-
         made = {name: plain(rule) for name, rule in rule_functions(self.rules).items() if rule is not None}
         return replace(self.rules, **made)
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes that another process needs to make the same game."""
-        left_out = "plain_rules", "loaded", "_fingerprint"
+        left_out = "plain_rules", "_fingerprint"
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
     def is_like(self, other: Game) -> bool:
@@ -252,10 +238,7 @@ class Position:
     @property
     def history(self) -> list[Position]:
         """All positions from `start` to this one; raises IllegalAction if the actions do not lead here."""
-        positions = [self.start]
-        for action in self.actions:
-            positions.append(positions[-1].play(action))
-        return positions
+        return list(accumulate(self.actions, Position.play, initial=self.start))
 
     def follows(self, earlier: Position) -> bool:
         """`earlier` is part of this position's history, or equal to this position."""
@@ -346,7 +329,7 @@ class Position:
     @cached_property
     def view(self) -> View:
         """The pieces, and the clicks that play each legal action, as data. The cells are in `Game.board`."""
-        return view_of(self)
+        return views.view_of(self)
 
     def svg(
         self,
@@ -411,50 +394,3 @@ def _whole(action: SupportsIndex) -> int:
         raise IllegalAction(
             f"an action is a whole number, not {quote(action)}: `position.parse` makes one of a text"
         ) from None
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Scalar functions of one `state` (`uint64[K]`, seen by the player to move); no Python objects inside.
-
-    They are compiled for CPU threads and CUDA alike, so they may use numbers, tuples, module constants
-    and other such functions, and nothing else. Words stay `np.uint64`.
-
-    The rules of a race to 100, each player adding 1 to 10 to the sum; who reaches 100 wins:
-
-    >>> import alphazero as az
-    >>> def init(state):
-    ...     state[0] = 0
-    >>> def legal(state, legal_mask):
-    ...     for action in range(10):
-    ...         legal_mask[action] = state[0] + action + 1 <= 100
-    >>> def step(state, action):
-    ...     state[0] += action + 1
-    >>> def is_terminal(state):
-    ...     return state[0] == 100
-    >>> def terminal_value(state):
-    ...     return -1.0  # the other player has just reached 100
-    >>> def observe(state, planes):
-    ...     planes[0, 0, state[0]] = 1.0
-    >>> rules = az.Rules(init, legal, step, is_terminal, terminal_value, observe)
-    """
-
-    init: Callable[..., None]
-    """`init(state)` writes the start position."""
-    legal: Callable[..., None]
-    """`legal(state, legal_mask)` writes all A entries of `bool[A]`; at least one is true unless the game is over."""
-    step: Callable[..., None]
-    """`step(state, action)` plays a legal action in place; the state is then seen by whoever moves next."""
-    is_terminal: Callable[..., bool]
-    """`is_terminal(state)`: the game is over."""
-    terminal_value: Callable[..., float]
-    """`terminal_value(state)`: -1, 0 or +1 for the player to move there; asked of terminal states only."""
-    observe: Callable[..., None]
-    """`observe(state, planes)` fills `float32[P, H, W]`, which comes all zero; the mover's view."""
-    to_play: Callable[..., int] | None = None
-    """`to_play(state)`: 0 or 1. Needed only if a player can move twice in a row; else players alternate."""
-    transform: Callable[..., None] | None = None
-    """`transform(state, symmetry)` applies the game's symmetry of that index in place; lets mirrored positions
-    share cache entries and samples."""
-    heuristic: Callable[..., float] | None = None
-    """`heuristic(state)`: a guess in (-1, 1) for the player to move, used by the baselines `minimax` and `greedy`."""

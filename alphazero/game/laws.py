@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphazero.errors import GameError, LawBroken, quote
-from alphazero.game.game import Game, Rules
+from alphazero.game.game import Game
+from alphazero.game.rules import Rules
 
 STUCK = 20.0
 """Seconds after which a rule that has not come back is taken for an endless loop."""

@@ -14,8 +14,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from alphazero.errors import GameError
-from alphazero.game.board import Clicks, clicks_by_difference
-from alphazero.game.game import Game, Position, Rules
+from alphazero.game.board import Clicks
+from alphazero.game.game import Game, Position
+from alphazero.game.rules import Rules
+from alphazero.game.views import clicks_by_difference
 
 REMEMBERED = 1 << 16
 """At least so many positions are remembered, and at most twice as many; fewer in long games."""

@@ -1,32 +1,21 @@
-"""A game with all that goes with it: `GameSpec` declares the parts, `LoadedGame` holds them.
+"""`GameSpec`: all that goes with a game, as its folder declares it in `__init__.py`.
 
-A game's folder declares them in its `__init__.py`, and a part is imported when it is first called:
+A part is imported when it is first called:
 
     SPEC = GameSpec(games={"connect4": ".game:Connect4"}, presets=".preset:presets", make_net=".net:make_net")
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from alphazero.errors import GameError, quote
-from alphazero.game.game import Game, Position
-from alphazero.game.gtp_words import GtpWords, default_words
-from alphazero.game.user_code import naming
-
-if TYPE_CHECKING:
-    from alphazero.nets.neural_net import NeuralNet
-    from alphazero.players.player import Player
-    from alphazero.training.config import RunConfig
-    from alphazero.training.selfplay.value_targets import ValueTargets
+from alphazero.game.game import Position
 
 
 @dataclass(frozen=True)
@@ -78,7 +67,7 @@ class Oracle:
     compiled: CompiledOracle | None = None
     """The same for pages without a server, if compiled functions can give it."""
     limit: Callable[[Position], str] = lambda position: ""
-    """How far a position without results is from those that have some, as "it has 40 empty squares, ...", or nothing."""
+    """How far a position without results is from those that have some, as "it has 40 empty squares"; or nothing."""
 
     def too_far(self, position: Position) -> str:
         """The sentence about a position without results."""
@@ -167,87 +156,9 @@ class GameSpec:
                 )
 
 
-@dataclass(frozen=True)
-class LoadedGame:
-    """One game with its parts; the registry makes it. A part is imported when it is first called."""
-
-    game: Game
-    presets: Callable[[], Mapping[str, RunConfig]]
-    """The settings of a run by preset name: `quick`, `standard`, `strong`."""
-    make_net: Callable[[Game, Mapping[str, Any]], NeuralNet]
-    """A fresh network: see GameSpec, also for the other parts."""
-    make_benchmark: Callable[[Game], Callable[[Player], dict[str, float]]] | None = None
-    load_again: Callable[[], LoadedGame] | None = None
-    """Makes the same game in another process; None if that cannot be done."""
-    contestants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    nets: Mapping[str, Path] = field(default_factory=dict)
-    """Checkpoints that are shipped with the framework by name, as `best`."""
-    make_oracle: Callable[[Game], Oracle] | None = None
-    make_balance: Callable[[Game], AreBalanced] | None = None
-    value_targets: ValueTargets | None = None
-    gtp_words: Callable[[Game], GtpWords] = default_words
-
-    @property
-    def name(self) -> str:
-        """The game's name."""
-        return self.game.name
-
-
 def named_parts(spec: GameSpec) -> dict[str, Part]:
     """Every part that a spec has, by the words for it in messages."""
     found = {name: getattr(spec, name) for name in PARTS}
     for name in ("games", "contestants"):
         found |= {f"{name}[{key!r}]": part for key, part in getattr(spec, name).items()}
     return {words: part for words, part in found.items() if part is not None}
-
-
-def load_parts(game: Game, spec: GameSpec, holder: ModuleType, nets: Mapping[str, Path]) -> LoadedGame:
-    """The game with the parts of the spec that the module `holder` holds."""
-
-    def gtp_words(game: Game) -> GtpWords:
-        _, rows, columns = game.observation_shape
-        found = GtpWords(spec.gtp_name or game.name, rows, columns)
-        return replace(found, vertex_of=spec.gtp_vertex) if spec.gtp_vertex else found
-
-    parts = {words: _later(part, words, holder) for words, part in named_parts(spec).items()}
-    single = {"gtp_words": gtp_words} | {name: parts[name] for name in PARTS if name in parts}
-    presets = single.pop("presets")
-    contestants = {name: parts[f"contestants[{name!r}]"] for name in spec.contestants}
-    return LoadedGame(game, presets=lambda: presets(game), contestants=contestants, nets=nets, **single)
-
-
-def resolve(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
-    """The function that a part is or leads to, beside its `holder` if it is relative.
-
-    Raises GameError that names the part by `words` and the file of its SPEC.
-    """
-    if not isinstance(part, str):
-        return part
-    module_name, _, attribute = part.partition(":")
-    where = getattr(holder, "__file__", None) or holder.__name__  # a notebook has no file
-    with naming(f'{words}="{part}" in the SPEC of {where}', GameError):
-        module = importlib.import_module(module_name, holder.__package__)
-        found = getattr(module, attribute, None)
-        if not callable(found):
-            raise GameError(f"{module.__file__} has no function or class {quote(attribute)}")
-    return found
-
-
-def _later(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
-    return part if not isinstance(part, str) else LaterPart(part, words, holder)
-
-
-@dataclass(frozen=True)
-class LaterPart:
-    """A part that is imported when it is first called."""
-
-    part: str
-    words: str
-    holder: ModuleType
-
-    def resolve(self) -> Callable[..., Any]:
-        """The function that is called."""
-        return resolve(self.part, self.words, self.holder)
-
-    def __call__(self, *arguments: Any, **settings: Any) -> Any:
-        return self.resolve()(*arguments, **settings)

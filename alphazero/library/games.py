@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alphazero.game import Game, registry
+from alphazero.catalogue import registry
+from alphazero.game import Game
 from alphazero.game.validator import Findings, validate
 from alphazero.settings import check_range, plain
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from alphazero.catalogue import registry
 from alphazero.errors import InputError, InvalidSetting, count_of
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option

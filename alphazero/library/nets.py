@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.first_trial import try_rules
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import IllegalAction, InvalidSetting, NetError, UnknownName, quote
-from alphazero.game import Game, Position, registry
+from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
-from alphazero.game.spec import LoadedGame
 from alphazero.nets.devices import INFERENCES
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.players import contestants
@@ -124,7 +126,7 @@ def evaluate(position: Position, net: NeuralNet) -> Evaluation:
     if not isinstance(net, NeuralNet):
         raise NetError(f"az.evaluate takes a NeuralNet, as az.load_net returns it, not a {type(net).__name__}")
     check_net(net, position.game)
-    registry.try_rules(position.game)
+    try_rules(position.game)
     ask = Evaluator(kernels_of(position.game), net, cache_size=0)
     with on_one_thread(net):
         policies, values = ask(position.state[None].copy(), position.legal_mask[None].copy())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.players.contestants import Contestant
 from alphazero.settings import check_range
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, UnknownName, quote
-from alphazero.game import Game, registry
-from alphazero.game.spec import LoadedGame
+from alphazero.game import Game
 from alphazero.library.cluster import cluster_at
 from alphazero.library.nets import MakeNet, with_net
 from alphazero.nets.devices import choose_devices

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InvalidSetting
-from alphazero.game.spec import AreBalanced, LoadedGame
+from alphazero.game.spec import AreBalanced
 from alphazero.invocation import option
 from alphazero.players.contestants import load_net, make_player
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.intervals import mean_with_interval, share_with_interval
 from alphazero.pages import new_figure, save_figure

@@ -14,13 +14,14 @@ from itertools import islice
 
 import numpy as np
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InvalidSetting, UnknownName, count_of
-from alphazero.game import Game, Position, registry
+from alphazero.game import Game, Position
 from alphazero.game.functions import plain
 from alphazero.game.kernels import kernels_of
 from alphazero.game.python_game import PythonGame
 from alphazero.game.randomness import OPENING, make_key, uniform
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.balance import Balance, describe_balance, find_balance
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -35,6 +35,11 @@ def forward(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
     """The module's logits `[n, A]` and values `[n]`."""
     logits, values = module(observations)
     return logits, values.reshape(-1)
+
+
+def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
+    """The tensors as numpy arrays; those of the processor in the same memory."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
 
 def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> None:

@@ -27,6 +27,7 @@ from alphazero.nets.any_module import (
     frozen_copy,
     lay_out,
     make_changeable,
+    to_arrays,
     works,
 )
 from alphazero.nets.devices import bf16_pays, say_once, usual_torch
@@ -350,8 +351,3 @@ def _priors(logits: Tensor, legal_masks: Tensor) -> Tensor:
 def _tensor(array: np.ndarray) -> Tensor:
     """The same memory, or a copy of an array that is read-only, which torch warns of."""
     return torch.from_numpy(np.require(array, requirements=("C", "W")))
-
-
-def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
-    """The tensors as numpy arrays; those of the processor in the same memory."""
-    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}

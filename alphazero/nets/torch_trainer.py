@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import wait
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -22,13 +22,12 @@ from torch.optim.adamw import adamw
 from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory, listed, quote
 from alphazero.invocation import WINDOWS, option
 from alphazero.machine import Threads
-from alphazero.nets.any_module import forward
+from alphazero.nets.any_module import forward, to_arrays
 from alphazero.nets.cuda_updates import CudaUpdates
 from alphazero.nets.devices import bf16_pays, usual_torch
 from alphazero.nets.muon import Muon
 from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.norm_relu import compile_kernels
-from alphazero.nets.torch_net import TorchNet, to_arrays
 from alphazero.nets.weight_gradients import FastWeightGradients, compile_side_by_side
 from alphazero.nets.winograd_convolutions import WinogradConvolutions, are_fast, compile_convolutions
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
@@ -51,13 +50,25 @@ PATIENCE = timedelta(minutes=10)
 """The time that a process waits for the others that learn with it."""
 
 
+class Learning(Protocol):
+    """The network that a trainer teaches: a TorchNet."""
+
+    device: torch.device
+    module: nn.Module
+    """The weights that play."""
+    layout: torch.memory_format
+
+    def freeze(self) -> None:
+        """Makes the network play by the weights of now."""
+
+
 class TorchTrainer(Trainer):
     """Learns weights, whose moving average is the network's module.
 
     Weights and their updates are float32; where the hardware multiplies bf16, passes through the network are bf16.
     """
 
-    def __init__(self, net: TorchNet, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int):
+    def __init__(self, net: Learning, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int):
         self.net, self.device = net, str(net.device)
         self.module = copy.deepcopy(net.module)
         """The weights that learn."""

@@ -33,10 +33,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, SupportsIndex, get_type_hints
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LaterPart, LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
-from alphazero.game.spec import LaterPart, LoadedGame
 from alphazero.invocation import option
 from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, usual_torch, wanted_inference
@@ -338,7 +339,7 @@ def find_net(text: str, loaded: LoadedGame) -> tuple[Path, dict[str, Any]]:
     card = read_net_card(path)
     if card["game"] != loaded.game.name:
         raise CheckpointError(f"{path} is a net for {card['game']:.80}, not for {loaded.game.name}")
-    if "made_by" in card and has_own_net(loaded):
+    if "made_by" in card and "make_net" not in loaded.replaced:
         raise CheckpointError(
             f"{path} is a net made by the function {shorten(card['made_by'])}, which no text can name: open it in "
             "Python by az.load_run(folder, net=...) or az.load_net(name, game, net=...), and let that net play"
@@ -366,17 +367,11 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto", inference: str
     return net
 
 
-def has_own_net(loaded: LoadedGame) -> bool:
-    """The game makes its networks itself: no function of the user took that part."""
-    own = loaded.game.loaded
-    return own is None or loaded.make_net is own.make_net
-
-
 def weights_announced(sizes: Mapping[str, Any], loaded: LoadedGame) -> int:
     """Almost all weights of the game's network of these sizes, and no more than it has; 0 if nobody can tell."""
     from alphazero.nets.resnet import least_weights, make_net
 
-    if not has_own_net(loaded):
+    if "make_net" in loaded.replaced:
         return 0  # somebody's network, to which the sizes mean what they like
     own = loaded.make_net.resolve() if isinstance(loaded.make_net, LaterPart) else loaded.make_net
     return least_weights(sizes, loaded.game, own_policy=own is not make_net)

@@ -14,10 +14,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from alphazero.catalogue.user_code import can_be_found, file_instead, import_file, naming
 from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, UnknownName, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
-from alphazero.game.user_code import can_be_found, file_instead, import_file, naming
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.players.player import BEST, Assessment, FollowingPlayer, Temperature
 from alphazero.settings import check_function

@@ -20,10 +20,10 @@ from typing import TextIO
 import numpy as np
 
 from alphazero._version import __version__
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, printable
 from alphazero.game import Position
 from alphazero.game.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
-from alphazero.game.spec import LoadedGame
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import Player
 from alphazero.search.analysis import Analysis, Line

@@ -10,8 +10,9 @@ from collections import Counter
 from pathlib import Path
 from textwrap import indent
 
+from alphazero.catalogue import registry
 from alphazero.errors import InputError, count_of
-from alphazero.game import Game, Position, registry
+from alphazero.game import Game, Position
 from alphazero.game.record import GameRecord, words_of, write_records
 from alphazero.game.spec import Oracle
 from alphazero.invocation import command_line

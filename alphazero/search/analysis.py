@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from alphazero.catalogue.first_trial import try_rules
 from alphazero.errors import IllegalAction, InvalidSetting, NetError
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.record import words_of
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, check_net, on_one_thread
@@ -141,7 +142,7 @@ def _check_arguments(position: Position, net: NeuralNet | Evaluate, config: Sear
             f"a search takes a NeuralNet, or a function from states and legal masks to priors and values, not {kind}: "
             "az.load_net loads a net by its name, az.TorchNet(game, module) makes one of a torch module"
         )
-    registry.try_rules(position.game)
+    try_rules(position.game)
 
 
 def leaves_for(evaluate: Evaluate | CudaEvaluator, num_simulations: int) -> int:

@@ -21,11 +21,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InvalidSetting, RunFolderError, StorageError, count_of, quote, shorten
 from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.balance import JUDGE, Balance
 from alphazero.matches.openings import Openings, announce_choice, balance_of, choose_openings, plies_of, warn_of_few

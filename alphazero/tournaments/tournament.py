@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import CheckpointError, InputError, InvalidSetting, Terminated
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.report import records_of

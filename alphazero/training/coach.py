@@ -43,8 +43,8 @@ class Coach:
     >>> import alphazero as az
     >>> from alphazero.storage.run_folder import RunFolder
     >>> from alphazero.training.plan import RunPlan
-    >>> loaded, config = az.load_game("tictactoe").loaded, az.load_run("runs/tictactoe-1").config
-    >>> plan = RunPlan(loaded, config, devices=["cpu"], threads=1, seed=0, deterministic=True)
+    >>> run = az.load_run("runs/tictactoe-1")
+    >>> plan = RunPlan(run.loaded, run.config, devices=["cpu"], threads=1, seed=0, deterministic=True)
     >>> with RunFolder.create("runs/by-hand", {}) as folder, az.Coach(plan, folder) as coach:
     ...     coach.run()
     """

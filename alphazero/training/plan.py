@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from alphazero.catalogue.loaded import REPLACEABLE, LoadedGame
 from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.nets.neural_net import Trainer
 from alphazero.settings import check_ranges
@@ -20,9 +20,6 @@ from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.parts.inbox import Inbox
 from alphazero.training.selfplay import SelfPlayCounts, Worker
 from alphazero.training.worker_process import TrainingJob, WorkerSettings, check_sendable
-
-PARTS = {"make_net": "net", "value_targets": "value target"}
-"""The parts of a game that a run may replace, and words for them."""
 
 
 @dataclass(frozen=True)
@@ -61,27 +58,21 @@ class RunPlan:
             self.check_parts()
 
     @property
-    def replaced_parts(self) -> dict[str, Any]:
-        """The parts that took the place of the game's own, as by `replace(loaded, make_net=...)`, by their names."""
-        own, now = self.loaded.game.loaded, vars(self.loaded)
-        return {name: now[name] for name in PARTS if own is not None and now[name] is not getattr(own, name)}
-
-    @property
     def names_of_parts(self) -> dict[str, str]:
-        """The names of the functions in `replaced_parts`, or of their types where they have none."""
-        return {name: getattr(part, "__name__", type(part).__name__) for name, part in self.replaced_parts.items()}
+        """The names of the functions in `LoadedGame.replaced`, or of their types where they have none."""
+        return {name: getattr(part, "__name__", type(part).__name__) for name, part in self.loaded.replaced.items()}
 
     def check_parts(self) -> None:
         """Raises InvalidSetting unless a process can find the parts that are not the game's own."""
-        for name, part in self.replaced_parts.items():
-            check_sendable(part, PARTS[name])
+        for name, part in self.loaded.replaced.items():
+            check_sendable(part, REPLACEABLE[name])
 
     def worker_settings(self, playing_net: Any, **place: Any) -> WorkerSettings:
         """The settings of a process of this run; `place`: the fields that depend on where it is."""
         assert self.loaded.load_again is not None
         config = replace(self.config, net=self.config.net_settings)
         return WorkerSettings(
-            load=self.loaded.load_again, parts=self.replaced_parts, config=config,
+            load=self.loaded.load_again, parts=self.loaded.replaced, config=config,
             playing_net=settings_by_name(playing_net), seed=self.seed, **place,
         )  # fmt: skip
 

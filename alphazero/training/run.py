@@ -15,10 +15,11 @@ from typing import Any
 import torch
 
 from alphazero._version import __version__
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.laws import Laws
-from alphazero.game.spec import LoadedGame
 from alphazero.interruption import listening
 from alphazero.invocation import option
 from alphazero.machine import count_cores, keep_free_memory, limit_arenas, without_draws

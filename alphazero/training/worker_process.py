@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.catalogue.loaded import LoadedGame
+from alphazero.catalogue.user_code import ALONE
 from alphazero.errors import InputError, InvalidSetting, Stopped, TrainingError
 from alphazero.game.kernels import Kernels, kernels_of
-from alphazero.game.spec import LoadedGame
-from alphazero.game.user_code import ALONE
 from alphazero.invocation import option
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
@@ -57,7 +57,7 @@ class WorkerSettings:
     load: Callable[[], LoadedGame]
     """Makes the game anew; can be sent to a process."""
     parts: Mapping[str, Any]
-    """Parts that take the place of the game's own, as in `RunPlan.replaced_parts`."""
+    """Parts that take the place of the game's own, as in `LoadedGame.replaced`."""
     config: RunConfig
     """The run's; its `net` holds plain values, which need no module of the user's."""
     playing_net: Mapping[str, Any]

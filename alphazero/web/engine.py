@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from alphazero._version import __version__
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, Terminated, quote
-from alphazero.game import registry
 from alphazero.game.record import parse_record
-from alphazero.game.spec import LoadedGame
 from alphazero.players.contestants import Contestant
 from alphazero.web.message import BadMessage, Question
 from alphazero.web.review import review

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from alphazero._version import __version__
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import NetError
 from alphazero.game import Game
-from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
 from alphazero.wasm.engine import EngineBuilder, evaluate_by_network, opinion_of_network

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, Stopped, quote
 from alphazero.game.kernels import kernels_of
-from alphazero.game.spec import LoadedGame
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import (
     PLAY,

@@ -11,11 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, StorageError, quote
-from alphazero.game import Game, Position, registry
+from alphazero.game import Game, Position
 from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
-from alphazero.game.spec import LoadedGame, Oracle
+from alphazero.game.spec import Oracle
 from alphazero.players.contestants import Contestant, load_net, text_of
 from alphazero.storage.run_folder import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT

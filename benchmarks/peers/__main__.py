@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.settings import check_ranges
 from alphazero.storage.files import write_json
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 import torch
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.evaluator import Evaluator

@@ -13,12 +13,12 @@ from statistics import median
 
 import numpy as np
 
+from alphazero.catalogue import registry
 from alphazero.cluster.connection import Cluster, Node
 from alphazero.cluster.pool import Seat
 from alphazero.cluster.self_play import games_of_order
 from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order, RemotePlayer
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.matches.arena import Arena
 from alphazero.nets.neural_net import Batch, NeuralNet
 from alphazero.nets.resnet import NetConfig

@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from alphazero.catalogue import registry
 from alphazero.cluster.ray_cluster import RayCluster
 from alphazero.errors import InputError
-from alphazero.game import registry
 from alphazero.machine import count_cores
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.run import train

@@ -22,9 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
+from alphazero.catalogue import registry
 from alphazero.commands.judge import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.matches.judge import Judgement, Measure, ask, signs_right, simulations_of
 from alphazero.players.player import Player
 from games.connect4.solver import NO_SCORE, Solver

@@ -20,10 +20,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta, Struct
 
+from alphazero.catalogue import registry
 from alphazero.commands.judge import take
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, StorageError, quote
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.machine import count_cores
 from alphazero.matches.judge import canonical_keys

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import SearchConfig
 from alphazero.storage.files import write_json

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from benchmarks import pictures
 
 FOLDER = pictures.ROOT / "docs" / "pictures"

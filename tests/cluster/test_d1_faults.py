@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.cluster.pool import Pool, Seat
 from alphazero.cluster.ray_cluster import RayCluster
 from alphazero.cluster.self_play import _Play
 from alphazero.cluster.self_play_guest import Order
-from alphazero.game import registry
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, RunConfig
 from alphazero.training.learner import LearnerConfig

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.cluster.match_guest import MatchGuest
 from alphazero.cluster.matches import _Matches
 from alphazero.errors import CheckpointError
-from alphazero.game import registry
 from alphazero.matches import openings
 from alphazero.nets.devices import INFERENCE_VARIABLE, wanted_inference
 from alphazero.nets.torch_net import TorchNet

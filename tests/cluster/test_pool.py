@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.cluster import pool as pool_module
 from alphazero.cluster.access import ClusterError
 from alphazero.cluster.connection import Node
@@ -22,7 +23,6 @@ from alphazero.cluster.host import DONE, MISTAKE, Host, Parcel, _answer
 from alphazero.cluster.match_guest import MatchGuest
 from alphazero.cluster.matches import Spread
 from alphazero.cluster.pool import Pool
-from alphazero.game import registry
 from alphazero.game.record import GameRecord
 from alphazero.tournaments.tournament import make_tournament, play_tournament
 from tests.cluster.fake import ActorDiedError, FakeCluster, FakeRay, RayError, machine, run_out_of_patience

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.cluster import self_play as workers_module
 from alphazero.cluster.connection import Node
 from alphazero.cluster.pool import Seat
@@ -23,7 +24,6 @@ from alphazero.cluster.self_play import (
 )
 from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Numbers, Order, RemotePlayer
 from alphazero.errors import InvalidSetting, StorageError
-from alphazero.game import registry
 from alphazero.search.placement import make_evaluators
 from alphazero.storage.arrays import pack_npz
 from alphazero.storage.run_folder import RunFolder

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.pit_config import PitConfig
-from alphazero.game import registry
 from alphazero.tournaments.folder import read_games
 from tests.cluster.conftest import needs_ray
 from tests.cluster.fake import FakeCluster, machine

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
-from alphazero.game import registry
 from alphazero.players.contestants import open_contestant
 
 
@@ -20,7 +20,7 @@ def planted(monkeypatch):
         return lambda player: asked.append(player) or {"planted_accuracy": len(asked) / 4}
 
     loaded = replace(registry.load("connect4"), make_benchmark=make_benchmark)
-    monkeypatch.setattr("alphazero.game.registry.load", lambda name: loaded)
+    monkeypatch.setattr("alphazero.catalogue.registry.load", lambda name: loaded)
     return asked
 
 

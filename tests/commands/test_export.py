@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.commands.export import main as export
 from alphazero.commands.shared import run_command
 from alphazero.errors import NetError
@@ -96,8 +97,9 @@ def test_a_module_that_counts_its_positions_in_python_is_told_so():
 
 
 def test_a_file_that_answers_otherwise_is_refused(monkeypatch):
-    game = az.load_game("tictactoe")
-    net = az.load_game("tictactoe").loaded.make_net(game, {"blocks": 1, "channels": 4})
+    loaded = registry.load("tictactoe")
+    game = loaded.game
+    net = loaded.make_net(game, {"blocks": 1, "channels": 4})
     monkeypatch.setattr(onnx_export, "TOLERANCE", -1.0)
     with pytest.raises(NetError, match="answers differ from torch's by .* which is more than -1"):
         onnx_export.to_onnx(net, game, {})

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands import gtp
 from alphazero.commands.shared import run_command
 from alphazero.errors import EvaluationError, InvalidSetting
-from alphazero.game import registry
 from alphazero.game.gtp_words import GtpWords, without_i
 from alphazero.players import gtp_server
 from alphazero.players.contestants import open_contestant

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.players.contestants import open_contestant
 from alphazero.players.function_player import FunctionPlayer
 from alphazero.players.gtp_server import Server

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit, publish, serve
 from alphazero.commands import train as main_module
 from alphazero.commands.rules import check, new
 from alphazero.commands.shared import run_command
-from alphazero.game import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = (ROOT / "docs" / "guides" / "writing_rules.md").read_text(encoding="utf-8")

@@ -15,10 +15,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError
-from alphazero.game import registry
 from alphazero.game.record import read_records
 from alphazero.nets.torch_net import TorchNet
 from alphazero.progress import Progress, say
@@ -315,7 +315,7 @@ sys.exit(run_command(main, []))
         "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
         # as searches in compiled code, which cannot be interrupted
         "ThreadPoolExecutor().submit(time.sleep, 60); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
-        "from alphazero.game import registry; registry.load('game.py')",
+        "from alphazero.catalogue import registry; registry.load('game.py')",
     ],
 )
 def test_a_command_that_is_terminated_ends_what_it_began(work, tmp_path):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.commands import publish
 from alphazero.commands import train as program
 from alphazero.commands.shared import parse, run_command
-from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.players.contestants import load_net
 from alphazero.storage.checkpoint import load_checkpoint, read_card
@@ -122,7 +122,7 @@ def test_the_benchmark_is_taken_at_every_number_of_simulations(run, tmp_path, mo
         registry.load("tictactoe"),
         make_benchmark=lambda game: lambda player: seen.append(player) or {"planted": float(len(seen))},
     )
-    monkeypatch.setattr("alphazero.game.registry.load", lambda name: loaded)
+    monkeypatch.setattr("alphazero.catalogue.registry.load", lambda name: loaded)
     _, card = published(run, tmp_path, "--simulations", "0", "7")
     assert card["benchmark"] == {"0": {"planted": 1.0}, "7": {"planted": 2.0}}
     assert [getattr(player, "num_simulations", 0) for player in seen] == [0, 7]

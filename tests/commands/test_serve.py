@@ -16,10 +16,10 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.commands.serve import ServeConfig, main, make_server
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
 

@@ -5,9 +5,9 @@ import shlex
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands.rules import solve
 from alphazero.commands.shared import run_command
-from alphazero.game import registry
 
 
 def solved(capsys, *words: str) -> tuple[str, dict[str, str]]:

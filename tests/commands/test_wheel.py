@@ -71,7 +71,7 @@ def run(installed: Path, folder: Path, *arguments: str) -> str:
 
 def test_its_games_and_nets_are_its_own(installed, tmp_path):
     program = (
-        "import alphazero._version, games\nfrom alphazero.game import registry\n"
+        "import alphazero._version, games\nfrom alphazero.catalogue import registry\n"
         "print(*(registry.load(name).nets.get('best') for name in registry.NAMES), games.__file__, sep='\\n')"
     )
     env = {**os.environ, "PYTHONPATH": str(installed)}

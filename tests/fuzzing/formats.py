@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.watch import list_games
-from alphazero.game import registry
 from alphazero.game.record import GameRecord, read_records, write_records
-from alphazero.game.spec import LoadedGame
 from alphazero.matches.openings import plies_of
 from alphazero.players.contestants import load_net
 from alphazero.settings import config_from_dict

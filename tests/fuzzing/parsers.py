@@ -18,9 +18,9 @@ from typing import Any, get_type_hints
 import numpy as np
 from hypothesis import strategies as st
 
+from alphazero.catalogue import registry
 from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.shared import parse
-from alphazero.game import registry
 from alphazero.matches.sprt import Sprt
 from alphazero.players.contestant_text import parse_settings, split_text, whole_argument
 from alphazero.players.contestants import PLAYING_ALONE, RUNNING_CODE, find_checkpoint, open_contestant

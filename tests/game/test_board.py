@@ -10,14 +10,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import GameError, LawBroken
-from alphazero.game import Game, Piece, Position, cells_in_line, clicks_by_difference, registry
-from alphazero.game.adapters.alpha_zero_general import GeneralGame
+from alphazero.game import Game, Piece, Position, cells_in_line, clicks_by_difference
 from alphazero.game.board import Colors, center, grid_cells
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
+from tests.catalogue import general_games
 from tests.conftest import kernels_by_name
-from tests.game import general_games
 from tests.game.double_move_game import DoubleMove
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -357,7 +357,7 @@ def test_a_fresh_process_finds_the_same_fingerprints(tmp_path: Path, game: Game)
     """Otherwise compiled code would never be found again."""
     code = f"""
         import json
-        from alphazero.game import registry
+        from alphazero.catalogue import registry
         from alphazero.game.functions import fingerprint, rule_functions
         print(json.dumps(fingerprint(*rule_functions(registry.load("{game.name}").game.rules).values())))
     """

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphazero.game import Game, registry
+from alphazero.catalogue import registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels, _canonicalize, _to_canonical, _wins_by
 from alphazero.search.evaluator import _look_up, find_entry
 from alphazero.storage.kernel_cache import Cache
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 USE = """
 import sys
 import numpy as np
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 def use(name):
     kernels = Kernels(registry.load(name).game)
@@ -218,7 +219,8 @@ def test_a_wrong_call_leaves_the_next_ones_compiled(caplog: pytest.LogCaptureFix
 THREADS = """
 import json, sys, threading, types
 import numpy as np
-from alphazero.game import kernels as templates, registry
+from alphazero.catalogue import registry
+from alphazero.game import kernels as templates
 from alphazero.game.kernels import Kernels
 sys.setswitchinterval(1e-6)
 kernels = Kernels(registry.load("othello6").game)

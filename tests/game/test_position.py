@@ -10,7 +10,7 @@ import pytest
 from alphazero.game import Game, Position
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
-from tests.game.test_foreign_games import SharedSums
+from tests.catalogue.test_foreign_games import SharedSums
 
 VALUE_OF_THREE = TicTacToe.rules.terminal_value
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction, InputError
-from alphazero.game import Game, Position, registry
+from alphazero.game import Game, Position
 from alphazero.game.gtp_words import default_words
 from games.connect4.game import Connect4
 from games.othello.game import Othello

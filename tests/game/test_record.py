@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, InputError
-from alphazero.game import registry
 from alphazero.game.record import read_records
 from tests.storage.resealing import without_seals
 from tests.storage.small_run import flip

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import GameError, InvalidSetting, LawBroken
-from alphazero.game import Game, Rules, registry
+from alphazero.game import Game, Rules
 from alphazero.game.kernels import Kernels, reason_of
 from alphazero.game.record import read_records
 from alphazero.game.validator import validate

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands.rules.check import describe, main
 from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, LawBroken
-from alphazero.game import Game, Rules, laws, registry, validator
+from alphazero.game import Game, Rules, laws, validator
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
 

@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from alphazero.game import Position, registry
+from alphazero.catalogue import registry
+from alphazero.game import Position
 from alphazero.players.contestants import open_contestant
 from alphazero.players.player import Assessment, Player
 from games.connect4.solver.labelled import Labelled, load_frozen

@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from games.connect4.game import has_four
 from tests.game.perft import count_games

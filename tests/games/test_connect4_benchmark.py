@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import run_command
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches.judge import Judgement, Measure
 from alphazero.players.baselines import RandomPlayer

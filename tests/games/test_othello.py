@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from games.othello.game import Othello
 from tests.game.perft import count_games

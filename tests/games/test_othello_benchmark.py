@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import run_command
-from alphazero.game import registry
 from alphazero.players.contestants import open_contestant
 from alphazero.players.player import Assessment, Player
 from games.othello import benchmark, labelled

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_contestant
@@ -164,7 +165,7 @@ def test_a_second_solver_agrees_on_published_endgames():
 SOLVE_ONE = """
 import numpy as np
 from games.othello.solver import Solver
-from alphazero.game import registry
+from alphazero.catalogue import registry
 game = registry.load("othello6").game
 state = np.array([STATE], np.uint64)
 print(Solver(game, 1).move_scores(state).max())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import alphazero as az
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.players.contestants import open_contestant
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 

@@ -6,8 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import action_values
 from tests.game.perft import count_games

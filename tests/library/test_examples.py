@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import alphazero as az
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.players import contestants
 from alphazero.training.run import TrainedRun
 from games.tictactoe import game as tictactoe

@@ -53,7 +53,7 @@ FORKS = """
 import multiprocessing, sys, tempfile
 import torch
 import alphazero as az
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.players.contestants import make_player
 
 small = dict(generations=1, net={"blocks": 1, "channels": 32}, search={"num_simulations": 4},

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.errors import InputError
-from alphazero.game import registry
 from alphazero.search.analysis import search_position
 from alphazero.storage.checkpoint import read_card
 
@@ -108,7 +108,7 @@ def test_a_process_of_a_pool_that_may_start_no_process_is_told_so(tmp_path, monk
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # as those of multiprocessing.Pool
     with pytest.raises(InputError, match=r"^this run plays in .* take threads=1, or concurrent.futures"):
         az.train(
-            Path(__file__).parents[1] / "game" / "general_games.py:TicTacToeGame", threads=2,
+            Path(__file__).parents[1] / "catalogue" / "general_games.py:TicTacToeGame", threads=2,
             self_play={"games_per_generation": 8}, folder=tmp_path / "run", progress=False,
         )  # fmt: skip
     assert not (tmp_path / "run").exists()

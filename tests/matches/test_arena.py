@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import EvaluationError, GameError, IllegalAction, InvalidSetting, count_of
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, write_records
 from alphazero.matches import arena

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.matches.judge import Judgement, Measure, draw
 from alphazero.players.contestants import open_contestant
 

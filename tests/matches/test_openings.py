@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting, UnknownName
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.matches import openings as openings_module

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records
 from alphazero.matches.arena import Arena

@@ -7,7 +7,7 @@ from tests.mutations.mutation import Mutation
 CACHE, T_CACHE = "alphazero/storage/kernel_cache.py", "tests/storage/test_kernel_cache.py::"
 GTP, T_GTP = "alphazero/players/gtp_player.py", "tests/players/test_gtp_player.py::"
 LOCK = "alphazero/storage/folder_lock.py"
-OPENSPIEL, T_OPENSPIEL = "alphazero/game/adapters/openspiel.py", "tests/game/test_openspiel.py::"
+OPENSPIEL, T_OPENSPIEL = "alphazero/catalogue/adapters/openspiel.py", "tests/catalogue/test_openspiel.py::"
 TOURNAMENT, T_TOURNAMENT = "alphazero/tournaments/folder.py", "tests/tournaments/test_tournament.py::"
 CONNECTION, T_CONNECTION = "alphazero/web/connection.py", "tests/web/test_connection.py::"
 
@@ -177,7 +177,7 @@ FOREIGN = [
         "tests/storage/test_pipes.py::test_a_pipe_is_not_waited_for[read]",
     ),
     Mutation(
-        "a game that a file names is one of those that are known", "alphazero/game/registry.py",
+        "a game that a file names is one of those that are known", "alphazero/catalogue/registry.py",
         "    if name in NAMES or name.startswith(openspiel.PREFIX) or name in _entry_points():\n        return load",
         "    if True:\n        return load",
         "tests/game/test_record.py::test_what_a_file_names_is_not_run_and_illegal_moves_are_found",

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.nets import cuda_updates
 from alphazero.nets.cuda_updates import BEFORE, CudaUpdates
 from alphazero.nets.neural_net import Batch

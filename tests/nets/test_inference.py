@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting, NetError, RunFolderError, UnknownName
-from alphazero.game import registry
 from alphazero.nets import torch_net
 from alphazero.nets.devices import INFERENCE_VARIABLE, describe_inference, say_once, want_inference, wanted_inference
 from alphazero.nets.inference import openvino as inference_openvino

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import alphazero as az
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.nets.inference import int8
 from alphazero.nets.inference import openvino as inference_openvino
 from alphazero.nets.inference.int8 import Int8Inference

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.errors import NetError
-from alphazero.game import registry
 from alphazero.game.functions import fingerprint
 from alphazero.nets import torch_net
 from alphazero.nets.inference import layer_kernels, vector_code, winograd_kernels

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands import train as train_command
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting, NetError
-from alphazero.game import registry
 from alphazero.nets.neural_net import NeuralNet, check_saved, on_one_thread
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.nets import torch_trainer, winograd_convolutions
 from alphazero.nets.winograd_convolutions import WinogradConvolutions, convolved, gradient_of_filters
 from games.connect4.game import Connect4
@@ -164,7 +164,7 @@ def test_a_step_of_learning_is_the_one_of_torch(monkeypatch):
     monkeypatch.setattr(torch_trainer, "bf16_pays", lambda device: False)
     for ours in (True, False):
         torch.manual_seed(0)
-        net = az.load_game("connect4").loaded.make_net(Connect4(), {"blocks": 2, "channels": 16})
+        net = registry.load("connect4").make_net(Connect4(), {"blocks": 2, "channels": 16})
         trainer = net.trainer(threads=2)
         asked = spy(monkeypatch)
         if not ours:

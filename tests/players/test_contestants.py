@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
-from alphazero.game import registry
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.contestants import (

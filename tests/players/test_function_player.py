@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches.arena import Arena
 from alphazero.nets.resnet import make_net

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.game.gtp_words import default_words
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, words_of

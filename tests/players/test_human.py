@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
-from alphazero.game.spec import LoadedGame
 from alphazero.matches.arena import Arena
 from alphazero.players.contestants import open_contestant
 from alphazero.players.human import COMMANDS, HumanLeft, HumanPlayer, mark_changes

@@ -11,8 +11,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting, Stopped
-from alphazero.game import Game, Position, registry
+from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.contestants import open_contestant
@@ -247,7 +248,7 @@ def test_sequential_halving_plays_its_winner():
 
 WITHOUT_TORCH = """
 import sys
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches.arena import Arena
 from alphazero.players.contestants import make_player

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from alphazero.catalogue import registry
 from alphazero.game import kernels as kernels_module
-from alphazero.game import registry
 from alphazero.players.net_players import make_net_player
 from alphazero.search.mcts import SearchConfig
 from alphazero.tournaments.tournament import make_tournament, play_tournament

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import action_values
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches.arena import Arena
 from alphazero.players.contestants import open_contestant

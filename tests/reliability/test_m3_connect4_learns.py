@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.training.run import train
 
 

@@ -11,8 +11,8 @@ import pytest
 import safetensors.numpy
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.errors import TrainingError
-from alphazero.game import registry
 from alphazero.nets import torch_trainer
 from alphazero.nets.neural_net import Batch
 from alphazero.training.replay_buffer import TrainingSet

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.functions import plain
 from alphazero.game.kernels import BoundRules, Kernels
 from alphazero.nets.neural_net import CudaEvaluator

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alphazero.game import Game, Position, registry
+from alphazero.catalogue import registry
+from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import open_contestant

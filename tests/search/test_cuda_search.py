@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.players.net_players import make_net_player
 from alphazero.search import placement
@@ -46,7 +46,7 @@ import numpy as np
 import numba.cuda.dispatcher
 from numba import cuda
 from numba.cuda.typing.typeof import Purpose, typeof
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.search.cuda_kernels import CudaKernels, make_buffers
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import SearchConfig

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import EvaluationError, InvalidSetting, NetError
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.evaluator import MOST_BYTES, CheckedFunction, Evaluator

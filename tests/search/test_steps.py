@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import alphazero as az
+from alphazero.catalogue import registry
+from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import EvaluationError, NetError
-from alphazero.game import registry
-from alphazero.game.adapters.alpha_zero_general import GeneralGame
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.mcts import Search
 from games.tictactoe.game import TicTacToe
-from tests.game.general_games import TicTacToeGame
+from tests.catalogue.general_games import TicTacToeGame
 from tests.search.reference_search import check_tree, neutral, planted, plies_of, random_positions, states_of
 from tests.search.searches import BASE, CONFIGS, CONNECT4, finish, make_search, row_bytes, run
 

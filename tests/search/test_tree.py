@@ -9,7 +9,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from alphazero.game import Game, Position, registry
+from alphazero.catalogue import registry
+from alphazero.game import Game, Position
 from alphazero.game import randomness as noise
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels, selection

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
-from alphazero.game import registry
 from alphazero.game.record import read_records
 from alphazero.storage.run_folder import RunFolder, seconds_of_generations
 from alphazero.tournaments.folder import GAMES, Pairing, key_of, read_games

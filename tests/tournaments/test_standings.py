@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.tournament import report
-from alphazero.game import registry
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
 from alphazero.tournaments.report import write_report

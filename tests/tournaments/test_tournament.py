@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
-from alphazero.game import registry
 from alphazero.game.record import read_records
 from alphazero.matches import balance, openings
 from alphazero.matches.balance import Balance

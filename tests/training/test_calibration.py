@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import DeviceMemoryError
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.search import cuda_memory
 from alphazero.search.cuda_memory import SimulatedMemory

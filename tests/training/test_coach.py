@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InvalidSetting, RunFolderError, Stopped, TrainingError
-from alphazero.game import registry
-from alphazero.game.spec import LoadedGame
 from alphazero.matches import arena, in_time
 from alphazero.nets.resnet import NetConfig
 from alphazero.players.baselines import RandomPlayer

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from alphazero.game import Game, registry
+from alphazero.catalogue import registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.training import cuda_replay
 from alphazero.training.cuda_replay import DeviceBatches, batches_on

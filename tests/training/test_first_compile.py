@@ -15,7 +15,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 TRAIN = """
 import json, sys
 from numba.core.dispatcher import Dispatcher
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.training import run
 from alphazero.library.runs import override
 early, late = set(), []

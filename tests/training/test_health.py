@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import torch
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.train import main
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import taking_flags
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig

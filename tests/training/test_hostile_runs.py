@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting, StorageError
-from alphazero.game import registry
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder

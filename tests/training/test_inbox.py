@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.parts.chunk import Chunk
 from alphazero.training.parts.inbox import MODEST_BYTES, Inbox, most_games

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from alphazero.game import Position, registry
+from alphazero.catalogue import registry
+from alphazero.game import Position
 from alphazero.machine import count_cores
 from alphazero.players.contestants import make_player, open_contestant
 from alphazero.players.player import Player

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.doctor.run import examine_run
 from alphazero.errors import CheckpointError, RunFolderError
-from alphazero.game import registry
 from alphazero.storage.run_folder import latest_manifest, read_settings
 from alphazero.training.run import read_saved, train
 from tests.storage.resealing import reseal_config, reseal_manifest

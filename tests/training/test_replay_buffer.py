@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting, StorageError, TrainingError
-from alphazero.game import Position, registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.storage.arrays import write_npz
 from alphazero.training.replay_buffer import (

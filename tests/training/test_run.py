@@ -17,9 +17,9 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
 from alphazero.fingerprint import game_fingerprint
-from alphazero.game import registry
 from alphazero.invocation import taking_flags
 from alphazero.matches import arena, in_time
 from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config

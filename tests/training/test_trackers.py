@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting
-from alphazero.game import registry
 from alphazero.storage.files import write_json
 from alphazero.training.parts.trackers import TensorBoard, Wandb
 from alphazero.training.run import train

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 import torch
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import EvaluationError, GameError, InvalidSetting, Stopped, TrainingError
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
-from alphazero.game.spec import LoadedGame
 from alphazero.nets.resnet import NetConfig
 from alphazero.nets.torch_net import TorchNet
 from alphazero.search.evaluator import Evaluator
@@ -32,7 +32,7 @@ from alphazero.training.worker_process import ChildProcess, WorkerProcess, Worke
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-FILE = str(Path(__file__).parents[1] / "game" / "general_games.py")
+FILE = str(Path(__file__).parents[1] / "catalogue" / "general_games.py")
 NET = asdict(NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8))
 CONFIG = SelfPlayConfig(games_per_generation=10, temperature_plies=4, random_plies=2)
 SEARCH = SearchConfig(num_simulations=6)

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import torch
 
+from alphazero.catalogue import registry
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, TrainingError, is_out_of_memory
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.nets.devices import INFERENCE_VARIABLE
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.storage.run_folder import RunFolder, latest_manifest

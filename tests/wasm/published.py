@@ -11,7 +11,7 @@ from typing import Any
 from filelock import FileLock
 
 import alphazero as az
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.nets.resnet import NetConfig, ResNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.web.engine import Engine, Stage

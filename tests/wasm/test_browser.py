@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from tests.wasm.engines import random_games
 from tests.wasm.published import MARKUP, small_page

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.commands.rules import new
 from alphazero.commands.shared import run_command
 from alphazero.errors import GameError
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.search.analysis import search_position
 from alphazero.wasm.engine import QUIET, EngineBuilder

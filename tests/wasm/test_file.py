@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import alphazero as az
+from alphazero.catalogue import registry, shipped
 from alphazero.commands import publish
 from alphazero.commands.shared import run_command
-from alphazero.game import registry
 from alphazero.game.kernels import Kernels
 from alphazero.wasm.looks import neighbours
 from alphazero.web.one_file import _splits_words, note_of, up_to
@@ -249,7 +249,7 @@ def test_every_entry_of_a_page_is_documented():
         r'<script type="application/json" id="file">(.*?)</script>', small_page("tictactoe"), re.DOTALL
     )
     assert contents
-    told = (registry.FOLDER.parent / "docs" / "reference" / "files.md").read_text().partition("## A published page")[2]
+    told = (shipped.FOLDER.parent / "docs" / "reference" / "files.md").read_text().partition("## A published page")[2]
     names = " ".join(re.findall(r"^\| (.*?) \|", told, re.MULTILINE))
     assert set(json.loads(contents[1])) == set(re.findall(r"`(\w+)`", names))
 

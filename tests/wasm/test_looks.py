@@ -7,8 +7,9 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import GameError
-from alphazero.game import Board, Game, Piece, Rules, registry
+from alphazero.game import Board, Game, Piece, Rules
 from alphazero.wasm.looks import Looks, chain_through, facts, looks_of, pieces_of, some_positions, told
 from tests.wasm.engines import SAME
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import alphazero as az
-from alphazero.game import Game, registry
+from alphazero.catalogue import registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, make_player
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer

@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.errors import NetError
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.nets.any_module import forward
 from alphazero.nets.resnet import NetConfig, ResNet

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import alphazero as az
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.validator import validate
 from alphazero.nets.resnet import NetConfig, ResNet
 from alphazero.nets.torch_net import TorchNet

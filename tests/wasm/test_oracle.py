@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question

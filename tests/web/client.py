@@ -11,7 +11,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 

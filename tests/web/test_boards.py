@@ -2,8 +2,8 @@
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InputError
-from alphazero.game import registry
 from alphazero.players.gtp_player import GtpPlayer
 from alphazero.web.engine import Engine, Stage
 from tests.web.test_engine import ask, search

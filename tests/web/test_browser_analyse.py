@@ -9,7 +9,7 @@ import time
 import pytest
 
 import alphazero as az
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import (

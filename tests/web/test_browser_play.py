@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import (

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InputError
-from alphazero.game import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import choose_opponent, needs_chromium, page_at, wait_status

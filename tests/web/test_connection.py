@@ -15,7 +15,7 @@ import pytest
 
 import alphazero.web.connection
 import alphazero.web.server
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.web.connection import BURST, FRAMES_PER_SECOND
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.guard import POLICY

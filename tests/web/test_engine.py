@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.errors import InputError, Stopped, Terminated
-from alphazero.game import registry
 from alphazero.players.contestants import make_player
 from alphazero.search.analysis import Analysis
 from alphazero.web.engine import Engine, Stage

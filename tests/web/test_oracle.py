@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import GameError, InputError
-from alphazero.game import registry
 from alphazero.game.spec import ExactResult, Oracle
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question
 from alphazero.web.server import MOST_VIEWERS, PageServer

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import InputError, StorageError
-from alphazero.game import registry
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder, read_metrics
@@ -164,7 +164,7 @@ def test_kept_games_do_not_depend_on_where_they_were_played(tmp_path):
 
 def test_to_tell_the_actions_of_a_game_in_python_plays_each_once(monkeypatch):
     """Its rules can be slow, and the run waits."""
-    game = registry.load(f"{Path(__file__).parents[1] / 'game' / 'general_games.py'}:TicTacToeGame").game
+    game = registry.load(f"{Path(__file__).parents[1] / 'catalogue' / 'general_games.py'}:TicTacToeGame").game
     position = game.position([4, 0, 8, 2, 6, 1])  # a pass of alpha-zero-general is not allowed here
     states = np.array([game.position(position.actions[:ply]).state for ply in range(7)])
     played, after = [], game.after

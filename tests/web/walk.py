@@ -4,7 +4,7 @@ import itertools
 import re
 from typing import Any
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from tests.web.browser import DRAWN, choose_opponent, status
 
 PRESS = """name => {

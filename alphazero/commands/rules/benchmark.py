@@ -11,9 +11,9 @@ from typing import Annotated
 
 import tyro
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import Overwrite, Threads, argument, parse, spare_files
 from alphazero.errors import InputError
-from alphazero.game import registry
 from alphazero.machine import count_cores
 from alphazero.matches.judge import open_players, title_of
 from alphazero.nets.devices import check_device

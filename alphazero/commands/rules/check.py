@@ -13,9 +13,10 @@ from typing import Annotated
 import numpy as np
 import tyro
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import parse
 from alphazero.errors import LawBroken, count_of
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.validator import Findings, validate
 from alphazero.invocation import command_line
 from alphazero.settings import check_ranges

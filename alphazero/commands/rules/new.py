@@ -15,9 +15,9 @@ from typing import Annotated
 
 import tyro
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, StorageError, quote
-from alphazero.game import registry
 from alphazero.invocation import command_line, quoted
 from alphazero.storage.files import atomic_write
 

@@ -13,9 +13,9 @@ from typing import Annotated
 
 import tyro
 
+from alphazero.catalogue import registry
 from alphazero.commands.shared import argument, parse
 from alphazero.errors import InputError, count_of
-from alphazero.game import registry
 
 
 @dataclass(frozen=True)

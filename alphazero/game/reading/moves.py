@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from alphazero.errors import IllegalAction, InputError
+from alphazero.errors import IllegalAction
+from alphazero.game.views import AnyPosition
 
-if TYPE_CHECKING:
-    from alphazero.game.game import Game, Position
+Position = TypeVar("Position", bound=AnyPosition)
 
 SPELLINGS = {word: "pass" for word in ("pass", "pa", "ps", "--", "@@")} | {"swap": "swap", "swap-pieces": "swap"}
 """Words of other programs, in small letters, and ours for the same. Edax writes pa and ps, programs for Hex
@@ -26,15 +26,6 @@ JOINED = re.compile(r"([a-z]\d{1,2})-?([a-z].*)", re.IGNORECASE)
 RESULT = re.compile(r"(?<=\S)\s+(1-0|0-1|1/2-1/2|\*)\s*$")
 """How a game ended, behind its moves."""
 NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
-
-
-def read_position(game: Game, text: str) -> Position:
-    """The position of a board, or after moves from the start; raises IllegalAction, or InputError for a wrong board."""
-    try:
-        board = game.read_board(text)
-    except ValueError as error:
-        raise InputError(f"this is no board of {game.name}: {error}") from None
-    return read_moves(game.start(), text) if board is None else board
 
 
 def read_moves(position: Position, text: str) -> Position:

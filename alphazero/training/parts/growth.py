@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InvalidSetting
-from alphazero.game.spec import LoadedGame
 from alphazero.invocation import option
 from alphazero.players.contestants import check_announced, find_net
 from alphazero.settings import config_from_dict

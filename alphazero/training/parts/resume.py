@@ -13,7 +13,7 @@ from alphazero.errors import CheckpointError, RunFolderError, count_of, shorten
 from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, wanted_inference
-from alphazero.players.contestants import check_announced, has_own_net, text_of
+from alphazero.players.contestants import check_announced, text_of
 from alphazero.storage.arrays import read_npz
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.run_folder import Manifest, RunFolder
@@ -106,13 +106,13 @@ def check_place(plan: RunPlan, path: Path, state: SavedState) -> None:
 def _check_parts(plan: RunPlan, path: Path, state: SavedState) -> None:
     """Raises RunFolderError if the run was begun with functions for nets or targets, and goes on without them."""
     maker = read_net_card(path / f"generation_{state.best:04d}.safetensors").get("made_by")
-    if maker and has_own_net(plan.loaded):
+    if maker and "make_net" not in plan.loaded.replaced:
         name = shorten(maker)
         raise RunFolderError(
             f"{path} was begun with networks of your own, made by {name}: go on in Python by "
             f"az.train(..., net={name}, resume=True)"
         )
-    if state.value_targets and "value_targets" not in plan.replaced_parts:
+    if state.value_targets and "value_targets" not in plan.loaded.replaced:
         name = shorten(state.value_targets)
         raise RunFolderError(
             f"{path} was begun with value targets of your own, by the function {name}: go on in Python by "

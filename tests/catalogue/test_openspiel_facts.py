@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphazero.game import registry
-from alphazero.game.adapters import openspiel
+from alphazero.catalogue import registry
+from alphazero.catalogue.adapters import openspiel
 from alphazero.game.validator import validate
 
 pyspiel = pytest.importorskip("pyspiel")

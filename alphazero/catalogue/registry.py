@@ -9,9 +9,6 @@ A name is one of these:
     openspiel:hex(board_size=5)   a game of OpenSpiel's
 
 A class with the interface of alpha-zero-general is taken as well as a `Game`.
-
-All that begins with a game gets it by `tried`, or calls `try_rules`: a net trained by rules that break a law is worth
-nothing, and its training may never end.
 """
 
 from __future__ import annotations
@@ -19,105 +16,32 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-import importlib.machinery
 import importlib.metadata
-import importlib.util
 import sys
-import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-from alphazero.errors import GameError, LawBroken, UnknownName, listed, quote, shorten, shorten_path
-from alphazero.game.adapters import alpha_zero_general, openspiel
+from alphazero.catalogue.adapters import alpha_zero_general, openspiel
+from alphazero.catalogue.first_trial import try_rules
+from alphazero.catalogue.loaded import LoadedGame, load_parts, resolve
+from alphazero.catalogue.shipped import FAULTS, NAMES, NETS, PACKAGES
+from alphazero.catalogue.user_code import ALONE, can_be_found, file_instead, import_file, naming
+from alphazero.errors import GameError, UnknownName, listed, quote, shorten, shorten_path
 from alphazero.game.game import Game
-from alphazero.game.python_game import PythonGame
-from alphazero.game.spec import PARTS, GameSpec, LoadedGame, load_parts, resolve
-from alphazero.game.user_code import ALONE, can_be_found, file_instead, import_file, naming
-from alphazero.game.validator import Check, Findings
-from alphazero.invocation import command_line, option
+from alphazero.game.spec import PARTS, GameSpec
+from alphazero.invocation import option
 
-FOLDER = Path(__file__).resolve().parents[2] / "games"
-"""The games that come with the framework, a package each; a new folder there is found without being installed."""
-
-
-def _find_nets() -> Path:
-    """The shipped nets: setup.py puts the clone's folder pretrained/ into the package where it is installed."""
-    installed = Path(__file__).resolve().parents[1] / "pretrained"
-    return installed if installed.is_dir() else FOLDER.parent / "pretrained"
-
-
-NETS = _find_nets()
-"""Holds a folder of nets for some games."""
 HINT = "give the path of a Python file with a Game class"
 A_GAME = "a game is a name, a Game class or an object of one"
-
-
-# --- the games of the folder ---
-
-
-def _make_importable() -> None:
-    """Lets `games.NAME` be imported from FOLDER, also where another package or module called `games` comes first.
-
-    A plain module of that name is not imported: it may be the user's program, which has begun and would run twice.
-    """
-    package = sys.modules.get(FOLDER.name)
-    found = None if package else importlib.util.find_spec(FOLDER.name)
-    if found is not None and found.submodule_search_locations is not None:
-        package = importlib.import_module(FOLDER.name)
-    if package is None:
-        package = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(FOLDER.name, None, is_package=True))
-        sys.modules[FOLDER.name] = package
-    path = list(getattr(package, "__path__", []))
-    if str(FOLDER) not in path:
-        package.__path__ = [*path, str(FOLDER)]
-
-
-def _find_shipped() -> tuple[dict[str, ModuleType], dict[str, str]]:
-    """The package of every game in FOLDER, by game; and what is wrong with the others, a sentence for each folder.
-
-    No part of a game is imported for it.
-    """
-    packages: dict[str, ModuleType] = {}
-    faults: dict[str, str] = {}
-    _make_importable()
-    for path in sorted(FOLDER.glob("*/__init__.py")):
-        folder = path.parent.name
-        try:
-            with naming(f"the folder {path.parent}", GameError):
-                package = importlib.import_module(f"{FOLDER.name}.{folder}")
-            packages |= _declared(package, path, packages)
-        except GameError as error:
-            faults[folder] = str(error)
-    return packages, faults
-
-
-def _declared(package: ModuleType, path: Path, others: Mapping[str, ModuleType]) -> dict[str, ModuleType]:
-    """The games that the package at `path` declares; raises GameError if it declares none, or one of the others'."""
-    if Path(str(package.__file__)).resolve() != path:
-        raise GameError(f"the folder {path.parent} is hidden by {package.__file__}: rename one of the two")
-    spec = getattr(package, "SPEC", None)
-    if not isinstance(spec, GameSpec) or not spec.games:
-        raise GameError(f'{path} must declare its games, as SPEC = GameSpec(games={{"my_game": ".game:MyGame"}})')
-    if twice := sorted(set(spec.games) & set(others)):
-        raise GameError(
-            f"{path} declares {quote(twice[0])}, which {others[twice[0]].__file__} declares, too: rename one"
-        )
-    return dict.fromkeys(spec.games, package)
-
-
 MOST_OF_A_NAME = 200
 """The most characters of a game's name."""
-_PACKAGES, _FAULTS = _find_shipped()
-NAMES = sorted(_PACKAGES)
-"""The games that come with the framework."""
-
+_origins: weakref.WeakKeyDictionary[Game, functools.partial[LoadedGame]] = weakref.WeakKeyDictionary()
+"""Give a game that was loaded its parts once more, when the game alone is known."""
 
 # --- from a name, a class or a game to its parts ---
 
@@ -150,7 +74,17 @@ def of(game: str | Path | LoadedGame | Game | type | Any) -> LoadedGame:
     if isinstance(game, type):
         return _of_class(game)
     made = _as_game(game, type(game).__name__)
-    return made.loaded or _keep(_with_parts(made, type(game)), _again(game, type(game)))
+    written = made.wrapped if isinstance(made, alpha_zero_general.GeneralGame) else made
+    loaded = _origins[made](made) if made in _origins else _with_parts(made, type(written))
+    # not kept, since it holds the game
+    return loaded if loaded.load_again else replace(loaded, load_again=_again(written, type(written)))
+
+
+def tried(game: str | Path | LoadedGame | Game | type) -> LoadedGame:
+    """`of(game)`, for all that begins with a game; raises LawBroken as `try_rules` does."""
+    loaded = of(game)
+    try_rules(loaded.game, str(game) if isinstance(game, str | Path) else "")
+    return loaded
 
 
 @functools.lru_cache(maxsize=64)
@@ -161,9 +95,9 @@ def _of_class(cls: type) -> LoadedGame:
 
 
 def _keep(loaded: LoadedGame, load_again: Callable[[], LoadedGame] | None) -> LoadedGame:
-    """The same with a way to load it in another process; its game leads back to it."""
-    loaded.game.loaded = loaded = replace(loaded, load_again=load_again)
-    return loaded
+    """The same with a way to load it in another process, which is kept for its game."""
+    _origins[loaded.game] = functools.partial(_origins[loaded.game], load_again=load_again)
+    return replace(loaded, load_again=load_again)
 
 
 def _again(game: Any, cls: type) -> Callable[[], LoadedGame] | None:
@@ -186,7 +120,7 @@ def _find(name: str) -> LoadedGame:
         return _with_parts(openspiel.OpenSpielGame(name.removeprefix(openspiel.PREFIX)), openspiel.OpenSpielGame)
     module_name, class_name = _split(name)
     if module_name in NAMES:
-        loaded = _load_declared(module_name, _PACKAGES[module_name], _PACKAGES[module_name].SPEC)
+        loaded = _load_declared(module_name, PACKAGES[module_name], PACKAGES[module_name].SPEC)
         cls = type(loaded.game)
         return _load_module(sys.modules[cls.__module__], class_name, name) if class_name else loaded
     if module_name.endswith(".py"):
@@ -200,10 +134,10 @@ def _find(name: str) -> LoadedGame:
         return _load_module(module, class_name, module_name)
     if "." in module_name and (file := file_instead(module_name)):
         raise GameError(f"the game module {quote(module_name)} is not on Python's path: give {file} instead")
-    if name in _FAULTS:
-        raise GameError(_FAULTS[name])
+    if name in FAULTS:
+        raise GameError(FAULTS[name])
     hint = "or a path to a Python file such as my_game.py, a dotted module name, or openspiel:NAME"
-    faults = "".join(f"; besides, {fault}" for fault in _FAULTS.values())
+    faults = "".join(f"; besides, {fault}" for fault in FAULTS.values())
     raise UnknownName("game", name, [*NAMES, *entries], hint + faults)
 
 
@@ -334,7 +268,8 @@ def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | N
     _check_name(game, cls)
     spec, holder = declared or _spec_of(cls)
     nets = {path.stem: path for path in sorted((NETS / game.name).glob("*.safetensors"))}
-    return load_parts(game, spec, holder, nets)
+    _origins[game] = functools.partial(load_parts, spec=spec, holder=holder, nets=nets)
+    return _origins[game](game)
 
 
 def _check_name(game: Game, cls: type) -> None:
@@ -342,7 +277,7 @@ def _check_name(game: Game, cls: type) -> None:
 
     A class that derives from the shipped one and keeps its rules keeps its name, too.
     """
-    if (package := _PACKAGES.get(game.name)) is None:
+    if (package := PACKAGES.get(game.name)) is None:
         return
     shipped = _place(resolve(package.SPEC.games[game.name], f"games[{game.name!r}]", package))
     rules = getattr(game, "rules", None)
@@ -394,73 +329,3 @@ def _split_arguments(text: str) -> tuple[str, list[Any]]:
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two for too many brackets
         pass
     raise GameError(f"{quote(text)}: the arguments in brackets must be plain values, as in {name}(6)")
-
-
-# --- a trial of rules that nobody has checked ---
-
-TRIAL_GAMES = 20
-"""Random games of a trial, at most."""
-TRIAL_SECONDS = 0.3
-"""No longer for the games of a trial, nor for each kind of checks after them."""
-TRIAL_PLIES = 3
-"""Plies of the first game that are tried however slow the rules are: a third player is known after two."""
-_tried_rules: set[tuple[str, str]] = set()
-"""The names and fingerprints of the games that have kept all laws."""
-_tried_objects: weakref.WeakSet[PythonGame[Any]] = weakref.WeakSet()
-"""The same for objects whose rules have no fingerprint."""
-
-
-def tried(game: str | Path | LoadedGame | Game | type) -> LoadedGame:
-    """`of(game)`, for all that begins with a game; raises LawBroken as `try_rules` does."""
-    loaded = of(game)
-    try_rules(loaded.game, str(game) if isinstance(game, str | Path) else "")
-    return loaded
-
-
-def try_rules(game: Game, given: str = "") -> None:
-    """Raises LawBroken if random games of about a second show that a law of `Game` is broken.
-
-    It takes plain Python alone, compiles nothing, and leaves notation, pictures and warnings to `validate`. Games that
-    come with the framework and OpenSpiel's cost nothing, and others are tried once. `given`: the name that the user
-    gave the game, for the sentence.
-    """
-    if _is_known(game):
-        return
-    try:
-        _try(game)
-    except LawBroken as error:
-        check = command_line("check", given) if given else "az.check_game(game)"
-        raise LawBroken(f"{error}; to see where, and for all laws: {check}", error.drawing) from error
-
-
-def _is_known(game: Game) -> bool:
-    """The game comes with the framework, or OpenSpiel has checked it."""
-    file = getattr(sys.modules.get(type(game).__module__), "__file__", None)
-    return isinstance(game, openspiel.OpenSpielGame) or (file is not None and Path(file).is_relative_to(FOLDER))
-
-
-def _try(game: Game) -> None:
-    check, rng = Check(game, TRIAL_SECONDS), np.random.default_rng(0)
-    check.declaration()
-    check.permutations()
-    if game in _tried_objects if isinstance(game, PythonGame) else (game.name, game._fingerprint) in _tried_rules:
-        return
-    lines: list[list[int]] = []
-    with check.watched():
-        games = 0
-        while games == 0 or (len(lines) < TRIAL_GAMES and time.monotonic() < check.deadline):
-            games += 1
-            for *_, mask in check.random_game(rng):
-                if mask is None:
-                    lines.append(check.line)
-                elif time.monotonic() > check.deadline and (games > 1 or len(check.line) >= TRIAL_PLIES):
-                    break
-        check.line = []
-        check.asked_again(rng)
-        if lines:
-            check.both_move()
-            check.mirrored(lines[:1], Findings(), rng)
-    if isinstance(game, PythonGame):
-        _tried_objects.add(game)
-    else:
-        _tried_rules.add((game.name, game._fingerprint))

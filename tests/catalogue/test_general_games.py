@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry, user_code
 from alphazero.errors import GameError, InputError
-from alphazero.game import registry, user_code, validator
+from alphazero.game import validator
 from alphazero.game.validator import validate
+from tests.catalogue.general_games import NoSymmetries
 from tests.game.double_move_game import DoubleMove
-from tests.game.general_games import NoSymmetries
 
 FILE = str(Path(__file__).parent / "general_games.py")
 GENERAL = (f"{FILE}:TicTacToeGame", f"{FILE}:TicTacToeGame(4)", f"{FILE}:MoveAgainGame")

@@ -3,6 +3,11 @@
 import textwrap
 from pathlib import Path
 
+import pytest
+
+from alphazero.catalogue import registry
+from alphazero.errors import GameError, InputError
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = """
     import numpy as np
@@ -58,3 +63,13 @@ SPEC = "from alphazero.game.spec import GameSpec\nSPEC = GameSpec(games={{{games
 def write_game(folder: Path, games: str = '"TwoPlies": ".game:TwoPlies"', more: str = "") -> None:
     write(folder / "__init__.py", SPEC.format(games=games, more=more))
     write(folder / "game.py", source())
+
+
+def assert_refused(name: str, *parts: str, error: type[InputError] = GameError) -> None:
+    """One sentence that holds all parts."""
+    with pytest.raises(error) as caught:
+        registry.load(name)
+    assert type(caught.value) is error
+    assert "\n" not in str(caught.value)
+    for part in parts:
+        assert part in str(caught.value)

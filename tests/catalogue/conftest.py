@@ -1,12 +1,10 @@
-"""A folder from which modules can be imported, and a validator that is in no hurry."""
+"""A folder from which modules can be imported."""
 
 import importlib
 import sys
 from pathlib import Path
 
 import pytest
-
-from alphazero.game import validator
 
 
 @pytest.fixture
@@ -19,9 +17,3 @@ def importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in set(sys.modules) - before:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
-
-
-@pytest.fixture
-def no_rules_are_called_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine that is busy all rules are."""
-    monkeypatch.setattr(validator, "SLOW", 0.0)

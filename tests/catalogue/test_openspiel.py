@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.adapters import openspiel
 from alphazero.errors import GameError, InputError
-from alphazero.game import Position, registry
-from alphazero.game.adapters import openspiel
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from tests.game.openspiel_games import GAMES, Theirs
+from tests.catalogue.openspiel_games import GAMES, Theirs
 from tests.game.perft import count_games
 
 FILE = Path(__file__).with_name("playthroughs.jsonl")
@@ -132,7 +133,7 @@ def test_perft_as_openspiel_counts(name: str, depth: int):
 
 
 PLAYTHROUGHS = [json.loads(line) for line in FILE.read_text().splitlines()]
-"""As `python -m tests.game.record_playthroughs` wrote them, so that OpenSpiel need not be there."""
+"""As `python -m tests.catalogue.record_playthroughs` wrote them, so that OpenSpiel need not be there."""
 
 
 @pytest.mark.parametrize("played", PLAYTHROUGHS, ids=lambda played: played["game"])

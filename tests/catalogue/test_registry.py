@@ -5,33 +5,20 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
 import pytest
 
-from alphazero.errors import GameError, IllegalAction, InputError, UnknownName
-from alphazero.game import Game, Position, registry
-from alphazero.game.kernels import Kernels
+from alphazero.catalogue import registry, shipped
+from alphazero.errors import IllegalAction, InputError, UnknownName
+from alphazero.game import Game, Position
 from alphazero.training.presets import presets
-from tests.game.general_games import TicTacToeGame
-from tests.game.two_plies import ROOT, source, write, write_game
+from tests.catalogue.two_plies import ROOT, assert_refused, source, write, write_game
 
 
 def assert_plays(game: Game, name: str = "TwoPlies") -> None:
     assert game.name == name
     assert game.position([0, 0]).outcome == -1
-
-
-def assert_refused(name: str, *parts: str, error: type[InputError] = GameError) -> None:
-    """One sentence that holds all parts."""
-    with pytest.raises(error) as caught:
-        registry.load(name)
-    assert type(caught.value) is error
-    assert "\n" not in str(caught.value)
-    for part in parts:
-        assert part in str(caught.value)
 
 
 # --- found ---
@@ -47,7 +34,7 @@ def test_shipped_games_by_name(name: str):
 def test_the_shipped_games_are_those_of_the_folder():
     assert {"connect4", "othello", "othello6"} <= set(registry.NAMES)
     folders = {type(registry.load(name).game).__module__.split(".")[1] for name in registry.NAMES}
-    assert folders == {path.name for path in registry.FOLDER.iterdir() if (path / "game.py").exists()}
+    assert folders == {path.name for path in shipped.FOLDER.iterdir() if (path / "game.py").exists()}
 
 
 def test_a_shipped_game_by_its_dotted_name_has_its_own_presets():
@@ -225,7 +212,7 @@ def test_a_file_is_not_given_the_helper_of_another_file(tmp_path: Path, importab
 
 def test_the_frameworks_own_games_are_no_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A folder called `games` beside a file is not meant, also where files of the framework's folder have been used."""
-    monkeypatch.setattr("alphazero.game.user_code._seen", {registry.FOLDER.parent})
+    monkeypatch.setattr("alphazero.catalogue.user_code._seen", {shipped.FOLDER.parent})
     write(tmp_path / "games" / "notes.py", "")
     file = write(tmp_path / "my_game.py", "from games.tictactoe.game import TicTacToe\n" + source())
     assert_plays(registry.load(f"{file}:TwoPlies").game)
@@ -240,7 +227,7 @@ def test_a_program_called_games_is_not_run_twice(tmp_path: Path):
     )
     shown = subprocess.run(
         [sys.executable, str(program)], capture_output=True, text=True, timeout=100, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(registry.FOLDER.parent)},
+        env={**os.environ, "PYTHONPATH": str(shipped.FOLDER.parent)},
     )  # fmt: skip
     assert shown.stdout == "begun\ntictactoe\nTicTacToe\n", shown.stderr
 
@@ -335,128 +322,6 @@ def test_a_broken_entry_point_is_one_sentence(importable: Path, target: str, par
     assert_refused("two-plies", "'two-plies'", *parts)
 
 
-# --- from a game or its class ---
-
-
-class Local(registry.load("tictactoe").game.__class__):
-    """A game of this module."""
-
-
-def test_a_loaded_game_leads_back_to_itself():
-    loaded = registry.load("connect4")
-    assert registry.of(loaded) is loaded and registry.of(loaded.game) is loaded and loaded.game.loaded is loaded
-
-
-@pytest.mark.parametrize("as_class", [True, False])
-def test_a_class_and_an_object_of_a_shipped_game_have_its_parts(as_class: bool):
-    loaded, cls = registry.load("connect4"), type(registry.load("connect4").game)
-    found = registry.of(cls if as_class else cls())
-    assert found.nets == loaded.nets and found.presets() == loaded.presets() and set(found.contestants) == {"solver"}
-    assert registry.of(found.game) is found
-    assert found.load_again is not None and found.load_again().name == "connect4"
-
-
-def test_a_class_is_made_once():
-    assert registry.of(Local) is registry.of(Local)
-
-
-def test_a_game_of_ones_own_has_the_parts_of_its_module():
-    made = registry.of(Local())
-    assert made.presets() == presets(made.game) and made.nets == registry.load("tictactoe").nets
-
-
-def test_a_game_that_another_process_cannot_import_is_not_sent_there(tmp_path: Path):
-    class Inner(Local):
-        pass
-
-    in_a_file = type(registry.load(write(tmp_path / "my_game.py", source())).game)
-    assert registry.of(Inner).load_again is None and registry.of(in_a_file()).load_again is None
-    main = type("Main", (Local,), {"__module__": "__main__"})
-    assert registry.of(main).load_again is None
-    assert registry.of(Local).load_again is not None
-
-
-SHIPPED = "'breakthrough' is the name of a shipped game: give yours another"
-
-
-def test_a_game_of_ones_own_cannot_have_the_name_of_a_shipped_one(tmp_path: Path):
-    """It would get the other's nets for its own, and its checkpoints would be played by the other's rules."""
-    text = source("Mine").replace('name = "Mine"', 'name = "breakthrough"')
-    assert_refused(write(tmp_path / "my_game.py", text), SHIPPED)
-    general = "from tests.game.general_games import TicTacToeGame\nclass breakthrough(TicTacToeGame):\n"
-    general += "    def getActionSize(self):\n        return super().getActionSize()\n"
-    assert_refused(write(tmp_path / "general.py", general), SHIPPED)
-    with pytest.raises(GameError, match=SHIPPED):
-        registry.of(type("Mine", (Local,), {"name": "breakthrough"}))
-
-
-def test_a_class_with_other_rules_needs_a_name_of_its_own():
-    other = replace(Local.rules, is_terminal=Local.rules.is_terminal.py_func)
-    with pytest.raises(GameError, match="'tictactoe' is the name of a shipped game"):
-        registry.of(type("Changed", (Local,), {"rules": other}))
-
-
-@pytest.mark.parametrize("name", ["connect4", "othello6"])
-def test_a_shipped_game_by_the_path_of_its_file_has_its_nets(name: str):
-    loaded = registry.load(name)
-    cls = type(loaded.game)
-    found = registry.load(f"{sys.modules[cls.__module__].__file__}:{cls.__name__}")
-    assert found.name == name and found.nets == loaded.nets != {}
-    assert type(found.game) is cls, "its oracle and others hold the class"
-
-
-def test_a_game_with_settings_is_sent_with_them():
-    made = Local()
-    made.size = 5
-    str(made.start())  # what is computed on the way stays here
-    registry.of(made)
-    again = ForkingPickler.loads(ForkingPickler.dumps(registry.of(made).load_again))()
-    assert again.game.size == 5 and again.game is not made
-
-
-def test_what_is_no_game_is_refused():
-    for wrong in (3, object(), None):
-        with pytest.raises(GameError, match="a game is a name, a Game class or an object of one"):
-            registry.of(wrong)
-    with pytest.raises(GameError, match="a game is a name"):
-        registry.of(int)
-
-
-def test_a_game_without_a_name_is_refused():
-    nameless = type("Nameless", (Game,), {})
-    with pytest.raises(GameError, match='Nameless must have a `name`.* as name = "my_game"'):
-        registry.of(nameless)
-
-
-@pytest.mark.parametrize("name", ["", " ", "a/b", "a\\b", "..", "-x", "a\nb", "a" * 201])
-def test_a_name_that_no_file_can_be_named_after_is_refused(name):
-    named = type("Named", (Game,), {"name": name})
-    with pytest.raises(GameError, match="the name of a game begins with a letter or a digit, has no slash and at most"):
-        registry.of(named)
-
-
-def test_the_name_of_a_wrapped_class_is_checked_too():
-    named = type("A" * 201, (TicTacToeGame,), {"getActionSize": TicTacToeGame.getActionSize})
-    with pytest.raises(GameError, match="has no slash and at most 200 characters"):
-        registry.of(named())
-
-
-@pytest.mark.parametrize("name", ["v{4}", "a b", "n" * 200])
-def test_rules_of_a_game_with_any_name_are_compiled(name: str):
-    """Files are named after it, whose names hold 255 characters."""
-    named = type("Named", (type(registry.load("tictactoe").game),), {"name": name})
-    kernels = Kernels(named())
-    assert kernels.start_states(1).tolist() == [[0, 0]] and kernels.init_states.is_compiled
-    assert len(kernels.init_states.compiled.__qualname__) < 150
-
-
-def test_a_class_that_is_no_game_is_told_what_it_lacks(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text("class MyGame:\n    pass\n")
-    with pytest.raises(GameError, match=r"MyGame in .*mine.py is not a Game: derive it .*, as `class MyGame\(Game\)`"):
-        registry.load(f"{file}:MyGame")
-
-
 # --- positions ---
 
 
@@ -500,7 +365,7 @@ def test_what_is_no_action_is_refused(action: object):
 
 @pytest.mark.parametrize("text", ["a9", "", "b", "no match"])
 def test_a_mistyped_move_is_refused_whatever_the_notation_raises(text: str):
-    class Dictionary(Local):
+    class Dictionary(type(registry.load("tictactoe").game)):
         def parse_action(self, text, state):
             return int(re.match(r"\S*$", text).group(0) and {"b": None, "": "x"}[text] + 1)
 
@@ -512,7 +377,8 @@ def test_a_mistyped_move_is_refused_whatever_the_notation_raises(text: str):
 
 LOAD_AND_RUN = """
 import sys, importlib
-from alphazero.game import registry
+from alphazero.catalogue import registry, shipped
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.game.kernels import Kernels
 name = sys.argv[1]
 if name.endswith(".py"):
@@ -540,7 +406,7 @@ def test_compiled_code_of_a_file_serves_every_way_to_import_it(tmp_path: Path):
 
 def test_a_game_typed_at_the_prompt_has_the_frameworks_presets(tmp_path: Path):
     """As in a notebook, whose module has no file."""
-    code = source() + "\nfrom alphazero.game import registry\nprint(sorted(registry.of(TwoPlies).presets()))"
+    code = source() + "\nfrom alphazero.catalogue import registry\nprint(sorted(registry.of(TwoPlies).presets()))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100

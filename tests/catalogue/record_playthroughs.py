@@ -1,6 +1,6 @@
 """Writes playthroughs.jsonl: a random game of OpenSpiel's for each of our games that it has, ply by ply.
 
-python -m tests.game.record_playthroughs
+python -m tests.catalogue.record_playthroughs
 """
 
 import json
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyspiel
 
-from alphazero.game import registry
-from tests.game.openspiel_games import GAMES
+from alphazero.catalogue import registry
+from tests.catalogue.openspiel_games import GAMES
 
 FILE = Path(__file__).with_name("playthroughs.jsonl")
 

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alphazero.catalogue.user_code import describe
 from alphazero.errors import GameError, quote
-from alphazero.game.board import Board, Piece, grid_board
+from alphazero.game.board import Board, Piece
 from alphazero.game.game import Position
 from alphazero.game.python_game import PythonGame
-from alphazero.game.user_code import describe
+from alphazero.game.views import grid_board
 
 logger = logging.getLogger(__name__)
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphazero.catalogue import registry
+from alphazero.catalogue.adapters import openspiel
 from alphazero.commands import pit
 from alphazero.commands import train as main_module
 from alphazero.commands.shared import run_command
 from alphazero.errors import GameError, LawBroken, UnknownName
-from alphazero.game import registry, validator
-from alphazero.game.adapters import openspiel
+from alphazero.game import validator
 from alphazero.game.kernels import Kernels
 from alphazero.game.python_game import PythonGame
 from alphazero.game.validator import validate

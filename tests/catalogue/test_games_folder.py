@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from alphazero.catalogue import registry
 from alphazero.errors import GameError
-from alphazero.game import registry
-from tests.game.two_plies import ROOT, SPEC, source, write, write_game
+from tests.catalogue.two_plies import ROOT, SPEC, source, write, write_game
 
 RUN_IN_A_COPY = """
 import sys
 from alphazero.errors import InputError
-from alphazero.game import registry
+from alphazero.catalogue import registry
 for name in sys.argv[1:]:
     try:
         loaded = registry.load(name)

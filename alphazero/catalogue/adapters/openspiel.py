@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.catalogue.adapters.text_board import TextBoard, read_board
+from alphazero.catalogue.adapters.trial import TextPlanes, longest_game, looks_alike, random_games
 from alphazero.errors import GameError, UnknownName, count_of, quote, shorten
-from alphazero.game.adapters.text_board import TextBoard, read_board
-from alphazero.game.adapters.trial import TextPlanes, longest_game, looks_alike, random_games
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
 from alphazero.game.gtp_words import GtpWords

@@ -1,0 +1,83 @@
+"""A trial of rules that nobody has checked.
+
+All that begins with a game gets it by `registry.tried`, or calls `try_rules`: a net trained by rules that break a law
+is worth nothing, and its training may never end.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphazero.catalogue.adapters.openspiel import OpenSpielGame
+from alphazero.catalogue.shipped import FOLDER
+from alphazero.errors import LawBroken
+from alphazero.game.game import Game
+from alphazero.game.python_game import PythonGame
+from alphazero.game.validator import Check, Findings
+from alphazero.invocation import command_line
+
+TRIAL_GAMES = 20
+"""Random games of a trial, at most."""
+TRIAL_SECONDS = 0.3
+"""No longer for the games of a trial, nor for each kind of checks after them."""
+TRIAL_PLIES = 3
+"""Plies of the first game that are tried however slow the rules are: a third player is known after two."""
+_tried_rules: set[tuple[str, str]] = set()
+"""The names and fingerprints of the games that have kept all laws."""
+_tried_objects: weakref.WeakSet[PythonGame[Any]] = weakref.WeakSet()
+"""The same for objects whose rules have no fingerprint."""
+
+
+def try_rules(game: Game, given: str = "") -> None:
+    """Raises LawBroken if random games of about a second show that a law of `Game` is broken.
+
+    It takes plain Python alone, compiles nothing, and leaves notation, pictures and warnings to `validate`. Games that
+    come with the framework and OpenSpiel's cost nothing, and others are tried once. `given`: the name that the user
+    gave the game, for the sentence.
+    """
+    if _is_known(game):
+        return
+    try:
+        _try(game)
+    except LawBroken as error:
+        check = command_line("check", given) if given else "az.check_game(game)"
+        raise LawBroken(f"{error}; to see where, and for all laws: {check}", error.drawing) from error
+
+
+def _is_known(game: Game) -> bool:
+    """The game comes with the framework, or OpenSpiel has checked it."""
+    file = getattr(sys.modules.get(type(game).__module__), "__file__", None)
+    return isinstance(game, OpenSpielGame) or (file is not None and Path(file).is_relative_to(FOLDER))
+
+
+def _try(game: Game) -> None:
+    check, rng = Check(game, TRIAL_SECONDS), np.random.default_rng(0)
+    check.declaration()
+    check.permutations()
+    if game in _tried_objects if isinstance(game, PythonGame) else (game.name, game._fingerprint) in _tried_rules:
+        return
+    lines: list[list[int]] = []
+    with check.watched():
+        games = 0
+        while games == 0 or (len(lines) < TRIAL_GAMES and time.monotonic() < check.deadline):
+            games += 1
+            for *_, mask in check.random_game(rng):
+                if mask is None:
+                    lines.append(check.line)
+                elif time.monotonic() > check.deadline and (games > 1 or len(check.line) >= TRIAL_PLIES):
+                    break
+        check.line = []
+        check.asked_again(rng)
+        if lines:
+            check.both_move()
+            check.mirrored(lines[:1], Findings(), rng)
+    if isinstance(game, PythonGame):
+        _tried_objects.add(game)
+    else:
+        _tried_rules.add((game.name, game._fingerprint))

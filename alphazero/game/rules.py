@@ -1,0 +1,53 @@
+"""The rules of a game, as functions of one position that numba can compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Scalar functions of one `state` (`uint64[K]`, seen by the player to move); no Python objects inside.
+
+    They are compiled for CPU threads and CUDA alike, so they may use numbers, tuples, module constants
+    and other such functions, and nothing else. Words stay `np.uint64`.
+
+    The rules of a race to 100, each player adding 1 to 10 to the sum; who reaches 100 wins:
+
+    >>> import alphazero as az
+    >>> def init(state):
+    ...     state[0] = 0
+    >>> def legal(state, legal_mask):
+    ...     for action in range(10):
+    ...         legal_mask[action] = state[0] + action + 1 <= 100
+    >>> def step(state, action):
+    ...     state[0] += action + 1
+    >>> def is_terminal(state):
+    ...     return state[0] == 100
+    >>> def terminal_value(state):
+    ...     return -1.0  # the other player has just reached 100
+    >>> def observe(state, planes):
+    ...     planes[0, 0, state[0]] = 1.0
+    >>> rules = az.Rules(init, legal, step, is_terminal, terminal_value, observe)
+    """
+
+    init: Callable[..., None]
+    """`init(state)` writes the start position."""
+    legal: Callable[..., None]
+    """`legal(state, legal_mask)` writes all A entries of `bool[A]`; at least one is true unless the game is over."""
+    step: Callable[..., None]
+    """`step(state, action)` plays a legal action in place; the state is then seen by whoever moves next."""
+    is_terminal: Callable[..., bool]
+    """`is_terminal(state)`: the game is over."""
+    terminal_value: Callable[..., float]
+    """`terminal_value(state)`: -1, 0 or +1 for the player to move there; asked of terminal states only."""
+    observe: Callable[..., None]
+    """`observe(state, planes)` fills `float32[P, H, W]`, which comes all zero; the mover's view."""
+    to_play: Callable[..., int] | None = None
+    """`to_play(state)`: 0 or 1. Needed only if a player can move twice in a row; else players alternate."""
+    transform: Callable[..., None] | None = None
+    """`transform(state, symmetry)` applies the game's symmetry of that index in place; lets mirrored positions
+    share cache entries and samples."""
+    heuristic: Callable[..., float] | None = None
+    """`heuristic(state)`: a guess in (-1, 1) for the player to move, used by the baselines `minimax` and `greedy`."""
