@@ -9,6 +9,7 @@ every mutation is caught, 1 if one survives, 2 if the list does not fit the sour
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.mutations.edits import function_in
 from tests.mutations.table import MUTATIONS, Mutation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,11 +59,12 @@ def run_tests(folder: Path, tests: Sequence[str]) -> tuple[int | None, str]:
 
 def mutated(mutation: Mutation) -> str:
     """The source with the mutation; raises ValueError if its place is not there once."""
-    source = (ROOT / mutation.file).read_text(encoding="utf-8")
-    count = source.count(mutation.old)
-    if count != 1:
-        raise ValueError(f"{mutation.file} holds the text of {mutation.protection!r} {count} times, not once")
-    return source.replace(mutation.old, mutation.new)
+    tree = ast.parse((ROOT / mutation.file).read_text(encoding="utf-8"))
+    try:
+        mutation.edit(function_in(tree, mutation.place))
+    except ValueError as error:
+        raise ValueError(f"{mutation.protection!r} does not fit {mutation.file} {mutation.place}: {error}") from error
+    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def verdict(mutation: Mutation, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The list of mutations fits the source: each text is there once, and each test exists."""
+"""The list of mutations fits the source: each place is there once, and each test exists."""
 
 from __future__ import annotations
 
@@ -8,20 +8,71 @@ from pathlib import Path
 import pytest
 
 from tests.mutations import __main__ as mutations
+from tests.mutations.edits import Edit, always, function_in, instead, never, reworded, without
 from tests.mutations.table import MUTATIONS, Mutation
 from tests.program import ROOT
 
 SURVIVOR = Mutation(
-    "a comment", "games/tictactoe/game.py", '"""Tic-tac-toe', '"""Noughts and crosses',
+    "a docstring", "games/tictactoe/game.py", "", reworded("Tic-tac-toe", "Noughts and crosses"),
     "tests/games/test_tictactoe.py::test_perft",
 )  # fmt: skip
+
+CODE = """
+class Box:
+    def put(self, thing):
+        if thing is None or self.full:
+            raise ValueError(f"nothing: {thing}")
+        try:
+            self.write(thing, sync=True)
+        except OSError as error:
+            return [name for name in error.args if name]
+        self.count = self.count + 1
+"""
+
+
+def edited(place: str, edit: Edit) -> str:
+    tree = ast.parse(CODE)
+    edit(function_in(tree, place))
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+@pytest.mark.parametrize(
+    ("edit", "old", "new"),
+    [
+        (never("full"), "thing is None or self.full", "False"),
+        (always("full"), "thing is None or self.full", "True"),
+        (never("name"), "args if name", "args if False"),
+        (without("write"), "self.write(thing, sync=True)", "pass"),
+        (without("count"), "self.count = self.count + 1", "pass"),
+        (instead("thing is None or ...", "self.full"), "thing is None or self.full", "self.full"),
+        (instead("self.write(...)", "self.keep(thing)"), "self.write(thing, sync=True)", "self.keep(thing)"),
+        (instead("self.write(...)", "raise"), "self.write(thing, sync=True)", "raise"),
+        (instead("self.count = ...", "self.count = 0"), "self.count = self.count + 1", "self.count = 0"),
+        (instead("if ...: ...", "pass"),
+         'if thing is None or self.full:\n            raise ValueError(f"nothing: {thing}")', "pass"),
+        (instead("except OSError as error: ...", "except OSError: raise"),
+         "except OSError as error:\n            return [name for name in error.args if name]",
+         "except OSError:\n            raise"),
+        (reworded("thing:", "other:"), "nothing: {", "noother: {"),
+    ],
+)  # fmt: skip
+def test_an_edit_changes_its_one_place_and_nothing_else(edit: Edit, old: str, new: str):
+    assert CODE.count(old) == 1
+    assert edited("Box.put", edit) == ast.unparse(ast.parse(CODE.replace(old, new)))
+
+
+@pytest.mark.parametrize("edit", [never("absent"), without("absent"), instead("absent(...)", "0"), without("self")])
+def test_an_edit_that_fits_no_place_or_several_is_an_error(edit: Edit):
+    with pytest.raises(ValueError, match="fits [02] places, not one"):
+        edited("Box.put", edit)
+    with pytest.raises(ValueError, match="'Box.take' fits 0 places"):
+        edited("Box.take", edit)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.protection)
 def test_a_mutation_fits_the_source_and_names_a_test(mutation: Mutation):
-    changed = mutations.mutated(mutation)
-    assert changed != (ROOT / mutation.file).read_text(encoding="utf-8")
-    ast.parse(changed)
+    source = (ROOT / mutation.file).read_text(encoding="utf-8")
+    assert mutations.mutated(mutation) != ast.unparse(ast.parse(source))
     file, _, name = mutation.test.partition("::")
     functions = {node.name for node in ast.parse((ROOT / file).read_text()).body if isinstance(node, ast.FunctionDef)}
     assert name.partition("[")[0] in functions
@@ -31,10 +82,11 @@ def test_every_protection_is_listed_once():
     assert len({each.protection for each in MUTATIONS}) == len(MUTATIONS) >= 40
 
 
-def test_a_text_that_is_gone_is_an_error(monkeypatch, capsys):
-    monkeypatch.setattr(mutations, "MUTATIONS", [SURVIVOR._replace(old="no such text")])
+def test_a_place_that_is_gone_is_an_error(monkeypatch, capsys):
+    monkeypatch.setattr(mutations, "MUTATIONS", [SURVIVOR._replace(place="step", edit=never("no_such_name"))])
     assert mutations.main([]) == 2
-    assert "holds the text of 'a comment' 0 times, not once" in capsys.readouterr().err
+    error = "error: 'a docstring' does not fit games/tictactoe/game.py step: 'no_such_name' fits 0 places, not one\n"
+    assert capsys.readouterr().err == error
 
 
 @pytest.mark.parametrize(
@@ -56,10 +108,10 @@ def test_what_pytest_says_becomes_a_verdict_and_the_file_is_as_before(answer, wo
 
 @pytest.mark.slow
 def test_a_mutation_that_nobody_notices_survives_and_one_that_breaks_is_caught(monkeypatch, capsys, tmp_path: Path):
-    breaks = SURVIVOR._replace(protection="the rules", old="def is_terminal(state):", new="def is_terminal(state, x):")
+    breaks = SURVIVOR._replace(protection="the rules", place="is_terminal", edit=instead("return ...", "return x"))
     monkeypatch.setattr(mutations, "MUTATIONS", [SURVIVOR, breaks])
     assert mutations.main([]) == 1
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "  1 of 2  a comment: SURVIVED tests/games/test_tictactoe.py::test_perft"
+    assert shown[0] == "  1 of 2  a docstring: SURVIVED tests/games/test_tictactoe.py::test_perft"
     assert shown[1].startswith("  2 of 2  the rules: caught by tests/games/test_tictactoe.py::test_perft")
     assert shown[2].startswith("1 of 2 mutations caught in ")
