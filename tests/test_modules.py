@@ -1,0 +1,112 @@
+"""Each module has a file of tests of its name in the folder of its wing, or the table says which tests it has."""
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from tests.program import FRAMEWORK, GAMES, ROOT, name_of
+
+TESTS = [path.relative_to(ROOT) for path in ROOT.joinpath("tests").rglob("test_*.py")]
+MODULES = [path for path in (*FRAMEWORK, *GAMES) if path.stem not in ("__init__", "__main__")]
+
+TESTED_IN = {
+    "tests/commands/test_export.py": ["alphazero/nets/onnx_export.py"],
+    "tests/commands/test_gtp.py": ["alphazero/game/gtp_words.py", "alphazero/players/gtp_server.py"],
+    "tests/commands/test_new_game.py": ["alphazero/commands/rules/*.py"],
+    "tests/commands/test_program.py": ["alphazero/_version.py", "alphazero/commands/shared.py", "alphazero/errors.py"],
+    "tests/commands/test_report.py": ["alphazero/training/report.py"],
+    "tests/cluster/test_pool.py": ["alphazero/cluster/host.py"],
+    "tests/doctor/test_installation.py": ["alphazero/doctor/findings.py", "alphazero/doctor/speed.py"],
+    "tests/doctor/test_run.py": ["alphazero/commands/doctor.py"],
+    "tests/game/test_board.py": ["alphazero/game/drawing.py"],
+    "tests/game/test_foreign_games.py": ["alphazero/game/python_game.py", "alphazero/game/adapters/*.py"],
+    "tests/game/test_game_contract.py": ["alphazero/game/game.py", "games/*/game.py"],
+    "tests/game/test_reading.py": ["alphazero/game/reading/*.py"],
+    "tests/game/test_registry.py": [
+        "alphazero/game/spec.py", "alphazero/game/user_code.py", "alphazero/training/presets.py", "games/*/preset.py",
+    ],
+    "tests/game/test_validator.py": ["alphazero/game/laws.py"],
+    "tests/games/test_connect4.py": ["games/connect4/notation.py"],
+    "tests/games/test_connect4_benchmark.py": ["games/connect4/pons.py"],
+    "tests/games/test_connect4_solver.py": ["games/connect4/solver_kernels.py"],
+    "tests/games/test_othello_benchmark.py": ["games/othello/labelled.py"],
+    "tests/games/test_othello_solver.py": ["games/othello/oracle.py"],
+    "tests/library/test_face.py": ["alphazero/library/*.py"],
+    "tests/matches/test_arena.py": [
+        "alphazero/matches/balance.py", "alphazero/matches/report.py", "alphazero/matches/result.py",
+    ],
+    "tests/matches/test_judge.py": ["alphazero/commands/judge.py"],
+    "tests/nets/test_cuda_updates.py": ["alphazero/nets/cuda_graphs.py"],
+    "tests/nets/test_inference.py": ["alphazero/nets/inference/l*.py", "alphazero/nets/inference/openvino.py"],
+    "tests/nets/test_inference_winograd.py": [
+        "alphazero/nets/inference/tiles.py", "alphazero/nets/inference/vector_code.py",
+        "alphazero/nets/inference/winograd_kernels.py",
+    ],
+    "tests/nets/test_norm_relu.py": ["alphazero/nets/norm_kernels.py"],
+    "tests/nets/test_other_nets.py": ["alphazero/nets/neural_net.py"],
+    "tests/nets/test_resnet.py": ["games/connect4/net.py"],
+    "tests/players/test_contestants.py": ["alphazero/players/contestant_text.py"],
+    "tests/players/test_human.py": ["alphazero/matches/with_human.py"],
+    "tests/players/test_players.py": [
+        "alphazero/players/baselines.py", "alphazero/players/net_players.py", "alphazero/players/player.py",
+        "alphazero/search/rollouts.py",
+    ],
+    "tests/search/test_cuda_search.py": ["alphazero/search/cuda_*.py", "alphazero/search/placement.py"],
+    "tests/search/test_mcts.py": ["alphazero/search/cpu_kernels.py", "alphazero/search/roots.py"],
+    "tests/search/test_tree.py": [
+        "alphazero/game/randomness.py", "alphazero/search/backup.py", "alphazero/search/selection.py",
+    ],
+    "tests/storage/test_lock.py": ["alphazero/storage/folder_lock.py"],
+    "tests/storage/test_schema.py": ["alphazero/storage/formats.py"],
+    "tests/tournaments/test_spread.py": ["alphazero/tournaments/guest.py"],
+    "tests/tournaments/test_standings.py": ["alphazero/tournaments/report.py"],
+    "tests/tournaments/test_tournament.py": ["alphazero/tournaments/folder.py"],
+    "tests/tournaments/test_tournament_command.py": [
+        "alphazero/commands/tournament.py", "alphazero/tournaments/file.py",
+    ],
+    "tests/training/test_coach.py": [
+        "alphazero/matches/in_time.py", "alphazero/training/config.py", "alphazero/training/loop.py",
+        "alphazero/training/parts/*.py",
+    ],
+    "tests/training/test_inbox.py": ["alphazero/training/remote/chunk.py"],
+    "tests/training/test_remote_play.py": ["alphazero/training/remote/player.py"],
+    "tests/training/test_selfplay.py": ["alphazero/training/selfplay/*.py"],
+    "tests/training/test_worker_process.py": ["alphazero/players/child_processes.py"],
+    "tests/wasm/test_engine.py": ["alphazero/wasm/compiler.py", "alphazero/wasm/module_file.py"],
+    "tests/wasm/test_file.py": ["alphazero/web/one_file.py"],
+    "tests/wasm/test_network.py": ["alphazero/wasm/layers.py"],
+    "tests/web/test_engine.py": ["alphazero/web/kept.py", "alphazero/web/searches.py", "alphazero/web/seats.py"],
+    "tests/web/test_truth.py": ["alphazero/web/review.py"],
+    "tests/web/test_viewer.py": ["alphazero/web/server.py"],
+    "tests/web/test_watch.py": ["alphazero/commands/watch.py", "alphazero/web/tables.py"],
+}  # fmt: skip
+"""For each file of tests the modules that it tests beside, or instead of, the one of its name."""
+
+
+def own_tests(module: Path) -> list[Path]:
+    """Files of tests that have the module's name, which may begin with its folder's: `test_connect4_solver.py`; the
+    rules of a game are tested under the name of the game."""
+    folder = module.relative_to(ROOT).parts[1] if module in FRAMEWORK else "games"
+    names = {f"test_{module.stem}", f"test_{module.parent.name}_{module.stem}"}
+    if module.stem == "game":
+        names.add(f"test_{module.parent.name}")
+    return [test for test in TESTS if test.stem in names and (folder in test.parts or folder == module.name)]
+
+
+def test_each_module_is_tested_in_a_file_that_one_can_name():
+    patterns = [pattern for modules in TESTED_IN.values() for pattern in modules]
+    nowhere = [
+        name_of(module)
+        for module in MODULES
+        if not own_tests(module) and not any(fnmatch(name_of(module), pattern) for pattern in patterns)
+    ]
+    assert nowhere == [], "write tests/WING/test_NAME.py, or say in TESTED_IN where these modules are tested"
+
+
+@pytest.mark.parametrize("test", TESTED_IN)
+def test_the_table_names_tests_and_modules_that_are_there(test: str):
+    assert (ROOT / test).is_file()
+    for pattern in TESTED_IN[test]:
+        without = [module for module in MODULES if fnmatch(name_of(module), pattern) and not own_tests(module)]
+        assert without, f"{pattern} names no module, or only modules with a file of tests of their name"
