@@ -46,15 +46,39 @@ LONGEST = tuple(
 """Files that take minutes, in the order in which they start: of the first ones, which start together, one alone trains,
 or each would compile the same game."""
 
+MAIN_FLOWS = {
+    "test_a_game_is_played_to_its_end_by_mouse", "test_a_game_is_played_to_its_end_by_keyboard",
+    "test_a_game_is_played_to_its_end_on_a_phone", "test_a_game_is_played_to_its_end",
+    "test_undo_takes_both_plies_back_and_redo_brings_them_again", "test_two_people_at_one_screen_and_resigning",
+    "test_the_contestants_can_play_each_other", "test_a_move_can_be_typed_and_a_wrong_one_is_told",
+    "test_an_analysis_grows_pauses_and_goes_deeper", "test_the_truth_is_shown",
+    "test_mistakes_are_found_by_the_oracle_and_tried_again", "test_the_tree_is_walked_down_and_up",
+    "test_a_game_is_saved_and_loaded_again", "test_a_link_restores_the_position",
+    "test_a_run_is_watched_while_it_trains", "test_a_tournament_with_its_standings_and_games",
+    "test_who_sits_where_and_a_resignation_outlast_a_reload", "test_a_game_is_saved_and_loaded",
+    "test_the_truth_is_shown_and_mistakes_are_found_by_it", "test_markup_in_names_is_shown_as_text",
+}  # fmt: skip
+"""Tests of the page in a browser that CI runs, each with one game; `make test-slow` runs the other flows as well."""
+BROWSERS = {"browser", "open_page"}
+"""Fixtures that start a browser."""
+
 
 def place(item: pytest.Item) -> int:
     """The place of an item's file among the longest ones, or behind them all."""
     return next((i for i, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take minutes come first: at the end all other processes would wait for them."""
     items.sort(key=place)
+    seen = set()
+    for item in items:
+        if isinstance(item, pytest.Function) and BROWSERS & set(item.fixturenames):
+            if item.originalname not in MAIN_FLOWS or item.function in seen:
+                item.add_marker(pytest.mark.slow)
+            elif not item.get_closest_marker("slow"):
+                seen.add(item.function)
 
 
 def take_logging_back() -> None:

@@ -165,6 +165,7 @@ def test_what_does_not_fit_is_refused_with_the_reason(name: str, words: str):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_every_game_of_openspiel_is_accepted_or_refused_in_one_sentence():
     pyspiel = pytest.importorskip("pyspiel")
     accepted = set()

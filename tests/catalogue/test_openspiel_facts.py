@@ -115,6 +115,7 @@ def test_a_game_whose_text_hides_as_much_is_seen_as_it_is_and_that_is_said(monke
     assert game.start().observation.shape == game.observation_shape == (4, 3, 3)
 
 
+@pytest.mark.slow
 def test_all_other_games_are_seen_as_openspiel_shows_them():
     """Runs have nets of these observations."""
     seen = []

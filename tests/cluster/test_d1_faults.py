@@ -121,6 +121,7 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
     assert {row["bytes_per_position"] < 100 for row in rows} == {True}
 
 
+@pytest.mark.slow
 def test_a_machine_that_joins_is_used_and_one_that_goes_is_not_missed(
     ray_cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

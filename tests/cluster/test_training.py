@@ -106,6 +106,7 @@ def begin_together(count: int) -> Callable[[int, str, int], None]:
     return wait
 
 
+@pytest.mark.slow
 def test_a_host_that_is_ten_times_slower_keeps_nobody_waiting(tmp_path: Path):
     """Whenever it answers, each of the others has gone on to its tenth order since."""
     folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b"), machine("c")])
@@ -175,6 +176,7 @@ class Stale(Host):
             super()._take(parcel)
 
 
+@pytest.mark.slow
 def test_games_of_a_stale_host_count_until_they_are_too_old_and_then_they_are_counted_as_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -243,6 +245,7 @@ def test_the_games_of_a_net_and_of_the_larger_one_after_it_have_different_number
     left_out(folder, cluster, coach)
 
 
+@pytest.mark.slow
 def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -272,6 +275,7 @@ def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
     assert gates[1] == pytest.approx(gates[0], rel=0.5)
 
 
+@pytest.mark.slow
 def test_all_games_that_are_given_up_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     folder, config = tmp_path / "run", replace(QUICK, generations=1)
     train(GAME, config, folder, threads=2, seed=3)

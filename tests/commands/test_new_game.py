@@ -87,6 +87,7 @@ def test_the_name_of_a_shipped_game_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert "othello6 is the name of a shipped game; add a word to it, as in my_othello6" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch, capsys):
     """Its game, then every command that it names, in order; training is cut short."""
     monkeypatch.chdir(tmp_path)
@@ -146,7 +147,8 @@ def test_the_tutorials_presets_are_those_of_the_game(tmp_path: Path):
     assert found["quick"].minutes == 5.0 and set(found) >= {"quick", "standard"}
 
 
-@pytest.mark.parametrize("size", [pytest.param(5, marks=pytest.mark.slow), 8])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [5, 8])
 def test_the_new_games_board_can_be_made_larger(size: int, tmp_path: Path):
     assert new_game("my_game", "--folder", tmp_path) == 0
     path = tmp_path / "my_game.py"

@@ -81,6 +81,7 @@ def test_its_games_and_nets_are_its_own(installed, tmp_path):
     assert len(paths) == shipped + 1 and all(path.startswith(str(installed)) for path in paths), shown
 
 
+@pytest.mark.slow
 def test_a_shipped_net_plays(installed, tmp_path):
     shown = run(
         installed, tmp_path, "pit", "beginner", "random", "--game", "connect4", "--games", "4", "--simulations", "0"

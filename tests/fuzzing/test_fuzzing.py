@@ -29,7 +29,7 @@ def without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_waiting_for_the_disk")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PARSERS)
 def test_anything_is_read_or_refused_in_one_sentence(name, count):
     strategy, read = PARSERS[name]()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import float64, int64, njit, vectorize
 
-from alphazero.game import Game
+from alphazero.game import registry
 from alphazero.game.functions import fingerprint, plain, rebuilt, recursive, rule_functions
 from tests.game.fresh_python import run_python
 
@@ -353,13 +353,14 @@ def test_the_order_of_functions_counts():
     assert fingerprint(add_three, None) != fingerprint(add_three)
 
 
-def test_a_fresh_process_finds_the_same_fingerprints(tmp_path: Path, game: Game):
+def test_a_fresh_process_finds_the_same_fingerprints(tmp_path: Path):
     """Otherwise compiled code would never be found again."""
-    code = f"""
+    code = """
         import json
         from alphazero.catalogue import registry
         from alphazero.game.functions import fingerprint, rule_functions
-        print(json.dumps(fingerprint(*rule_functions(registry.load("{game.name}").game.rules).values())))
+        rules = {name: registry.load(name).game.rules for name in registry.NAMES}
+        print(json.dumps({name: fingerprint(*rule_functions(each).values()) for name, each in rules.items()}))
     """
-    ours = fingerprint(*rule_functions(game.rules).values())
+    ours = {name: fingerprint(*rule_functions(registry.load(name).game.rules).values()) for name in registry.NAMES}
     assert run_python(code, tmp_path, PYTHONHASHSEED="1") == ours

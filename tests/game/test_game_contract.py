@@ -15,7 +15,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernel, Kernels
 
 NUM_POSITIONS = 1000
-NUM_SLOW_POSITIONS = 150  # where every position is played by plain Python
+NUM_SLOW_POSITIONS = 60  # where every position is played by plain Python
 
 
 @dataclass(frozen=True)

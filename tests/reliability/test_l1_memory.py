@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from alphazero.catalogue import registry
 from alphazero.game import kernels as kernels_module
@@ -42,6 +43,7 @@ def test_players_of_fifty_generations_load_no_code_anew(monkeypatch):
     assert threading.active_count() <= threads
 
 
+@pytest.mark.slow
 def test_the_matches_of_a_tournament_load_no_code_anew(tmp_path, monkeypatch):
     made, cached, loaded = [], kernels_module.cached, registry.load("tictactoe")
     monkeypatch.setattr(

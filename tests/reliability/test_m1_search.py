@@ -14,7 +14,8 @@ from alphazero.players.baselines import action_values
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from alphazero.search.tree import UNPROVEN
 
-POSITIONS = 1000
+POSITIONS, FEWER = 1000, 200
+"""In the slow tests, and in CI."""
 ALONE = 40
 """Positions that are searched on their own as well."""
 SIMULATIONS = 96
@@ -26,7 +27,13 @@ KINDS = {
     "leaves": SearchConfig(num_simulations=SIMULATIONS, noise_fraction=0.0, gumbel_actions=0, leaves_per_step=4),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
-each_game = pytest.mark.parametrize("name", GAMES)
+each_game = pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        *((name, FEWER) for name in ("connect4", "othello6")),
+        *(pytest.param(name, POSITIONS, marks=pytest.mark.slow) for name in GAMES),
+    ],
+)
 
 
 @functools.cache
@@ -35,12 +42,12 @@ def kernels_of(name: str) -> Kernels:
 
 
 @functools.cache
-def positions(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """States `uint64[1000, K]` of random games that are not over, and who moves there, `int8[1000]`."""
+def positions(name: str, count: int = POSITIONS) -> tuple[np.ndarray, np.ndarray]:
+    """States `uint64[count, K]` of random games that are not over, and who moves there, `int8[count]`."""
     kernels, rng = kernels_of(name), np.random.default_rng(11)
-    states, to_play = kernels.start_states(POSITIONS), np.zeros(POSITIONS, np.int8)
+    states, to_play = kernels.start_states(count), np.zeros(count, np.int8)
     kernels.find_movers(states, to_play)
-    stops = rng.integers(0, kernels.game.max_plies, POSITIONS)
+    stops = rng.integers(0, kernels.game.max_plies, count)
     for ply in range(int(stops.max())):
         masks, _, _ = kernels.describe_all(states)
         actions = np.where(masks, rng.random(masks.shape), -1.0).argmax(axis=1)
@@ -62,12 +69,12 @@ def planted(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np
 
 
 def search_all(
-    name: str, config: SearchConfig, evaluate: Evaluate, rows: np.ndarray | None = None
+    name: str, count: int, config: SearchConfig, evaluate: Evaluate, rows: np.ndarray | None = None
 ) -> tuple[Search, SearchResult]:
-    """Searches the positions `rows int64[n]`, or all of them, side by side; position i belongs to game i."""
-    rows = np.arange(POSITIONS) if rows is None else rows
+    """Searches `count` positions, or their `rows int64[n]`, side by side; position i belongs to game i."""
+    rows = np.arange(count) if rows is None else rows
     search = Search(kernels_of(name), config, evaluate, len(rows), seed=5)
-    return search, search.run(positions(name)[0][rows], rows, np.zeros(len(rows), np.int64))
+    return search, search.run(positions(name, count)[0][rows], rows, np.zeros(len(rows), np.int64))
 
 
 def test_the_positions_are_of_all_ages():
@@ -79,21 +86,21 @@ def test_the_positions_are_of_all_ages():
 
 @each_game
 @each_kind
-def test_visits_values_and_policies_keep_their_bounds(name: str, kind: str):
-    search, found = search_all(name, KINDS[kind], planted)
-    masks, _, _ = kernels_of(name).describe_all(positions(name)[0])
+def test_visits_values_and_policies_keep_their_bounds(name: str, count: int, kind: str):
+    search, found = search_all(name, count, KINDS[kind], planted)
+    masks, _, _ = kernels_of(name).describe_all(positions(name, count)[0])
     assert (found.visit_counts.sum(axis=1) == SIMULATIONS).all()
     assert (found.visit_counts[~masks] == 0).all() and (found.policy[~masks] == 0).all()
     np.testing.assert_allclose(found.policy.sum(axis=1), 1, atol=1e-5)
     assert (np.abs(found.values) <= 1).all()
     unproven = search.tree.action_proven[:, 0] == UNPROVEN
     assert (np.abs(found.q[masks & unproven]) <= 1 + 1e-6).all()
-    assert masks[np.arange(POSITIONS), found.actions].all()
+    assert masks[np.arange(count), found.actions].all()
 
 
 @each_game
 @each_kind
-def test_a_finished_game_is_never_expanded_nor_asked_about(name: str, kind: str):
+def test_a_finished_game_is_never_expanded_nor_asked_about(name: str, count: int, kind: str):
     asked = 0
 
     def watched(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,9 +109,9 @@ def test_a_finished_game_is_never_expanded_nor_asked_about(name: str, kind: str)
         assert not kernels_of(name).describe_all(states)[1].any()
         return planted(states, legal_masks)
 
-    search, _ = search_all(name, KINDS[kind], watched)
+    search, _ = search_all(name, count, KINDS[kind], watched)
     tree, nodes, open_nodes = search.tree, 0, 0
-    for b in range(POSITIONS):
+    for b in range(count):
         size = int(tree.size[b])
         terminal = kernels_of(name).describe_all(tree.states[b, :size])[1]
         assert not terminal[tree.parent[b, 1:size]].any(), f"tree {b} goes on after the end of a game"
@@ -114,14 +121,14 @@ def test_a_finished_game_is_never_expanded_nor_asked_about(name: str, kind: str)
 
 @each_game
 @each_kind
-def test_a_position_alone_is_searched_as_among_others(name: str, kind: str):
-    _, together = search_all(name, KINDS[kind], planted)
-    for row in np.linspace(0, POSITIONS - 1, ALONE).astype(int):
-        _, alone = search_all(name, KINDS[kind], planted, np.array([row]))
+def test_a_position_alone_is_searched_as_among_others(name: str, count: int, kind: str):
+    _, together = search_all(name, count, KINDS[kind], planted)
+    for row in np.linspace(0, count - 1, ALONE).astype(int):
+        _, alone = search_all(name, count, KINDS[kind], planted, np.array([row]))
         for field in vars(together):
             assert getattr(alone, field)[0].tobytes() == getattr(together, field)[row].tobytes(), (row, field)
-    order = np.random.default_rng(3).permutation(POSITIONS)
-    _, shuffled = search_all(name, KINDS[kind], planted, order)
+    order = np.random.default_rng(3).permutation(count)
+    _, shuffled = search_all(name, count, KINDS[kind], planted, order)
     for field in vars(together):
         assert getattr(shuffled, field).tobytes() == getattr(together, field)[order].tobytes(), field
 
@@ -131,7 +138,9 @@ def neutral(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np
     return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
 
 
-@pytest.mark.parametrize(("plies", "simulations"), [(1, 64), (3, 1500), (5, 30_000)])
+@pytest.mark.parametrize(
+    ("plies", "simulations"), [(1, 64), (3, 1500), pytest.param(5, 30_000, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", ["tictactoe", "connect4"])
 def test_wins_in_one_to_three_moves_are_found(name: str, plies: int, simulations: int):
     """Minimax says which positions are won in so many plies; the search plays a winning action in each of them."""

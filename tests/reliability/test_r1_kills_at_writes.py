@@ -9,7 +9,7 @@ import pytest
 
 from tests.reliability.killing import PATIENCE, assert_whole, finish, log_of, results, start
 
-QUICK = {"rename.before:14", "manifest.before:3"}
+QUICK = {"manifest.before:3"}
 
 
 def all_faults() -> list[str]:

@@ -18,7 +18,7 @@ from tests.reliability.killing import (
     wait_until,
 )
 
-QUICK, ALL = 5, 200
+QUICK, ALL = 2, 200
 LONGEST = 0.6
 """Seconds after a generation at which a kill comes at most: longer than a generation takes, so that every moment of
 one is hit."""

@@ -140,12 +140,7 @@ def interrupt(moment: Moment, folder: Path, number: signal.Signals, rng: random.
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [
-        ("imports", signal.SIGINT),
-        ("compiling", signal.SIGINT),
-        ("matches at the end", signal.SIGTERM),
-        ("tournament", signal.SIGTERM),
-    ],
+    [("compiling", signal.SIGINT), ("tournament", signal.SIGTERM)],
 )
 def test_a_signal_ends_a_command_with_one_sentence(name, number, tmp_path):
     interrupt(MOMENTS[name], tmp_path, number, random.Random(0))

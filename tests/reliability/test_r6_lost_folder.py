@@ -46,7 +46,8 @@ def test_a_run_that_has_lost_its_folder_says_so_and_writes_to_no_other(case: str
         assert found is not None and found.generation >= 2
 
 
-@pytest.mark.parametrize("phase", ["generation 2: saved", pytest.param("generation 2: gate", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["generation 2: saved", "generation 2: gate"])
 def test_a_run_that_may_no_longer_write_says_so(phase: str, tmp_path: Path):
     run = tmp_path / "run"
     process = start(run, *ALL, preexec_fn=obey_permissions)

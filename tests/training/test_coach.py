@@ -184,7 +184,7 @@ def run_in_two_parts(path: Path, stop_after: int, monkeypatch, config: RunConfig
         make_coach(folder, config).run()
 
 
-@pytest.mark.parametrize("stop_after", [0, 1, 3])
+@pytest.mark.parametrize("stop_after", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 3))])
 def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monkeypatch, stop_after):
     path = tmp_path / "run"
     run_in_two_parts(path, stop_after, monkeypatch)
@@ -235,7 +235,7 @@ def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_pass
     assert since == [None, 0, 1, 2]  # no advice about the gate while the fresh network is far behind
 
 
-@pytest.mark.parametrize("stop_after", [1, 3])
+@pytest.mark.parametrize("stop_after", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, tmp_path, monkeypatch, stop_after):
     monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
     run_all(tmp_path / "whole", growing)
@@ -243,6 +243,7 @@ def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, 
     assert checksums(tmp_path / "resumed") == checksums(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_larger_network_begins_with_what_the_other_knows(undisturbed, growing, tmp_path, monkeypatch, caplog):
     caplog.set_level("INFO")
     monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
@@ -272,6 +273,7 @@ def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path, monke
         make_coach(folder, replace(growing, gate=GateConfig(enabled=False)))
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(undisturbed, tmp_path):
     run_all(tmp_path / "again")
     assert checksums(tmp_path / "again") == checksums(undisturbed)
@@ -387,7 +389,7 @@ def test_a_benchmark_gives_finite_numbers_under_names_of_its_own(tmp_path, caplo
         scores.of(None, {"depth", "seconds"})
 
 
-@pytest.mark.parametrize("name", ["games", "gate_score", "generations_since_promotion", "benchmark_figures"])
+@pytest.mark.parametrize("name", ["games", "generations_since_promotion"])
 def test_a_benchmark_has_no_figure_of_the_runs_own_name(tmp_path, name):
     scored = replace(registry.load("tictactoe"), make_benchmark=lambda game: lambda player: {name: 0.25})
     with pytest.raises(InvalidSetting, match=f"a figure of the game's benchmark is called {name}"):

@@ -97,6 +97,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_process_runs_no_file_of_the_current_folder_and_finds_the_users_modules(weights: Path, tmp_path: Path):
     """Python puts that folder first on the path of a program that is begun by `-c`, as a process is."""
     here = tmp_path / "here"
@@ -140,6 +141,7 @@ def test_a_function_of_the_program_is_sent_where_a_process_finds_it(file, name, 
         check_sendable(main.make_net, "net")
 
 
+@pytest.mark.slow
 def test_a_game_beside_the_program_is_found_in_a_process(weights: Path, tmp_path: Path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "game.py").write_text(Path(FILE).read_text(encoding="utf-8"))
@@ -163,6 +165,7 @@ def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
     process.close()
 
 
+@pytest.mark.slow
 def test_a_process_that_is_gone_after_a_wish_to_stop_is_no_fault(weights: Path):
     stop = threading.Event()
     process = begin(work(), weights, stop)
@@ -189,6 +192,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_process_does_not_go_on_when_its_parent_is_gone(weights: Path, tmp_path: Path):
     script = tmp_path / "parent.py"
     script.write_text(PARENT.format(root=str(Path(__file__).parents[2]), weights=str(weights)))
@@ -235,6 +239,7 @@ def expect_gone(pid: int) -> None:
         raise AssertionError(f"process {pid} goes on")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system stops no processes")
 def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(weights: Path, monkeypatch):
     monkeypatch.setattr("alphazero.training.worker_process.SECONDS_TO_ANSWER", 0.1)
@@ -258,6 +263,7 @@ def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(weights: Path
     assert process.child.process.exitcode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_being_asked_to_stop_ends_the_games_early(weights: Path):
     process, stop = begin(work(), weights), threading.Event()
     try:
@@ -297,7 +303,7 @@ def with_a_net_that_tells() -> LoadedGame:
     return replace(loaded, make_net=make_net)
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("deterministic", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_process_computes_in_a_fixed_order_if_the_run_does(weights: Path, deterministic: bool):
     process = begin(replace(work(), load=with_a_net_that_tells, deterministic=deterministic), weights)
     try:

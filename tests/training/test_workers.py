@@ -38,7 +38,7 @@ def make_coach(folder: RunFolder, devices: list[str], generations: int = 2, conf
     return Coach(RunPlan(registry.load("tictactoe"), config, devices, threads=2, seed=3, deterministic=False), folder)
 
 
-@pytest.mark.parametrize("inference", ["torch", "openvino"])
+@pytest.mark.parametrize("inference", ["torch", pytest.param("openvino", marks=pytest.mark.slow)])
 def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(
     inference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -69,6 +69,7 @@ def test_a_game_in_python_that_other_processes_cannot_import_plays_on_threads_an
     assert "cannot import it, so all games are played in this process" in caplog.text
 
 
+@pytest.mark.slow
 def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The candidate of the second generation takes over from a net of other sizes, in all processes."""
     run(tmp_path / "first", ["cpu"], generations=1)

@@ -25,6 +25,7 @@ from tests.wasm.engines import (
     planted,
     random_games,
     run_node,
+    some_games,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +76,7 @@ def compare_searches(game: Game, count: int, folder: Path, config: az.SearchConf
 
 
 @needs_node
+@some_games
 def test_rules_are_the_same_in_every_game(game: Game, tmp_path: Path):
     if game.name in SAME:
         pytest.skip(f"{SAME[game.name]} has the same rules on a smaller board")

@@ -66,7 +66,7 @@ def compare_moves(game: Game, config: az.SearchConfig, count: int, folder: Path)
 @pytest.mark.parametrize("config", [HALVING, pytest.param(PUCT, marks=pytest.mark.slow)], ids=["halving", "puct"])
 def test_moves_are_those_of_match_players(config: az.SearchConfig, tmp_path: Path):
     """By PUCT in the slow tests, since `test_engine` compares its trees."""
-    compare_moves(registry.load("connect4").game, config, 25, tmp_path)
+    compare_moves(registry.load("connect4").game, config, 8, tmp_path)
 
 
 @needs_node
