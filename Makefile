@@ -1,4 +1,4 @@
-.PHONY: check test test-slow format docs
+.PHONY: check test test-fast test-slow format docs
 
 check:  ## format, lint and types, as CI does
 	ruff format --check
@@ -7,6 +7,9 @@ check:  ## format, lint and types, as CI does
 
 test:  ## the tests that CI runs
 	pytest
+
+test-fast:  ## the part that a contributor needs, in a minute; it names what it leaves out
+	pytest --fast
 
 test-slow:  ## the long ones, without those that need a GPU
 	pytest -m "slow and not cuda"

@@ -6,6 +6,8 @@ import math
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 # before torch is imported, here and in processes that tests start: its threads wait for each other in every layer, for
 # long where other tests share the cores
@@ -62,10 +64,37 @@ MAIN_FLOWS = {
 BROWSERS = {"browser", "open_page"}
 """Fixtures that start a browser."""
 
+NOT_FAST = tuple(
+    f"tests/{name}"
+    for name in (
+        "benchmarks", "cluster", "commands", "docs", "doctor", "fuzzing", "library", "reliability", "training", "wasm",
+        "web", "game/test_compiled_code.py", "game/test_games_folder.py", "game/test_openspiel.py",
+        "game/test_openspiel_facts.py", "game/test_validator.py", "games/test_connect4_benchmark.py",
+        "games/test_connect4_book.py", "games/test_connect4_solver.py", "games/test_othello_solver.py",
+        "games/test_pretrained.py", "nets/test_inference.py", "nets/test_inference_winograd.py",
+        "search/test_cuda_search.py", "storage/test_kills.py", "tournaments/test_tournament.py", "test_interruption.py",
+    )
+)  # fmt: skip
+"""Folders and files that `make test-fast` leaves out: programs, browsers, whole runs, and what compiles for long."""
+
 
 def place(item: pytest.Item) -> int:
     """The place of an item's file among the longest ones, or behind them all."""
     return next((i for i, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="a minute's part of the tests; says what it leaves out")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    return True if config.getoption("--fast") and name in NOT_FAST else None
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.getoption("--fast"):
+        terminalreporter.write_line(f"left out, and run by `make test`: {' '.join(NOT_FAST)}")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -114,6 +143,12 @@ def kernels_by_name(name: str) -> Kernels:
 def game(request: pytest.FixtureRequest) -> Game:
     """Every game of the registry in turn."""
     return kernels_by_name(request.param).game
+
+
+def some_games(*names: str) -> pytest.MarkDecorator:
+    """For tests of `game` that run with these games alone, and with the others in the slow tests."""
+    games = [pytest.param(name, marks=() if name in names else pytest.mark.slow) for name in sorted(registry.NAMES)]
+    return pytest.mark.parametrize("game", games, indirect=True)
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """Each module has a file of tests of its name in the folder of its wing, or the table says which tests it has."""
 
+import ast
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
-from tests.program import FRAMEWORK, GAMES, ROOT, name_of
+from tests.conftest import BROWSERS, MAIN_FLOWS, NOT_FAST
+from tests.program import FRAMEWORK, GAMES, ROOT, name_of, parse
 
 TESTS = [path.relative_to(ROOT) for path in ROOT.joinpath("tests").rglob("test_*.py")]
 MODULES = [path for path in (*FRAMEWORK, *GAMES) if path.stem not in ("__init__", "__main__")]
@@ -110,3 +112,18 @@ def test_the_table_names_tests_and_modules_that_are_there(test: str):
     for pattern in TESTED_IN[test]:
         without = [module for module in MODULES if fnmatch(name_of(module), pattern) and not own_tests(module)]
         assert without, f"{pattern} names no module, or only modules with a file of tests of their name"
+
+
+@pytest.mark.parametrize("name", NOT_FAST)
+def test_what_the_fast_tests_leave_out_is_there(name: str):
+    assert (ROOT / name).exists()
+
+
+def test_the_main_flows_are_tests_in_a_browser():
+    flows = {
+        node.name
+        for test in TESTS
+        for node in parse(ROOT / test).body
+        if isinstance(node, ast.FunctionDef) and BROWSERS & {argument.arg for argument in node.args.args}
+    }
+    assert flows >= MAIN_FLOWS

@@ -17,6 +17,7 @@ from alphazero.errors import IllegalAction, LawBroken
 from alphazero.game import Game, Rules, laws, validator
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
+from tests.conftest import some_games
 
 GOOD = TicTacToe().plain_rules
 RNG = np.random.default_rng(0)
@@ -417,6 +418,7 @@ def test_planes_that_hide_what_the_legal_actions_depend_on_get_a_warning():
 
 
 @pytest.mark.usefixtures("no_rules_are_called_slow")
+@some_games("hex_swap", "nim", "othello6", "tictactoe")
 def test_the_shipped_games_keep_all_laws(game: Game, monkeypatch: pytest.MonkeyPatch):
     if game.name == "gomoku15":
         monkeypatch.setattr(validator, "FOLLOWED", 1)

@@ -13,20 +13,13 @@ import torch
 from numba import njit
 from torch import nn
 
-from alphazero.game import Game, registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.wasm.engine import Engine
 
 DRIVER = Path(__file__).with_name("drive.mjs")
 SAME = {"gomoku15": "gomoku", "othello": "othello6"}
 """Games whose smaller board has the same rules, and takes less time."""
-QUICK = {"tictactoe", "dots_and_boxes", "othello6"}
-some_games = pytest.mark.parametrize(
-    "game",
-    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(registry.NAMES)],
-    indirect=True,
-)
-"""Games of each kind; the others in the slow tests."""
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed, and runs WebAssembly here")
 
 

@@ -16,6 +16,7 @@ from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.search.analysis import search_position
 from alphazero.wasm.engine import QUIET, EngineBuilder
+from tests.conftest import some_games
 from tests.wasm.engines import (
     SAME,
     Answers,
@@ -25,7 +26,6 @@ from tests.wasm.engines import (
     planted,
     random_games,
     run_node,
-    some_games,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +76,7 @@ def compare_searches(game: Game, count: int, folder: Path, config: az.SearchConf
 
 
 @needs_node
-@some_games
+@some_games("tictactoe", "dots_and_boxes", "othello6")
 def test_rules_are_the_same_in_every_game(game: Game, tmp_path: Path):
     if game.name in SAME:
         pytest.skip(f"{SAME[game.name]} has the same rules on a smaller board")

@@ -11,7 +11,8 @@ from alphazero.catalogue import registry
 from alphazero.errors import GameError
 from alphazero.game import Board, Game, Piece, Rules
 from alphazero.wasm.looks import Looks, chain_through, facts, looks_of, pieces_of, some_positions, told
-from tests.wasm.engines import SAME, some_games
+from tests.conftest import some_games
+from tests.wasm.engines import SAME
 
 
 @functools.cache
@@ -20,7 +21,7 @@ def learned(name: str) -> Looks:
     return looks_of(registry.load(name).game)
 
 
-@some_games
+@some_games("tictactoe", "dots_and_boxes", "othello6")
 def test_the_looks_of_every_game_are_learned(game: Game):
     """They are right in positions that nobody learned from, and small."""
     if game.name in SAME:
