@@ -157,7 +157,9 @@ def test_rules_may_hold_functions_in_variables(tmp_path: Path):
     assert run_python(FUNCTIONS_IN_VARIABLES, tmp_path) == [[4, 2], True]
 
 
-@pytest.mark.parametrize("kind", NOT_FOR_NUMBA)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "a generator" else pytest.mark.slow) for kind in NOT_FOR_NUMBA]
+)
 def test_rules_that_numba_cannot_compile_run_as_plain_python_said_once(kind: str, caplog: pytest.LogCaptureFixture):
     game = make_countdown(f"countdown with {kind}", **NOT_FOR_NUMBA[kind])
     with caplog.at_level(logging.WARNING):
@@ -308,8 +310,10 @@ PLAY_ONCE = """
 
 @pytest.mark.parametrize(
     ("import_line", "module_name"),
-    [("from small_helper import LIMIT, taken", ""), ("import small_helper", "small_helper.")],
-    ids=["by name", "by module"],
+    [
+        pytest.param("from small_helper import LIMIT, taken", "", id="by name"),
+        pytest.param("import small_helper", "small_helper.", id="by module", marks=pytest.mark.slow),
+    ],
 )
 def test_compiled_code_is_found_by_the_next_process_and_never_stale(tmp_path: Path, import_line: str, module_name: str):
     """A helper or constant changed in another file than the rules' is the case that numba's own cache misses."""

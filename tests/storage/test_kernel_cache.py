@@ -79,8 +79,14 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("which", [".nbi", ".nbc"])
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    ("damage", "which"),
+    [
+        pytest.param(damage, which, marks=() if damage in ("a bit", "empty") else pytest.mark.slow)
+        for damage in DAMAGE
+        for which in (".nbi", ".nbc")
+    ],
+)
 def test_damaged_code_is_compiled_anew_once_and_this_is_said(folder, which, damage):
     path = next(path for path in files(folder) if path.suffix == which)
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
