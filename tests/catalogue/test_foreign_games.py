@@ -263,9 +263,8 @@ QUICKLY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(OPENSPIEL[1], marks=pytest.mark.slow), GENERAL[2]], ids=["openspiel", "general"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [OPENSPIEL[1], GENERAL[2]], ids=["openspiel", "general"])
 def test_they_train_resume_and_play(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_command(main_module.main, ["--game", name, *QUICKLY]) == 0, capsys.readouterr()

@@ -25,6 +25,13 @@ for name in sys.argv[1:]:
 """
 
 
+def some(cases: dict[str, tuple], *names: str) -> list:
+    """Those cases, each of which takes a program of its own; the others in the slow tests."""
+    return [
+        pytest.param(*case, id=name, marks=() if name in names else pytest.mark.slow) for name, case in cases.items()
+    ]
+
+
 @pytest.fixture
 def copied_tree(tmp_path: Path) -> Path:
     """The library and one game, elsewhere."""
@@ -62,7 +69,7 @@ BROKEN_FOLDERS = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), BROKEN_FOLDERS.values(), ids=BROKEN_FOLDERS)
+@pytest.mark.parametrize(("text", "words"), some(BROKEN_FOLDERS, "no SPEC", "error", "twice"))
 def test_a_broken_folder_gets_one_sentence_and_breaks_no_other_game(copied_tree: Path, text: str, words: str):
     folder = copied_tree / "games" / ("broken" if "tictactoe" not in text else "ultimate")  # "twice" must come second
     write_game(folder)
@@ -83,7 +90,7 @@ BROKEN_PARTS = {
 }
 
 
-@pytest.mark.parametrize(("games", "more", "words"), BROKEN_PARTS.values(), ids=BROKEN_PARTS)
+@pytest.mark.parametrize(("games", "more", "words"), some(BROKEN_PARTS, "no class"))
 def test_a_wrong_reference_names_the_spec_and_the_part(copied_tree: Path, games: str, more: str, words: str):
     write_game(copied_tree / "games" / "mine", games, more)
     name = games.split('"')[1]
@@ -108,7 +115,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["theirs first", "ours first"])
-@pytest.mark.parametrize("files", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("files", some({name: (files,) for name, files in OTHERS.items()}, "package"))
 def test_another_package_called_games_hides_nothing(copied_tree: Path, tmp_path: Path, files: dict, first: bool):
     other = tmp_path / "other"
     for name, text in files.items():

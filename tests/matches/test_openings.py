@@ -130,6 +130,7 @@ def test_only_games_that_know_their_values_have_balanced_openings():
         balance_of("fair", registry.load("connect4"))
 
 
+@pytest.mark.slow
 def test_a_shipped_net_chooses_openings_where_no_solver_can(monkeypatch):
     monkeypatch.setattr(openings_module, "AT_ONCE", 8)  # the net takes a while for each
     loaded = registry.load("othello6")

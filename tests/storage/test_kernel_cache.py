@@ -97,6 +97,7 @@ def test_damaged_code_is_compiled_anew_once_and_this_is_said(folder, which, dama
         assert run(folder).stdout == "found\n"
 
 
+@pytest.mark.slow
 def test_code_whose_index_is_gone_is_compiled_anew(folder):
     next(path for path in files(folder) if path.suffix == ".nbi").unlink()
     assert run(folder).stdout == "compiled\n"
@@ -161,6 +162,7 @@ def test_who_may_write_nowhere_else_has_a_folder_of_its_own(folder, tmp_path_fac
     assert run(folder, TMPDIR=str(temporary)).stdout == "found\n"
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_written_to_everything_is_compiled(folder):
     """As in a container whose file system is read-only: Python then finds no folder for temporary files."""
     no_folder = "import tempfile\ndef gettempdir(): raise FileNotFoundError('no usable temporary directory')\n"
@@ -342,7 +344,7 @@ def run_as_nobody(folder: Path, **environment: str) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("named", [{}, {"XDG_CACHE_HOME": "cache"}])
+@pytest.mark.parametrize("named", [{}, pytest.param({"XDG_CACHE_HOME": "cache"}, marks=pytest.mark.slow)])
 def test_no_code_is_taken_from_the_current_folder(shared, named):
     """Without a home, `~` stays as it is, and would be a folder in the current one, which may be somebody else's."""
     own = shared / "temporary" / f"alphazero-kernels-{NOBODY}"
@@ -353,7 +355,7 @@ def test_no_code_is_taken_from_the_current_folder(shared, named):
         assert list((shared / "here").iterdir()) == []
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o775], ids=["everybody", "a group"])
+@pytest.mark.parametrize("mode", [0o777, pytest.param(0o775, marks=pytest.mark.slow)], ids=["everybody", "a group"])
 def test_no_code_is_taken_from_a_folder_of_somebody_else(shared, mode):
     others = shared / "others"
     assert run_as_nobody(shared, NUMBA_CACHE_DIR=str(shared / "here")).stdout == "compiled\n"
