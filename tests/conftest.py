@@ -67,12 +67,13 @@ BROWSERS = {"browser", "open_page"}
 NOT_FAST = tuple(
     f"tests/{name}"
     for name in (
-        "benchmarks", "cluster", "commands", "docs", "doctor", "fuzzing", "library", "reliability", "training", "wasm",
-        "web", "game/test_compiled_code.py", "game/test_games_folder.py", "game/test_openspiel.py",
-        "game/test_openspiel_facts.py", "game/test_validator.py", "games/test_connect4_benchmark.py",
-        "games/test_connect4_book.py", "games/test_connect4_solver.py", "games/test_othello_solver.py",
-        "games/test_pretrained.py", "nets/test_inference.py", "nets/test_inference_winograd.py",
-        "search/test_cuda_search.py", "storage/test_kills.py", "tournaments/test_tournament.py", "test_interruption.py",
+        "benchmarks", "cluster", "commands", "docs", "doctor", "fuzzing", "games", "library", "reliability",
+        "tournaments", "training", "wasm", "web", "game/test_compiled_code.py", "game/test_foreign_games.py",
+        "game/test_games_folder.py", "game/test_kernels.py", "game/test_openspiel.py", "game/test_openspiel_facts.py",
+        "game/test_record.py", "game/test_registry.py", "game/test_trial.py", "game/test_validator.py",
+        "matches/test_openings.py", "nets/test_inference.py", "nets/test_inference_winograd.py",
+        "players/test_gtp_player.py", "players/test_human.py", "search/test_cuda_search.py",
+        "storage/test_kernel_cache.py", "storage/test_kills.py", "test_interruption.py",
     )
 )  # fmt: skip
 """Folders and files that `make test-fast` leaves out: programs, browsers, whole runs, and what compiles for long."""

@@ -326,7 +326,10 @@ def test_a_net_that_answers_leaves_the_type_of_new_tensors_to_the_other_threads(
     assert set(found) == {torch.float64}
 
 
-@pytest.mark.parametrize("library", [name for name in INFERENCES if name != "auto"])
+@pytest.mark.parametrize(
+    "library",
+    [pytest.param(name, marks=() if name == "torch" else pytest.mark.slow) for name in INFERENCES if name != "auto"],
+)
 @in_any_torch
 def test_a_net_is_loaded_whatever_the_program_has_chosen_in_torch(chosen, library):
     position = az.load_game("connect4").position("44")

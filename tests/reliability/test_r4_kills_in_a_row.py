@@ -11,7 +11,7 @@ import pytest
 
 from tests.reliability.killing import assert_whole, finish, has_lock, kill, results, start, wait_until
 
-QUICK, ALL = 1, 20
+TIMES = 20
 LONGEST = 0.5
 """Seconds after which a resumed run is killed at most: it needs longer to read everything and to go on."""
 
@@ -31,7 +31,8 @@ def kill_thrice(folder: Path, rng: np.random.Generator) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n < QUICK else pytest.mark.slow) for n in range(ALL)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(TIMES))
 def test_three_kills_in_a_row_lose_nothing(seed: int, undisturbed: Path, tmp_path: Path):
     folder, rng = tmp_path / "run", np.random.default_rng(1000 + seed)
     while not kill_thrice(folder, rng):

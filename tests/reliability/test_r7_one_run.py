@@ -9,7 +9,8 @@ from alphazero.storage.run_folder import latest_manifest, read_metrics, resolve_
 from tests.reliability.training import ALL, end_of, start, wait_for
 
 
-@pytest.mark.parametrize("others", [2, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("others", [2, 8])
 def test_one_training_has_the_folder(others: int, tmp_path: Path):
     run = tmp_path / "run"
     holder = start(run, *ALL)
