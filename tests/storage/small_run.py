@@ -96,6 +96,7 @@ def checksums(folder):
 
 
 def flip(path, bit=400):
+    """Flips one bit in place; a second time, it is as before."""
     with open(path, "r+b") as file:
         file.seek(bit // 8)
         byte = file.read(1)[0]

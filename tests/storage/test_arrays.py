@@ -16,6 +16,7 @@ from alphazero.storage import arrays
 from alphazero.storage.arrays import Array, read_npz, write_npz
 from alphazero.storage.files import sha256_of
 from tests.storage.bounds import assert_refused
+from tests.storage.small_run import flip
 
 ARRAYS = {
     "visits": np.arange(12, dtype=np.int32).reshape(3, 4),
@@ -29,15 +30,6 @@ EXPECTED = {name: Array(array.dtype.type, array.shape) for name, array in ARRAYS
 
 def names(folder):
     return sorted(os.listdir(folder))
-
-
-def flip(path, bit):
-    """Flips one bit in place; a second time, it is as before."""
-    with open(path, "r+b") as file:
-        file.seek(bit // 8)
-        byte = file.read(1)[0]
-        file.seek(bit // 8)
-        file.write(bytes([byte ^ 1 << bit % 8]))
 
 
 def test_arrays_come_back(tmp_path):

@@ -20,6 +20,7 @@ from alphazero.errors import CheckpointError
 from alphazero.storage.checkpoint import check_tensors, load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import to_json, write_sealed_json
 from tests.storage.bounds import assert_bounded
+from tests.storage.small_run import flip
 
 CARD = {"game": "connect4", "net": {"blocks": 5, "channels": 64}, "elo": 1512.5}
 
@@ -65,15 +66,6 @@ def forge(path, content):
 def with_header(header, data=b""):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
-
-
-def flip(path, bit):
-    """Flips one bit in place; a second time, it is as before."""
-    with open(path, "r+b") as file:
-        file.seek(bit // 8)
-        byte = file.read(1)[0]
-        file.seek(bit // 8)
-        file.write(bytes([byte ^ 1 << bit % 8]))
 
 
 # Round trip

@@ -17,6 +17,7 @@ import pytest
 from alphazero.errors import StorageError
 from alphazero.storage import files as storage
 from tests.storage.bounds import assert_bounded, assert_refused
+from tests.storage.small_run import flip
 
 ROOT = Path(storage.__file__).parents[2]
 ALL_FAULTS = ["write.before", "write.within", "write.after", "rename.before", "rename.after"]
@@ -30,15 +31,6 @@ def run_child(code, *arguments, fault=""):
 
 def names(folder):
     return sorted(os.listdir(folder))
-
-
-def flip(path, bit):
-    """Flips one bit in place; a second time, it is as before."""
-    with open(path, "r+b") as file:
-        file.seek(bit // 8)
-        byte = file.read(1)[0]
-        file.seek(bit // 8)
-        file.write(bytes([byte ^ 1 << bit % 8]))
 
 
 # Writing

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import signal
-import time
 
 import numpy as np
 import pytest
 
 from alphazero.storage.arrays import Array, read_npz
-from alphazero.storage.run_folder import RunFolder
-from tests.storage.small_run import checksums, play, resume, start
+from tests.storage.small_run import checksums, play, resume
 
 FAULTS = [
     "write.within:2",  # config.json
@@ -55,36 +53,6 @@ def test_three_kills_in_a_row_and_one_while_resuming(tmp_path, undisturbed):
         assert play(folder, fault=fault)[0] == -signal.SIGKILL
     resume(folder)
     assert checksums(folder) == checksums(undisturbed[0])
-
-
-def kill_at_random(tmp_path, seed, undisturbed):
-    folder, rng = tmp_path / "run", np.random.default_rng(seed)
-    child = start(folder, 1000)  # it has far to go, so the kill cannot come too late
-    for _ in range(rng.integers(1, 4)):
-        child.stdout.readline()
-    time.sleep(rng.uniform(0, 0.02))
-    child.kill()
-    child.communicate(timeout=60)
-    assert child.returncode == -signal.SIGKILL
-    with RunFolder.open(folder) as run:
-        manifest = run.newest_valid()
-    done = max(3, 1 + (manifest.generation if manifest else 0))
-    resume(folder, done)
-    if done > 3:
-        undisturbed = tmp_path / "undisturbed"
-        resume(undisturbed, done)
-    assert checksums(folder) == checksums(undisturbed)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_killed_at_a_random_time_a_run_ends_like_one_that_was_not(tmp_path, undisturbed, seed):
-    kill_at_random(tmp_path, seed, undisturbed[0])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 100))
-def test_killed_at_many_random_times_a_run_ends_like_one_that_was_not(tmp_path, undisturbed, seed):
-    kill_at_random(tmp_path, seed, undisturbed[0])
 
 
 def test_the_children_play_what_this_file_says(undisturbed):
