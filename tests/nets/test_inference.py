@@ -78,7 +78,7 @@ def test_what_plays_is_close_to_float32(shared):
     assert value_errors.mean() < 0.01 and value_errors.max() < 0.1
 
 
-@pytest.mark.parametrize("count", [1, 2, 8, 9, 31, 64, 100, 200])
+@pytest.mark.parametrize("count", [1, 31, 200, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 8, 9, 64, 100))])
 def test_float32_is_float32_in_batches_of_any_size(shared, count):
     batch = random_batch(Connect4(), count, seed=count)
     inference = OpenVinoInference(shared.frozen_float(), shared._example, bf16=False)
@@ -524,7 +524,9 @@ def test_the_environment_and_the_option_choose(monkeypatch):
         want_inference("openvinno")
 
 
-@pytest.mark.parametrize("library", ["openvino", "winograd", "int8"])
+@pytest.mark.parametrize(
+    "library", ["openvino", *(pytest.param(name, marks=pytest.mark.slow) for name in ("winograd", "int8"))]
+)
 def test_a_resumed_run_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, library):
     monkeypatch.setenv(INFERENCE_VARIABLE, library)
     whole = az.train("tictactoe", generations=2, folder=tmp_path / "whole", **TINY)
