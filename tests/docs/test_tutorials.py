@@ -27,7 +27,7 @@ def test_there_are_three():
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=() if path.stem == "your_own_game" else pytest.mark.slow) for path in TUTORIALS],
+    [pytest.param(path, marks=() if path.stem == "first_net" else pytest.mark.slow) for path in TUTORIALS],
     ids=lambda path: path.stem,
 )
 def test_a_tutorial_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
