@@ -328,7 +328,9 @@ def test_the_last_lines_can_be_typed(finished, tmp_path, monkeypatch, capsys):
     assert "it scores" not in out
 
 
-@pytest.mark.parametrize("name", ["-run", "a\u202e\tb", "two words"])
+@pytest.mark.parametrize(
+    "name", ["a\u202e\tb", *(pytest.param(name, marks=pytest.mark.slow) for name in ("-run", "two words"))]
+)
 def test_the_last_lines_can_be_typed_for_every_name(finished, tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     finished.rename(name)
