@@ -77,6 +77,8 @@ NOT_FAST = tuple(
     )
 )  # fmt: skip
 """Folders and files that `make test-fast` leaves out: programs, browsers, whole runs, and what compiles for long."""
+FAST_GAMES = {"hex_swap", "othello6", "tictactoe"}
+"""The shipped games that `make test-fast` looks at: with a swap, with passes, and the smallest."""
 
 
 def place(item: pytest.Item) -> int:
@@ -95,11 +97,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if config.getoption("--fast"):
-        terminalreporter.write_line(f"left out, and run by `make test`: {' '.join(NOT_FAST)}")
+        games = ", ".join(sorted(set(registry.NAMES) - FAST_GAMES))
+        terminalreporter.write_line(f"left out, and run by `make test`: {' '.join(NOT_FAST)}; the games {games}")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files that take minutes come first: at the end all other processes would wait for them."""
     items.sort(key=place)
     seen = set()
@@ -109,6 +112,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
             elif not item.get_closest_marker("slow"):
                 seen.add(item.function)
+    if config.getoption("--fast"):
+        others = set(registry.NAMES) - FAST_GAMES
+        items[:] = [item for item in items if not is_about(item, others)]
+
+
+def is_about(item: pytest.Item, games: set[str]) -> bool:
+    """Whether the test takes one of these games."""
+    name = item.callspec.params.get("game") if hasattr(item, "callspec") else None
+    return isinstance(name, str) and name in games
 
 
 def take_logging_back() -> None:
