@@ -54,6 +54,7 @@ class Transformer(torch.nn.Module):
         return self.policy(squares).squeeze(2), torch.tanh(self.value(squares.mean(dim=1))).squeeze(1)
 
 
+@pytest.mark.slow
 def test_a_game_is_named_by_the_path_of_its_file(own_folder):
     path = Path("my_game.py")
     path.write_text(Path(tictactoe.__file__).read_text().replace('"tictactoe"', '"mine"'))
