@@ -68,9 +68,10 @@ NOT_FAST = tuple(
     f"tests/{name}"
     for name in (
         "benchmarks", "cluster", "commands", "docs", "doctor", "fuzzing", "games", "library", "reliability",
-        "tournaments", "training", "wasm", "web", "game/test_compiled_code.py", "game/test_foreign_games.py",
-        "game/test_games_folder.py", "game/test_kernels.py", "game/test_openspiel.py", "game/test_openspiel_facts.py",
-        "game/test_record.py", "game/test_registry.py", "game/test_trial.py", "game/test_validator.py",
+        "tournaments", "training", "wasm", "web", "game/test_compiled_code.py", "catalogue/test_foreign_games.py",
+        "catalogue/test_games_folder.py", "game/test_kernels.py", "catalogue/test_openspiel.py",
+        "catalogue/test_openspiel_facts.py",
+        "game/test_record.py", "catalogue/test_registry.py", "catalogue/test_trial.py", "game/test_validator.py",
         "matches/test_openings.py", "matches/test_sprt.py", "nets", "players", "search/test_cuda_search.py",
         "storage/test_kernel_cache.py", "storage/test_kills.py", "test_interruption.py",
     )

@@ -42,14 +42,9 @@ from alphazero.progress import Progress
 from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import atomic_write, check_output_file
-from alphazero.storage.run_folder import (
-    METRICS,
-    check_run_folder,
-    latest_manifest,
-    read_metrics,
-    read_settings,
-    resolve_checkpoint,
-)
+from alphazero.storage.manifest import check_run_folder, latest_manifest, read_settings
+from alphazero.storage.metrics_file import METRICS, read_metrics
+from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.journal import show_figures

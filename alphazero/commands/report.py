@@ -11,7 +11,7 @@ import tyro
 from alphazero.commands.shared import Overwrite, argument, parse, say, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.storage.files import atomic_write, check_output_file
-from alphazero.storage.run_folder import check_run_folder
+from alphazero.storage.manifest import check_run_folder
 from alphazero.training.report import make_report
 
 

@@ -26,7 +26,7 @@ from alphazero.matches.report import describe_counts
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.players.contestants import text_of
 from alphazero.settings import check_ranges
-from alphazero.storage.run_folder import choose_folder, new_folder
+from alphazero.storage.run_names import choose_folder, new_folder
 from alphazero.training import run as training
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.growth import with_sizes_of

@@ -19,8 +19,7 @@ from alphazero.storage.checkpoint import load_checkpoint
 from alphazero.storage.files import open_regular
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.generations import gaps, generations_of, in_words
-from alphazero.storage.metrics_file import split_metrics
-from alphazero.storage.run_folder import (
+from alphazero.storage.manifest import (
     CONFIG,
     CONFIG_SEAL,
     NEVER_COMMITTED,
@@ -30,6 +29,7 @@ from alphazero.storage.run_folder import (
     read_settings,
     verify_manifest,
 )
+from alphazero.storage.metrics_file import split_metrics
 from alphazero.training.parts.chunk import unpack
 from alphazero.training.parts.inbox import arrivals_in, bytes_of_arrival, most_games
 from alphazero.training.parts.resume import OLDER_INFERENCE, read_state

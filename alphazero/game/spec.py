@@ -67,7 +67,7 @@ class Oracle:
     compiled: CompiledOracle | None = None
     """The same for pages without a server, if compiled functions can give it."""
     limit: Callable[[Position], str] = lambda position: ""
-    """How far a position without results is from those that have some, as "it has 40 empty squares"; or nothing."""
+    """The distance of a position without results from those with some, as "it has 40 empty squares"; or nothing."""
 
     def too_far(self, position: Position) -> str:
         """The sentence about a position without results."""

@@ -22,7 +22,8 @@ from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
 from alphazero.settings import check_function, config_from_dict, plain
 from alphazero.storage.checkpoint import read_net_card
-from alphazero.storage.run_folder import check_run_folder, choose_folder, new_folder, resolve_checkpoint
+from alphazero.storage.manifest import check_run_folder
+from alphazero.storage.run_names import choose_folder, new_folder, resolve_checkpoint
 from alphazero.training import run
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.growth import with_sizes_of

@@ -57,7 +57,7 @@ REPEATED = ", so the intervals are too narrow: they take all games for different
 
 
 def describe_counts(wins: int, draws: int, losses: int) -> str:
-    """How many games ended so, in words."""
+    """A number of games of one result, in words."""
     return f"{count_of(wins, 'win')}, {count_of(draws, 'draw')}, {count_of(losses, 'loss')}"
 
 

@@ -62,7 +62,7 @@ from alphazero.search.rollouts import playouts
 from alphazero.settings import check_function, check_range, config_from_dict
 from alphazero.storage.checkpoint import check_weights, read_card, read_net_card
 from alphazero.storage.formats import MAX_WEIGHTS_BYTES
-from alphazero.storage.run_folder import resolve_checkpoint
+from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.storage.schema import MOST_TEXT
 
 Contestant = str | Path | Player | NeuralNet | Callable[[Position], SupportsIndex]

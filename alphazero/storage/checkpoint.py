@@ -45,7 +45,7 @@ _DTYPES = {
 }  # fmt: skip
 """numpy's names of the types that a file may hold. BF16, which numpy does not have, is read as float32."""
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-"""How a file begins that stands for a large one, which Git LFS has not fetched."""
+"""The beginning of a file that stands for a large one, which Git LFS has not fetched."""
 _REMEDY = "use another checkpoint or fetch this one again"
 
 

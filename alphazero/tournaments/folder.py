@@ -40,7 +40,7 @@ from alphazero.storage.files import (
     write_sealed_json,
 )
 from alphazero.storage.folder_lock import HOLDER, LOCK, FolderLock
-from alphazero.storage.run_folder import CONFIG
+from alphazero.storage.manifest import CONFIG
 from alphazero.storage.schema import Count, Sha256, Text, check
 
 logger = logging.getLogger(__name__)

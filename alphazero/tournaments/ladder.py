@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alphazero.errors import InvalidSetting
-from alphazero.storage.run_folder import seconds_of_generations
+from alphazero.storage.manifest import seconds_of_generations
 from alphazero.tournaments.folder import GENERATION, Pairing, Tournament
 from alphazero.tournaments.standings import Standings
 

@@ -20,7 +20,8 @@ from alphazero.storage.files import read_json_less_seal
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL, Evaluation
 from alphazero.storage.generations import generations_of
-from alphazero.storage.run_folder import METRICS, read_metrics, read_settings
+from alphazero.storage.manifest import read_settings
+from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.health import Watch
 

@@ -31,14 +31,11 @@ from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import atomic_write
 from alphazero.storage.generations import generations_of
-from alphazero.storage.run_folder import (
-    RunFolder,
-    latest_manifest,
-    read_metrics,
-    read_settings,
-    resolve_checkpoint,
-)
+from alphazero.storage.manifest import latest_manifest, read_settings
+from alphazero.storage.metrics_file import read_metrics
+from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.run_log import RunLog
+from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.growth import check_growth, read_net_settings
@@ -182,6 +179,13 @@ def _without_code(config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
     return replace(config, evaluation=replace(config.evaluation, opponents=kept)), left_out
 
 
+def _say_changes(saved: ReadRun | None, config: RunConfig, changed: Sequence[str]) -> None:
+    """Tells the changes of a run that goes on."""
+    _say_left_out([name for name in saved.left_out if name not in config.evaluation.opponents] if saved else [])
+    for line in changed:
+        logger.info("changed on resume: %s", line)
+
+
 def _say_left_out(opponents: Sequence[str]) -> None:
     if opponents:
         logger.warning(
@@ -258,10 +262,7 @@ def train(
         try:
             with coach:
                 # not sooner: settings that are refused must not be met again by the next --resume, nor told as changed
-                if saved:
-                    _say_left_out([name for name in saved.left_out if name not in config.evaluation.opponents])
-                for line in changed:
-                    logger.info("changed on resume: %s", line)
+                _say_changes(saved, config, changed)
                 run.write_config(settings if changed else run.config)
                 logger.info("%s", coach.matches.describe(opponents))
                 on_start(coach)

@@ -19,7 +19,7 @@ from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import Oracle
 from alphazero.players.contestants import Contestant, load_net, text_of
-from alphazero.storage.run_folder import CONFIG, read_config
+from alphazero.storage.manifest import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.kept import Kept
 from alphazero.web.message import MOST_NAME, Question

@@ -13,8 +13,8 @@ from alphazero.game import Game
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval, show_share
 from alphazero.storage.folder_lock import holder_of
+from alphazero.storage.manifest import CONFIG
 from alphazero.storage.metrics_file import METRICS, read_metrics
-from alphazero.storage.run_folder import CONFIG
 from alphazero.tournaments.folder import GAMES, read_games, read_settings, tournament_of
 from alphazero.tournaments.standings import Standings, cross_cells, remarks
 from alphazero.training.health import Watch

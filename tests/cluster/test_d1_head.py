@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphazero.storage.run_folder import latest_manifest
+from alphazero.storage.manifest import latest_manifest
 from alphazero.training.run import TrainedRun
 from tests.cluster.conftest import ENVIRONMENT, needs_ray
 from tests.cluster.test_d1_faults import GAME

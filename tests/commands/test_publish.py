@@ -14,7 +14,7 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.game.kernels import kernels_of
 from alphazero.players.contestants import load_net
 from alphazero.storage.checkpoint import load_checkpoint, read_card
-from alphazero.storage.run_folder import read_metrics
+from alphazero.storage.metrics_file import read_metrics
 
 TRAINING = shlex.split(
     "--game tictactoe --generations 3 --net.blocks 1 --net.channels 8 --search.num-simulations 4 --gate.games 4 "

@@ -20,7 +20,8 @@ from alphazero.commands.shared import run_command
 from alphazero.commands.train import main as train
 from alphazero.errors import shorten_path
 from alphazero.storage.files import write_sealed_json
-from alphazero.storage.run_folder import RunFolder, read_metrics
+from alphazero.storage.metrics_file import read_metrics
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training.report import _seconds
 from tests.storage.resealing import without_seals
 from tests.storage.small_run import flip

@@ -24,7 +24,8 @@ from alphazero.errors import InputError, RunFolderError, StorageError
 from alphazero.library import runs
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import write_sealed_json
-from alphazero.storage.run_folder import choose_folder, read_config
+from alphazero.storage.manifest import read_config
+from alphazero.storage.run_names import choose_folder
 from alphazero.training.parts.gate import Gate
 from alphazero.training.run import TrainedRun, read_saved
 from tests.storage.resealing import reseal_config, unseal_manifests

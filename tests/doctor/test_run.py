@@ -18,8 +18,9 @@ from alphazero.commands.shared import run_command
 from alphazero.doctor.findings import Section, show
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.folder_lock import holder_of
+from alphazero.storage.manifest import read_config
 from alphazero.storage.metrics_file import MAX_METRICS_BYTES
-from alphazero.storage.run_folder import RunFolder, read_config
+from alphazero.storage.run_folder import RunFolder
 from tests.storage.resealing import reseal_config, reseal_manifest
 
 

@@ -29,7 +29,7 @@ from alphazero.storage.arrays import read_npz, write_npz
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import read_json, to_json, write_json, write_sealed_json
 from alphazero.storage.formats import check_metrics
-from alphazero.storage.run_folder import CONFIG, CONFIG_SEAL, latest_manifest, read_settings
+from alphazero.storage.manifest import CONFIG, CONFIG_SEAL, latest_manifest, read_settings
 from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 from alphazero.training.config import RunConfig

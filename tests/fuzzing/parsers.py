@@ -32,7 +32,8 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.folder_lock import _read_holder
-from alphazero.storage.run_folder import METRICS, choose_folder, read_metrics, resolve_checkpoint
+from alphazero.storage.metrics_file import METRICS, read_metrics
+from alphazero.storage.run_names import choose_folder, resolve_checkpoint
 from alphazero.training.health import Watch
 from alphazero.training.parts.journal import describe_progress
 from tests.fuzzing import formats

@@ -23,7 +23,7 @@ from alphazero.nets.neural_net import NeuralNet, check_saved, on_one_thread
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
-from alphazero.storage.run_folder import read_metrics
+from alphazero.storage.metrics_file import read_metrics
 from alphazero.training.config import RunConfig
 from alphazero.training.run import train
 from games.tictactoe.game import TicTacToe

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from alphazero.errors import StorageError
-from alphazero.storage.run_folder import RunFolder, read_config
+from alphazero.storage.manifest import read_config
+from alphazero.storage.run_folder import RunFolder
 from tests.reliability.killing import GENERATIONS
 
 numbers = pytest.mark.parametrize("number", [40, pytest.param(400, marks=pytest.mark.slow)])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.storage.run_folder import latest_manifest
+from alphazero.storage.manifest import latest_manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 10

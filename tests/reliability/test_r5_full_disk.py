@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.storage.run_folder import latest_manifest
+from alphazero.storage.manifest import latest_manifest
 from tests.reliability.training import ALL, end_of, start, wait_for
 
 SLOW = [0, 1, 500, 3000, 6000, 8000, 12_000, 16_000, 20_000, 30_000, 40_000]

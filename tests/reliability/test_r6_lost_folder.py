@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.storage.run_folder import latest_manifest
+from alphazero.storage.manifest import latest_manifest
 from tests.reliability.training import ALL, end_of, start, wait_for
 
 DROP_FROM_BOUNDING_SET, MAY_WRITE_ANYWHERE = 24, 1

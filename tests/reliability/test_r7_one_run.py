@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.storage.run_folder import latest_manifest, read_metrics, resolve_checkpoint
+from alphazero.storage.manifest import latest_manifest
+from alphazero.storage.metrics_file import read_metrics
+from alphazero.storage.run_names import resolve_checkpoint
 from tests.reliability.training import ALL, end_of, start, wait_for
 
 

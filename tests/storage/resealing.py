@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.storage.files import write_sealed_json
-from alphazero.storage.run_folder import CONFIG, CONFIG_SEAL, read_config
+from alphazero.storage.manifest import CONFIG, CONFIG_SEAL, read_config
 
 
 def reseal_config(run: Path, change: Callable[[dict[str, Any]], object]) -> None:

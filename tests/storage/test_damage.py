@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from alphazero.errors import CheckpointError, StorageError
-from alphazero.storage import run_folder
+from alphazero.storage import manifest as manifests
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import atomic_write, sha256_of, write_sealed_json
-from alphazero.storage.run_folder import RunFolder, latest_manifest, resolve_checkpoint, verify_manifest
+from alphazero.storage.manifest import latest_manifest, verify_manifest
+from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.run_names import resolve_checkpoint
 from tests.storage.resealing import reseal_manifest
 from tests.storage.small_run import checksums, flip, play, resume
 
@@ -71,13 +73,13 @@ def test_every_flipped_bit_is_found(folder, name, num_flips):
 @pytest.fixture
 def reads_little(monkeypatch):
     """No large file is hashed: a terabyte of nothing takes hours."""
-    hashed = run_folder.sha256_of_open
+    hashed = manifests.sha256_of_open
 
     def small(file):
         assert os.fstat(file.fileno()).st_size < 1 << 20
         return hashed(file)
 
-    monkeypatch.setattr(run_folder, "sha256_of_open", small)
+    monkeypatch.setattr(manifests, "sha256_of_open", small)
 
 
 @pytest.mark.parametrize("name", ["generation_0003.safetensors", "replay_0003.npz"])

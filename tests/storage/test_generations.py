@@ -7,7 +7,8 @@ import pytest
 
 from alphazero.storage.files import atomic_write
 from alphazero.storage.generations import kept_generations
-from alphazero.storage.run_folder import RunFolder, latest_manifest
+from alphazero.storage.manifest import latest_manifest
+from alphazero.storage.run_folder import RunFolder
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3, 10, 100])

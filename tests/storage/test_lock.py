@@ -13,7 +13,9 @@ from filelock import FileLock
 
 from alphazero.errors import InputError, RunFolderError
 from alphazero.storage.folder_lock import FolderLock
-from alphazero.storage.run_folder import RunFolder, latest_manifest, resolve_checkpoint
+from alphazero.storage.manifest import latest_manifest
+from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.run_names import resolve_checkpoint
 from tests.storage.small_run import checksums, start
 
 

@@ -13,11 +13,13 @@ import pytest
 
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, Stopped, StorageError
 from alphazero.settings import settings_changed
-from alphazero.storage import run_folder
+from alphazero.storage import run_folder, run_names
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import atomic_write, write_sealed_json
+from alphazero.storage.manifest import latest_manifest, read_config
 from alphazero.storage.metrics_file import read_metrics
-from alphazero.storage.run_folder import RunFolder, latest_manifest, new_folder, read_config, resolve_checkpoint
+from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.run_names import new_folder, resolve_checkpoint
 from tests.storage.resealing import unseal_manifests
 from tests.storage.small_run import checksums, play, resume
 
@@ -345,7 +347,7 @@ def test_folders_that_are_chosen_together_differ_and_those_of_mistakes_are_gone(
 def test_a_folder_that_is_there_and_not_counted_is_passed_over(tmp_path, monkeypatch):
     """As `Nim-1` is on a file system to which it is the same name."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_folder, "choose_folder", lambda name, resume: Path("runs/nim-1"))
+    monkeypatch.setattr(run_names, "choose_folder", lambda name, resume: Path("runs/nim-1"))
     (tmp_path / "runs" / "nim-1").mkdir(parents=True)
     with new_folder("nim") as folder:
         assert folder == Path("runs/nim-2")

@@ -24,7 +24,8 @@ from alphazero.matches.balance import Balance
 from alphazero.players import contestants
 from alphazero.players.contestants import load_net
 from alphazero.storage.files import sha256_of
-from alphazero.storage.run_folder import RunFolder, resolve_checkpoint
+from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.tournaments import folder as tournament_folder
 from alphazero.tournaments import tournament as tournament_module
 from alphazero.tournaments.bradley_terry import rate

@@ -27,7 +27,8 @@ from alphazero.settings import config_from_dict
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import read_json_less_seal
 from alphazero.storage.formats import EVALUATION_SEAL
-from alphazero.storage.run_folder import RunFolder, read_metrics
+from alphazero.storage.metrics_file import read_metrics
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.training.learner import LearnerConfig

@@ -23,7 +23,8 @@ from alphazero.game.kernels import Kernels
 from alphazero.invocation import taking_flags
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
-from alphazero.storage.run_folder import RunFolder, read_metrics
+from alphazero.storage.metrics_file import read_metrics
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
 from alphazero.training.health import (

@@ -11,7 +11,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.doctor.run import examine_run
 from alphazero.errors import CheckpointError, RunFolderError
-from alphazero.storage.run_folder import latest_manifest, read_settings
+from alphazero.storage.manifest import latest_manifest, read_settings
 from alphazero.training.run import read_saved, train
 from tests.storage.resealing import reseal_config, reseal_manifest
 from tests.training.test_hostile_runs import finished  # noqa: F401 (a fixture)

@@ -22,7 +22,8 @@ from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
 from alphazero.fingerprint import game_fingerprint
 from alphazero.invocation import taking_flags
 from alphazero.matches import arena, in_time
-from alphazero.storage.run_folder import RunFolder, latest_manifest, read_config
+from alphazero.storage.manifest import latest_manifest, read_config
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training import coach, workers
 from alphazero.training.coach import Coach
 from alphazero.training.parts import gate, journal, learning, self_play

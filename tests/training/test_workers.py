@@ -18,7 +18,8 @@ from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, Tr
 from alphazero.game import Game
 from alphazero.nets.devices import INFERENCE_VARIABLE
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.storage.run_folder import RunFolder, latest_manifest
+from alphazero.storage.manifest import latest_manifest
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.gate import Gate

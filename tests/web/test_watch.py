@@ -19,7 +19,8 @@ from alphazero.catalogue import registry
 from alphazero.errors import InputError, StorageError
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import sha256_of
-from alphazero.storage.run_folder import RunFolder, read_metrics
+from alphazero.storage.metrics_file import read_metrics
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training.selfplay.shown_games import (
     MOST_GAMES,
     FinishedGame,

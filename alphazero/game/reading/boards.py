@@ -17,7 +17,7 @@ EMPTY, FIRST, SECOND = "-._", "Xx*Bb", "OoWw"
 """The signs of an empty cell, and of the first and the second player's pieces, as Edax reads them."""
 OWNERS = "XO"
 SIDES = (r"(?:black|first)(?: player)?", 0), (r"(?:white|second)(?: player)?", 1)
-"""How people write who moves, besides by a sign; and the player."""
+"""Words of people for who moves, besides a sign; and the player."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ OTHER_MOVES = ("swap-sides",)
 """Moves of other programs, which no game has; a hyphen in them joins no moves."""
 JOINED = re.compile(r"([a-z]\d{1,2})-?([a-z].*)", re.IGNORECASE)
 RESULT = re.compile(r"(?<=\S)\s+(1-0|0-1|1/2-1/2|\*)\s*$")
-"""How a game ended, behind its moves."""
+"""Results that may stand behind the moves."""
 NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
 
 

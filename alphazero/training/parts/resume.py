@@ -16,7 +16,8 @@ from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, wanted_infere
 from alphazero.players.contestants import check_announced, text_of
 from alphazero.storage.arrays import read_npz
 from alphazero.storage.checkpoint import read_net_card
-from alphazero.storage.run_folder import Manifest, RunFolder
+from alphazero.storage.manifest import Manifest
+from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.schema import Count, Counts, Seconds, Text, Texts, check
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace

@@ -17,7 +17,8 @@ from alphazero.invocation import option
 from alphazero.nets.neural_net import NeuralNet, Trainer, check_saved
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of
-from alphazero.storage.run_folder import Manifest, RunFolder
+from alphazero.storage.manifest import Manifest
+from alphazero.storage.run_folder import RunFolder
 from alphazero.training.config import settings_by_name
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer, Samples

@@ -1,0 +1,244 @@
+"""For readers, without the lock: the settings of a run, its finished generations, and what of them verifies."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from alphazero.errors import (
+    CheckpointError,
+    RunFolderError,
+    StorageError,
+    quote,
+    shorten_path,
+    warn_once,
+)
+from alphazero.invocation import option
+from alphazero.storage.arrays import MAX_BYTES
+from alphazero.storage.files import (
+    file_in,
+    open_regular,
+    parse_json,
+    read_json_less_seal,
+    read_sealed_json,
+    sha256_of_open,
+    to_json,
+)
+from alphazero.storage.formats import (
+    MAX_HEADER_BYTES,
+    MAX_WEIGHTS_BYTES,
+    ManifestFile,
+    SavedRun,
+    SecondsSoFar,
+)
+from alphazero.storage.generations import generations_of
+from alphazero.storage.metrics_file import (
+    METRICS,
+    read_metrics,
+)
+from alphazero.storage.schema import check
+
+FORMAT = 1
+OLDER_SETTINGS: dict[str, Any] = {"keep": 0}
+"""The values of settings that older runs do not have, by which they went on: every net stayed."""
+CONFIG, NEVER_COMMITTED = "config.json", "never_committed"
+CONFIG_SEAL, MANIFEST_SEAL = "config_sha256", "manifest_sha256"
+_SPARED = re.compile(r"(?:generation|replay|played)_(\d{4,9})\.\w+", re.ASCII)  # a later generation can do without
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A finished generation: its files (name -> SHA-256) and the run's state after it."""
+
+    generation: int
+    files: dict[str, str]
+    state: dict[str, Any]
+    lost: dict[str, str] = field(default_factory=dict)
+    """Older generations' files that are damaged or gone (name -> sentence); `files` and `state["best"]` name none."""
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """For readers, without the lock: the settings of a run.
+
+    Raises StorageError if a bit of them has changed, or if the newest manifest names others. Runs of older versions
+    have no seal, and their manifests name none; those settings are taken as they are.
+    """
+    tried = None
+    while True:
+        config, named = _read_sealed_config(Path(path)), _settings_named(Path(path))
+        found = settings_sha256(config)
+        if not named or found in named:
+            return config
+        if tried == (found, named):  # else a running process has changed them meanwhile
+            raise StorageError(
+                f"{Path(path) / CONFIG} does not hold the settings of this run{_without_settings(Path(path))}"
+            )
+        tried = found, named
+
+
+def _read_sealed_config(folder: Path) -> dict[str, Any]:
+    """The settings without their seal, which is verified if there is one."""
+    try:
+        config = read_json_less_seal(folder / CONFIG, CONFIG_SEAL)
+        if not isinstance(config, dict):
+            raise StorageError(f"{folder / CONFIG} is damaged: it should hold names and values")
+        return config
+    except StorageError as error:
+        raise StorageError(f"{error}{_without_settings(folder)}") from error
+
+
+def _without_settings(folder: Path) -> str:
+    """The end of a sentence about settings that cannot be used."""
+    return f"; restore the file{from_its_nets(folder)}"
+
+
+def from_its_nets(folder: Path) -> str:
+    """The way to save a run that cannot go on, for the end of a sentence; empty if it has no net."""
+    if not (nets := generations_of(folder, "generation")):
+        return ""
+    net = folder / f"generation_{nets[-1]:04d}.safetensors"
+    return f", or begin a new run with its newest net by {option('initial_net', net)}"
+
+
+def settings_sha256(config: Mapping[str, Any]) -> str:
+    """The SHA-256 of settings, which is their seal."""
+    return hashlib.sha256(to_json(parse_json(to_json(dict(config)), CONFIG))).hexdigest()
+
+
+def _settings_named(folder: Path) -> list[str]:
+    """The SHA-256 of the settings that the newest manifest names; none in a run without manifests, or an older one."""
+    for generation in newest_first(folder, "manifest"):
+        with contextlib.suppress(StorageError):
+            return list(read_manifest(folder, generation).get("settings", ()))
+    return []
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """As `read_config`, of a run that training has written: its `game`, `seed`, `threads` and `settings`."""
+    config = read_config(path)
+    check(SavedRun, config, str(Path(path) / CONFIG), RunFolderError, f"; {path} is no run of this version")
+    return config | {"settings": OLDER_SETTINGS | config["settings"]}
+
+
+def latest_manifest(path: str | Path) -> Manifest | None:
+    """For readers, without the lock: the newest generation whose nets (`generation_*` files) verify.
+
+    The other files are not read: readers do not need them, and a running process prunes them.
+    """
+    check_run_folder(Path(path))
+    return newest_valid_manifest(Path(path), "generation_")
+
+
+def seconds_of_generations(path: str | Path) -> dict[int, float]:
+    """For readers, without the lock: the generations whose nets exist, and the run's duration in seconds after each."""
+    check_run_folder(Path(path))
+    seconds = {0: 0.0}
+    for line in read_metrics(path):
+        seconds[line["generation"]] = check(SecondsSoFar, line, f"{Path(path) / METRICS}").seconds
+    there = set(newest_first(Path(path), "generation"))
+    return {generation: seconds[generation] for generation in sorted(seconds.keys() & there)}
+
+
+def is_run_folder(path: str | Path) -> bool:
+    return os.path.isfile(os.path.join(path, CONFIG)) or bool(newest_first(Path(path), "manifest"))
+
+
+def check_run_folder(path: Path) -> None:
+    """Raises RunFolderError if the folder holds no run; one that has lost its settings is a run."""
+    if not is_run_folder(path):
+        what = f"is not a run folder: it has no {CONFIG}" if os.path.exists(path) else "does not exist"
+        raise RunFolderError(f"{shorten_path(path)} {what}; name the folder of a run")
+
+
+def newest_first(folder: Path, kind: str) -> list[int]:
+    """As `generations_of`, newest first."""
+    return generations_of(folder, kind)[::-1]
+
+
+def verify_manifest(folder: Path, generation: int, prefix: str = "") -> Manifest:
+    """The manifest of a generation, once those of its files whose names begin with `prefix` have been verified.
+
+    Raises StorageError about the first thing that is wrong. Games of older generations may be lost, and an older best
+    net, for which the generation's own stands in.
+    """
+    manifest = read_manifest(folder, generation)
+    files = {name: entry["sha256"] for name, entry in manifest["files"].items()}
+    state, lost = manifest["state"], dict[str, str]()
+    for name, entry in manifest["files"].items():
+        try:
+            expected = entry["bytes"], entry["sha256"]
+            if name.startswith(prefix) and measure(file_in(folder, name), entry["bytes"]) != expected:
+                raise StorageError(f"{folder / name} is damaged: its size or SHA-256 is not the manifest's")
+        except StorageError as error:
+            match = _SPARED.fullmatch(name)
+            if not match or int(match[1]) >= generation:
+                raise
+            del files[name]
+            if name.startswith("generation_"):
+                state = state | {"best": generation}
+                error = StorageError(f"{error}; the net of generation {generation} stands in for the best one")
+            lost[name] = str(error)
+    return Manifest(generation, files, state, lost)
+
+
+def newest_valid_manifest(folder: Path, prefix: str) -> Manifest | None:
+    """Verifies those of a manifest's files whose names begin with `prefix`."""
+    while True:
+        generations = newest_first(folder, "manifest")
+        damage = []
+        for generation in generations:
+            try:
+                manifest = verify_manifest(folder, generation, prefix)
+            except StorageError as error:
+                damage.append(f"generation {generation} is unusable: {error}")
+                continue
+            if manifest.lost and generations != newest_first(folder, "manifest"):
+                break  # a running process has moved on and removed them
+            for sentence in damage:
+                warn_once(f"{folder}: {sentence}; going back to generation {generation}")
+            for sentence in manifest.lost.values():
+                warn_once(sentence)
+            return manifest
+        never_committed = (folder / NEVER_COMMITTED).exists()
+        if generations == newest_first(folder, "manifest"):  # else a running process has moved on meanwhile
+            break
+    if damage:
+        raise CheckpointError(
+            f"{folder} has no generation left to go on from: {'; '.join(damage)}; bring its files back"
+            f"{from_its_nets(folder)}"
+        )
+    if not never_committed:
+        raise CheckpointError(
+            f"the manifests of {folder} are gone, without which it does not go on: bring them back"
+            f"{from_its_nets(folder)}"
+        )
+    return None
+
+
+def read_manifest(folder: Path, generation: int) -> dict[str, Any]:
+    path = folder / f"manifest_{generation:04d}.json"
+    manifest = read_sealed_json(path, MANIFEST_SEAL)
+    found = manifest.get("format")
+    if isinstance(found, int) and found > FORMAT:  # no damage: going back would overwrite what a newer version made
+        raise RunFolderError(f"{path} has format {found}, and this version reads {FORMAT}: update alphazero")
+    if found != FORMAT:
+        raise StorageError(f"{path} has format {quote(found)}, this version reads {FORMAT}")
+    if check(ManifestFile, manifest, str(path)).generation != generation:
+        raise StorageError(f"{path} is not a manifest of generation {generation}")
+    return manifest
+
+
+def measure(path: Path, expected_bytes: int | None = None) -> tuple[int, str]:
+    """Size in bytes and SHA-256 of a regular file, which is not read if its size is absurd or not the expected one."""
+    most = MAX_WEIGHTS_BYTES + MAX_HEADER_BYTES if path.name.startswith("generation_") else MAX_BYTES
+    with open_regular(path) as file:
+        num_bytes = os.fstat(file.fileno()).st_size
+        if num_bytes > most:
+            raise StorageError(f"{path} is larger than any such file: {num_bytes:,} bytes, and not {most:,} at most")
+        return num_bytes, sha256_of_open(file) if expected_bytes in (None, num_bytes) else ""
