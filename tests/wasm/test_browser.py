@@ -4,6 +4,7 @@ These are the flows of tests/web that need no server: to the end by mouse, by ke
 analysis that grows, the truth, mistakes, jumps, a record, a game of two clicks, and nothing on the console.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +17,17 @@ from alphazero.game.kernels import Kernels
 from tests.wasm.engines import random_games
 from tests.wasm.published import MARKUP, small_page
 from tests.web.browser import (
+    BROWSERS,
     DESKTOP,
     FOCUSED,
-    PATIENCE,
     PHONE,
     click_first,
     fits_phones,
     needs_chromium,
+    page_at,
     play_on,
     press_first,
-    running_chromium,
+    running_browser,
     status,
     wait_status,
 )
@@ -43,9 +45,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pages")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with running_chromium() as running:
+@pytest.fixture(scope="module", params=BROWSERS)
+def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Each browser in turn."""
+    with running_browser(request.param) as running:
         yield running
 
 
@@ -60,27 +63,15 @@ def address_of(folder: Path, game: str) -> str:
 @pytest.fixture
 def open_page(browser: Any, folder: Path) -> Iterator[Any]:
     """Opens a game's page. At the end: it has asked for nothing but itself, and no error and no warning was left."""
-    contexts, asked, troubles = list[Any](), list[str](), list[str]()
+    with contextlib.ExitStack() as stack:
 
-    def open_one(game: str, rest: str = "", size: dict[str, int] = DESKTOP) -> Any:
-        address = address_of(folder, game)
-        context = browser.new_context(viewport=size, offline=True, reduced_motion="reduce", accept_downloads=True)
-        context.set_default_timeout(PATIENCE)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda request: asked.append(request.url.removeprefix(address)))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("console", lambda said: said.type in ("error", "warning") and troubles.append(said.text))
-        page.goto(address + rest)
-        page.locator(".stage .cell").first.wait_for()
-        return page
+        def open_one(game: str, rest: str = "", size: dict[str, int] = DESKTOP) -> Any:
+            page = stack.enter_context(page_at(browser, address_of(folder, game) + rest, size, offline=True))
+            page.locator(".stage .cell").first.wait_for()
+            stack.callback(lambda: page.evaluate("document.title !== 'run'") or pytest.fail("a name was run"))
+            return page
 
-    yield open_one
-    for context in contexts:
-        assert context.pages[0].title() != "run", "a name was run"
-        context.close()
-    assert [url for url in asked if url and not url.startswith(("data:", "blob:", "#"))] == []
-    assert troubles == []
+        yield open_one
 
 
 def quick(page: Any) -> None:

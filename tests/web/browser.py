@@ -1,4 +1,7 @@
-"""A real browser for the tests of the page: Debian's chromium, driven by Playwright."""
+"""Real browsers for the tests of the page, as Debian has them: Chromium, driven by Playwright, Firefox and WebKitGTK.
+
+The other two have drivers with Playwright's methods (tests/web/drivers.py), so each test is written once.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from tests.web.drivers import MISSING, Browser, running_driver
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium")
@@ -30,8 +35,26 @@ NARROWEST = 320
 """The width of the smallest phones, and of a screen of 1280 at a zoom of 400%."""
 
 
+BROWSERS = [
+    "chromium",
+    *(
+        pytest.param(
+            name, marks=[pytest.mark.slow, pytest.mark.skipif(bool(why), reason=f"{name} is not installed: {why}")]
+        )
+        for name, why in MISSING.items()
+    ),
+]
+"""The browsers of each test; the other two in the slow tests."""
+LOST = ("WebSocket connection", "net::ERR", "establish a connection", "was interrupted while the page")
+"""What browsers say on the console when the server is gone."""
+
+
 @contextlib.contextmanager
-def running_chromium() -> Iterator[Any]:
+def running_browser(name: str) -> Iterator[Any]:
+    if name != "chromium":
+        with running_driver(name) as browser:
+            yield browser
+        return
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -41,30 +64,36 @@ def running_chromium() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def page_at(
-    browser: Any, address: str, size: dict[str, int] = DESKTOP, expects: tuple[str, ...] = (), **settings: Any
-) -> Iterator[Any]:
-    """A page of its own; it must say nothing on the console but what is expected."""
+def _page_of_chromium(browser: Any, size: dict[str, int], **settings: Any) -> Iterator[tuple[Any, Any]]:
+    """A page of its own, and what gives all that it has said on the console and the addresses that it asked for."""
     context = browser.new_context(viewport=size, reduced_motion="reduce", accept_downloads=True, **settings)
     context.set_default_timeout(PATIENCE)
-    page, said = context.new_page(), []
+    page, said = context.new_page(), list[str]()
     page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    page.on(
-        "request",
-        lambda request: (
-            said.append(request.url) if not request.url.startswith(("http://127.0.0.1:", "blob:", "data:")) else None
-        ),
-    )
-    page.goto(address)
+    page.on("request", lambda request: said.append(request.url))
     try:
-        yield page
-        unexpected = [text for text in said if not any(word in text for word in expects)]
-        assert unexpected == [], unexpected
+        yield page, lambda: said
     finally:
         context.close()
 
 
+@contextlib.contextmanager
+def page_at(
+    browser: Any, address: str, size: dict[str, int] = DESKTOP, expects: tuple[str, ...] = (), **settings: Any
+) -> Iterator[Any]:
+    """A page of its own; it must say nothing on the console but what is expected, and ask nobody but its server."""
+    opened = browser.page(size) if isinstance(browser, Browser) else _page_of_chromium(browser, size, **settings)
+    with opened as (page, told):
+        page.goto(address)
+        yield page
+        own = (address.partition("#")[0], "http://127.0.0.1:", "ws://127.0.0.1:", "blob:", "data:")
+        said = [text for text in told() if not text.startswith(own)]
+        unexpected = [text for text in said if not any(word in text for word in expects)]
+        assert unexpected == [], unexpected
+
+
+OPEN = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 WIDER = """() => [...document.querySelectorAll("body *")].filter((one) => {
     const { right, width } = one.getBoundingClientRect();
     const room = one.closest(".card")?.getBoundingClientRect().right ?? innerWidth;
@@ -73,7 +102,8 @@ WIDER = """() => [...document.querySelectorAll("body *")].filter((one) => {
 
 
 def fits_phones(page: Any) -> bool:
-    """Whether nothing is wider than a phone of 360 or 320 pixels, or than its card."""
+    """Whether nothing is wider than a phone of 360 or 320 pixels, or than its card, when all is unfolded."""
+    page.evaluate(OPEN)
     for width in (PHONE["width"], NARROWEST):
         page.set_viewport_size({**PHONE, "width": width})
         assert page.evaluate("document.documentElement.scrollWidth") <= width

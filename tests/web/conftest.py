@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from alphazero.commands.rules.new import main as new_game
-from tests.web.browser import running_chromium
+from tests.web.browser import BROWSERS, running_browser
 from tests.web.client import serving
 
 
@@ -26,9 +26,10 @@ def server(folder):
         yield running
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with running_chromium() as running:
+@pytest.fixture(scope="module", params=BROWSERS)
+def browser(request):
+    """Each browser in turn."""
+    with running_browser(request.param) as running:
         yield running
 
 

@@ -14,6 +14,7 @@ from alphazero.web.server import PageServer
 from tests.web.browser import (
     DRAWN,
     IN_THE_VIEW,
+    LOST,
     PHONE,
     choose_opponent,
     click_first,
@@ -525,7 +526,7 @@ def test_the_page_connects_again_where_it_was(browser, folder):
     engine = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
     with PageServer(engine, 0) as first:
         port = first.port
-        context = page_at(browser, first.address, expects=("WebSocket connection", "net::ERR"))
+        context = page_at(browser, first.address, expects=LOST)
         page = context.__enter__()
         wait_status(page, "Your turn")
         choose_opponent(page, "random")

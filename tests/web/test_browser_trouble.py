@@ -10,7 +10,7 @@ from alphazero.catalogue import registry
 from alphazero.errors import InputError
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
-from tests.web.browser import choose_opponent, needs_chromium, page_at, wait_status
+from tests.web.browser import LOST, choose_opponent, needs_chromium, page_at, wait_status
 from tests.web.client import wait_for
 from tests.web.walk import SETTLED, STATES, press_every_two_buttons
 
@@ -304,7 +304,7 @@ def test_a_search_that_rests_begins_again_after_a_lost_connection(browser):
     rests = "() => /proven/.test(document.querySelector('.desk .numbers')?.textContent)"
     with PageServer(engine, 0) as first:
         port, link = first.port, f"{first.address}#/analyse?game=tictactoe&actions=0.1.2.3.4"
-        context = page_at(browser, link, expects=("WebSocket connection", "net::ERR"))
+        context = page_at(browser, link, expects=LOST)
         page = context.__enter__()
         page.wait_for_function(rests)
     page.wait_for_function("() => document.body.classList.contains('lost')")
@@ -402,7 +402,7 @@ def test_a_contestant_moves_when_the_lost_connection_is_back_and_the_page_says_s
     engines[0].searches["move"] = wait
     with PageServer(engines[0], 0) as first:
         port, link = first.port, f"{first.address}#/play?game=tictactoe&actions=4.0"
-        context = page_at(browser, link, expects=("WebSocket connection", "net::ERR"))
+        context = page_at(browser, link, expects=LOST)
         page = context.__enter__()
         page.wait_for_function(SETTLED)
         choose_opponent(page, "random", 0)
