@@ -21,11 +21,13 @@ export class Review {
     this.width = 560;
     const place = () => ({ last: view.line.actions.length, at: view.line.ply, width: this.width });
     pickable(this.chart, place, (ply) => view.go(ply));
-    this.chartNode = el("section", { class: "card chart-card", "aria-label": "Value over the game" }, el("h2", {}, "Expected score of the first player"), this.chart);
+    const open = !matchMedia("(max-width: 480px)").matches; // a phone shows the board, the search and the moves at first
+    this.chartNode = el("details", { class: "card chart-card", open, ontoggle: () => this.draw() },
+      el("summary", {}, "Expected score of the first player"), this.chart);
     this.begin = button("Review the game", () => this.run(), { class: "main" });
     this.said = el("p", { class: "numbers" });
     this.result = el("div", {});
-    this.node = el("section", { class: "card review-card", "aria-label": "Review" }, el("h2", {}, "Accuracy and mistakes"), el("div", { class: "buttons" }, this.begin), this.said, this.result);
+    this.node = el("details", { class: "card review-card", open }, el("summary", {}, "Review"), el("div", { class: "buttons" }, this.begin), this.said, this.result);
   }
 
   // Ends a review that still goes on, and what is said of its progress.
