@@ -83,6 +83,8 @@ def page_at(
     browser: Any, address: str, size: dict[str, int] = DESKTOP, expects: tuple[str, ...] = (), **settings: Any
 ) -> Iterator[Any]:
     """A page of its own; it must say nothing on the console but what is expected, and ask nobody but its server."""
+    if "color_scheme" in settings and isinstance(browser, Browser):
+        pytest.skip("this browser's driver sets no theme of the system")
     opened = browser.page(size) if isinstance(browser, Browser) else _page_of_chromium(browser, size, **settings)
     with opened as (page, told):
         page.goto(address)

@@ -133,7 +133,9 @@ class WebKit:
         self.call(f"{self.session}/url", url=address)
 
     def ask(self, promise: str) -> Any:
-        script = f"const done = arguments[0]; ({promise}).then(done, (error) => done('!' + error));"
+        # in a task of its own: the driver's script would let promises be kept in the midst of it
+        task = f"new Promise((wake) => setTimeout(wake)).then(() => {promise})"
+        script = f"const done = arguments[0]; {task}.then(done, (error) => done('!' + error));"
         found = self.call(f"{self.session}/execute/async", script=script, args=[])
         if isinstance(found, str) and found.startswith("!"):
             raise RuntimeError(found)

@@ -44,12 +44,15 @@ FIND = """(steps) => {
 """The elements that a locator stands for."""
 POINT = """([one], at) => {
     if (!one || one.disabled || one.closest(":disabled")) return null;
+    const place = () => {
+        const { x, y, width, height } = one.getBoundingClientRect();
+        return at ? [x + at.x, y + at.y] : [x + width / 2, y + height / 2];
+    };
     one.scrollIntoView({ block: "nearest", inline: "nearest" });
-    const { x, y, width, height } = one.getBoundingClientRect();
-    const point = at ? [x + at.x, y + at.y] : [x + width / 2, y + height / 2];
-    const hit = document.elementFromPoint(...point);
-    return hit && (one.contains(hit) || hit.contains(one)) ? point.map(Math.round) : null;
-}"""
+    if (!document.elementFromPoint(...place())) scrollBy(0, place()[1] - innerHeight / 2); // Firefox does not scroll to a cell
+    const hit = document.elementFromPoint(...place());
+    return hit && (one.contains(hit) || hit.contains(one)) ? place().map(Math.round) : null;
+}"""  # noqa: E501
 """Where to click an element; nothing while something lies over it."""
 FILL = """([one], value) => {
     if (!one || one.disabled) return false;

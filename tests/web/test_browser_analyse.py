@@ -18,6 +18,7 @@ from tests.web.browser import (
     FOCUSED,
     PHONE,
     each_game,
+    fits_phones,
     needs_chromium,
     page_at,
     some_games,
@@ -223,7 +224,7 @@ def test_mistakes_are_found_by_the_oracle_and_tried_again(browser, address):
         ahead = page.locator(".move.ahead", has=page.locator(".judged")).first
         ahead.wait_for()
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
+            page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
             for text in (ahead, ahead.locator(".ply"), ahead.locator(".judged")):
                 assert text.evaluate(CONTRAST) >= 4.5
         assert page.locator(".chart-card circle").count() == 8
@@ -435,3 +436,19 @@ def test_the_expected_play_is_not_cut_off_on_a_phone(browser, address):
         assert page.evaluate(
             "document.querySelector('.desk .scroll').scrollWidth <= document.querySelector('.desk .scroll').clientWidth"
         )
+
+
+def test_an_analysis_is_not_much_longer_than_a_phone(browser, address):
+    """The chart, the review and the tree are folded; nothing is cut off, nor too wide when they are unfolded."""
+    with page_at(browser, address("connect4", "&moves=4453"), PHONE) as page:
+        page.wait_for_function("() => document.querySelectorAll('.desk td.exact').length === 7")
+        wait_simulations(page, 100)
+        assert page.evaluate("document.documentElement.scrollHeight") < 1350
+        cut = "document.querySelectorAll('.card:not(.moves-card), .card button, .card summary')"
+        cut = f"[...{cut}].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+        assert page.evaluate(cut) == 0
+        page.get_by_text("Expected score of the first player", exact=True).click()
+        page.wait_for_function("() => document.querySelector('.chart-box svg').clientWidth > 250")
+        page.get_by_text("Review", exact=True).click()
+        review(page)
+        assert fits_phones(page)
