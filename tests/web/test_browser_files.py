@@ -15,8 +15,9 @@ PASTE = """text => {
   const field = document.querySelector('[aria-label="Moves or a board to start from"]');
   const data = new DataTransfer();
   data.setData("text", text);
-  field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
-}"""
+  const forFirefox = { data: text, dataType: "text/plain" };
+  field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, ...forFirefox, bubbles: true, cancelable: true }));
+}"""  # noqa: E501
 
 
 def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
