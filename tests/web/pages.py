@@ -42,7 +42,7 @@ FIND = """(steps) => {
     return steps.reduce((nodes, [way, value]) => ways[way](nodes, value), [document]);
 }"""  # noqa: E501
 """The elements that a locator stands for."""
-POINT = """([one], at) => {
+POINT = """async ([one], at) => {
     if (!one || one.disabled || one.closest(":disabled")) return null;
     const place = () => {
         const { x, y, width, height } = one.getBoundingClientRect();
@@ -50,6 +50,9 @@ POINT = """([one], at) => {
     };
     one.scrollIntoView({ block: "nearest", inline: "nearest" });
     if (!document.elementFromPoint(...place())) scrollBy(0, place()[1] - innerHeight / 2); // Firefox does not scroll to a cell
+    const before = place();
+    await new Promise(requestAnimationFrame);
+    if (before.some((length, i) => length !== place()[i])) return null; // it still moves
     const hit = document.elementFromPoint(...place());
     return hit && (one.contains(hit) || hit.contains(one)) ? place().map(Math.round) : null;
 }"""  # noqa: E501
