@@ -37,12 +37,12 @@ TABLE = "[...document.querySelectorAll('.desk tbody tr')].map((row) => row.textC
 def flow(name: str, address: str, game: str, moves: str) -> dict[str, Any]:
     """A game against the usual contestant, and an analysis up to its end."""
     with running_browser(name) as browser, page_at(browser, f"{address}#/play?game={game}") as page:
-        page.wait_for_function("document.querySelector('.headline .status')?.textContent === 'Your turn'")
+        page.wait_for_function("() => document.querySelector('.headline .status')?.textContent === 'Your turn'")
         page.evaluate(PLAY)
-        page.wait_for_function("window.end")
+        page.wait_for_function("() => window.end")
         seen = {"end": page.evaluate("window.end"), "moves": page.evaluate(MOVES)}
         page.evaluate(f"location.hash = '#/analyse?game={game}&moves={moves}'")
-        page.wait_for_function(RESTS)
+        page.wait_for_function(f"() => {RESTS}")
         return {**seen, "said": page.evaluate(RESTS), "table": page.evaluate(TABLE)}
 
 
