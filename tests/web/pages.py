@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fnmatch
 import json
 import re
 import time
@@ -317,9 +316,8 @@ class Page(Finder):
         time.sleep(milliseconds / 1000)
 
     def wait_for_url(self, pattern: str) -> None:
-        self.wait_for_function(
-            "pattern => new RegExp(pattern, 's').test(location.href)", fnmatch.translate(pattern)[4:-3]
-        )
+        words = ".*".join(map(re.escape, re.split(r"\*+", pattern)))
+        self.wait_for_function("words => new RegExp(`^${words}$`).test(location.href)", arg=words)
 
     def set_viewport_size(self, size: dict[str, int]) -> None:
         self.driver.resize(size)
