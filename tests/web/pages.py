@@ -53,9 +53,21 @@ POINT = """async ([one], at) => {
     await new Promise(requestAnimationFrame);
     if (before.some((length, i) => length !== place()[i])) return null; // it still moves
     const hit = document.elementFromPoint(...place());
-    return hit && (one.contains(hit) || hit.contains(one)) ? place().map(Math.round) : null;
+    if (!hit || !(one.contains(hit) || hit.contains(one))) return null;
+    let meant = null;
+    const guard = (event) => {
+        meant ??= event.target === hit || one.contains(event.target);
+        if (!meant) { event.stopImmediatePropagation(); event.preventDefault(); }
+    };
+    const events = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
+    for (const name of events) addEventListener(name, guard, true);
+    window.clicked = () => {
+        for (const name of events) removeEventListener(name, guard, true);
+        return meant;
+    };
+    return place().map(Math.round);
 }"""  # noqa: E501
-"""Where to click an element; nothing while something lies over it."""
+"""Where to click an element; nothing while something lies over it. A click that meets another element is not heard."""
 FILL = """([one], value) => {
     if (!one || one.disabled) return false;
     one.focus();
@@ -82,7 +94,8 @@ UNTIL = """async (arg) => {
     while (true) {
         const it = (CODE);
         const found = typeof it === "function" ? await it(arg) : it;
-        if (found || performance.now() > end) return found || null;
+        if (found) return [typeof found === "function" || found instanceof Node || found];
+        if (performance.now() > end) return null;
         await new Promise((wake) => setTimeout(wake, 20));
     }
 }"""
@@ -169,12 +182,17 @@ class Locator(Finder):
         self._wait(STATES[state])
 
     def click(self, delay: float = 0, position: dict[str, float] | None = None) -> None:
-        x, y = self._wait(POINT, position)
-        move = {"type": "pointerMove", "x": x, "y": y, "origin": "viewport", "duration": 0}
-        press, release = ({"type": name, "button": 0} for name in ("pointerDown", "pointerUp"))
         pause = [{"type": "pause", "duration": int(delay)}] if delay else []
+        press, release = ({"type": name, "button": 0} for name in ("pointerDown", "pointerUp"))
         kind = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}}
-        self.page.driver.act({**kind, "actions": [move, press, *pause, release]})
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            x, y = self._wait(POINT, position)
+            move = {"type": "pointerMove", "x": x, "y": y, "origin": "viewport", "duration": 0}
+            self.page.driver.act({**kind, "actions": [move, press, *pause, release]})
+            if self.page.evaluate("window.clicked()"):
+                return
+        raise AssertionError(f"{self.steps} was not met by a click")
 
     def press(self, key: str) -> None:
         self.focus()
@@ -303,7 +321,7 @@ class Page(Finder):
         while time.monotonic() < end:
             try:
                 if found := self.evaluate(UNTIL.replace("CODE", code), arg):
-                    return found
+                    return found[0]
             except RuntimeError as error:  # the page was left meanwhile
                 seen = error
                 time.sleep(0.1)
