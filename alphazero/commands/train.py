@@ -199,11 +199,13 @@ def _conclude(run: TrainedRun, options: Options, command: str) -> None:
         minutes = max(minutes, round(run.metrics[-1]["seconds"] / 60, 1)) if minutes else 0.0
     more = ["--generations", str(2 * generations)]
     more += ["--minutes", f"{2 * minutes:g}"] * (minutes > 0)
-    page = f"{run.loaded.game.name}.html"
+    page = re.sub(r"[^\w.()=-]+", "-", f"{run.loaded.game.name}.html")  # openspiel:hex is no name of a file everywhere
+    compiled = run.loaded.game.compiled  # else no page can run its rules
     for what, words in (
         ("Play against it", command_line("pit", text_of(run.folder), "human", *chosen)),
         ("Pit it against another player", command_line("pit", text_of(run.folder), rival, *chosen)),
-        ("Write a page that plays it in any browser", command_line("publish", text_of(run.folder), page, *chosen)),
+        *[("Write a page that plays it in any browser", command_line("publish", text_of(run.folder), page, *chosen))]
+        * compiled,
         ("Train on", f"{command} {quoted(*more)}"),
         ("See how it went, in a browser", command_line("report", run.folder)),
     ):

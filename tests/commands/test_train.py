@@ -469,3 +469,21 @@ def test_a_new_folder_is_numbered_after_those_of_the_same_game_alone(tmp_path, m
     assert choose_folder("openspiel:hex(board_size=5)", True) == Path("runs/openspiel-hex-board_size-5-3")
     assert choose_folder("hex", False) == Path("runs/hex-9")
     assert choose_folder(":::", False) == Path("runs/game-1")
+
+
+@pytest.mark.parametrize("game", ["nim", f"{ROOT / 'tests/training/slow_game.py'}:SlowGame"])
+def test_a_page_is_offered_only_of_rules_that_a_page_can_run(game: str, tmp_path: Path, capsys):
+    """After a run of a game in plain Python the last lines once named a `publish` that refuses it."""
+    argv = [
+        *TINY,
+        "--evaluation.simulations",
+        "2",
+        "--game",
+        game,
+        "--run",
+        str(tmp_path / "run"),
+        "--generations",
+        "1",
+    ]
+    assert run_command(main, argv) == 0
+    assert ("publish" in capsys.readouterr().out) == (game == "nim")
