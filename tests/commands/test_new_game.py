@@ -13,7 +13,9 @@ from alphazero.commands.rules import check, new
 from alphazero.commands.shared import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
-TUTORIAL = (ROOT / "docs" / "guides" / "writing_rules.md").read_text(encoding="utf-8")
+TUTORIAL, BETTER = (
+    (ROOT / "docs" / "guides" / name).read_text(encoding="utf-8") for name in ("writing_rules.md", "a_better_game.md")
+)
 
 
 QUICKLY = [
@@ -124,9 +126,16 @@ def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch,
     assert address.startswith("http://127.0.0.1:") and "domineering" in html
 
 
+def example_with(words: str) -> str:
+    """The one example of the guide that holds these words."""
+    examples = [part.removeprefix("python\n") for part in BETTER.split("```") if part.startswith("python\n")]
+    (found,) = (example for example in examples if words in example)
+    return found
+
+
 def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """What the tutorial shows of symmetries, put into the game that `new_game` writes."""
-    _, mirrored, _ = (part.removeprefix("python\n") for part in TUTORIAL.split("```") if part.startswith("python\n"))
+    mirrored = example_with("def symmetries")
     assert new_game("mirrored", "--folder", tmp_path) == 0
     path = tmp_path / "mirrored.py"
     path.write_text(path.read_text() + "\n" + mirrored)
@@ -139,7 +148,7 @@ def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest
 
 def test_the_tutorials_presets_are_those_of_the_game(tmp_path: Path):
     """What the tutorial shows of presets, put into the game that `new_game` writes."""
-    *_, presets = (part.removeprefix("python\n") for part in TUTORIAL.split("```") if part.startswith("python\n"))
+    presets = example_with("def presets")
     assert new_game("timed", "--folder", tmp_path) == 0
     path = tmp_path / "timed.py"
     path.write_text(path.read_text() + "\n" + presets)
