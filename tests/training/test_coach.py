@@ -351,7 +351,7 @@ def test_too_few_positions_for_the_devices_are_said():
     plan = RunPlan(registry.load("tictactoe"), TINY, ["cpu"] * 4, 4, 0, False)
     window = SimpleNamespace(training_set=lambda: range(7))
     learning = Learning(SimpleNamespace(plan=plan, learner=None), Pace(TINY), window, None, threading.Event())
-    with pytest.raises(TrainingError, match="are 7 different positions .* each of 4 devices needs two: choose more"):
+    with pytest.raises(TrainingError, match="left 7 different positions .* each of 4 devices needs two: choose more"):
         learning.learn(Generation(1, lambda text: None, lambda: 0.0), 7)
 
 
