@@ -223,7 +223,7 @@ def test_a_game_for_which_there_is_no_time_is_cut_short(trials, monkeypatch):
 
 
 def test_a_third_player_is_found_however_slow_the_rules_are(broken, trials, monkeypatch):
-    monkeypatch.setattr(registry, "TRIAL_SECONDS", 0.0)
+    monkeypatch.setattr(first_trial, "TRIAL_SECONDS", 0.0)
     with pytest.raises(LawBroken, match="`to_play` must give 0 or 1, not 2"):
         try_rules(az.load_game(broken))
 
