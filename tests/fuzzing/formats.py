@@ -35,7 +35,7 @@ from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.resume import read_state
 from alphazero.training.replay_buffer import read_samples
-from alphazero.training.report import _matches
+from alphazero.training.report import _matches, read_evaluation
 from alphazero.training.selfplay.past import saved_arrays
 from games.connect4.solver.labelled import _parse_json_line
 from games.connect4.solver.notation import read_lines
@@ -259,7 +259,7 @@ FORMATS = {
     "toml": Format(write_toml, read_tournament),
     "tournament": Format(write_tournament, open_tournament),
     "tournament games": Format(write_tournament_games, open_tournament),
-    "evaluation": Format(write_evaluation, _matches),
+    "evaluation": Format(write_evaluation, lambda run: _matches(read_evaluation(run))),
     "figures": Format(write_figures, lambda path: check_metrics(read_json(path), path.name)),
     "labelled": Format(write_labelled, read_labelled),
     "endgames": Format(write_endgames, read_endgames),
