@@ -195,7 +195,7 @@ def make_changeable(module: nn.Module) -> None:
         tables: tuple[dict[str, Any], ...] = child._parameters, child._buffers
         for tensors in tables:
             for name, tensor in tensors.items():
-                if tensor is not None and tensor.is_inference():
+                if tensor is not None and not is_lazy(tensor) and tensor.is_inference():
                     copied = nn.Parameter(tensor.clone()) if tensors is child._parameters else tensor.clone()
                     tensors[name] = copies.setdefault(tensor, copied.requires_grad_(tensor.requires_grad))
 

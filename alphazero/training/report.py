@@ -95,7 +95,7 @@ def _best(lines: Lines) -> int:
 def read_evaluation(run: Path) -> Evaluation | None:
     """The matches at the end of a run, from `evaluation.json`; None if it is not there. Raises RunFolderError."""
     path = run / EVALUATION
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     try:
         found = read_json_less_seal(path, EVALUATION_SEAL)

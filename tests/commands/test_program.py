@@ -222,7 +222,8 @@ def test_every_option_without_its_value_or_with_none_gets_plain_words(command):
     module = importlib.import_module(f"{folder}.{command}")
     (settings,) = [
         found for name, found in vars(module).items()
-        if name.endswith(("Config", "Options")) and getattr(found, "__module__", "").removesuffix("_config") == module.__name__
+        if name.endswith(("Config", "Options"))
+        and getattr(found, "__module__", "").removesuffix("_config") == module.__name__
     ]  # fmt: skip
     refused = 0
     for flag in sorted(_flags(settings, {}) - {"--help"}):

@@ -259,7 +259,7 @@ FORMATS = {
     "toml": Format(write_toml, read_tournament),
     "tournament": Format(write_tournament, open_tournament),
     "tournament games": Format(write_tournament_games, open_tournament),
-    "evaluation": Format(write_evaluation, lambda run: _matches(read_evaluation(run))),
+    "evaluation": Format(write_evaluation, lambda path: _matches(read_evaluation(path.parent))),
     "figures": Format(write_figures, lambda path: check_metrics(read_json(path), path.name)),
     "labelled": Format(write_labelled, read_labelled),
     "endgames": Format(write_endgames, read_endgames),
