@@ -55,7 +55,7 @@ class TrainedRun:
     >>> run.generation, [row["games"] >= 16 for row in run.metrics]
     (1, [True])
     >>> az.match(run.net, "random", "tictactoe", games=10, simulations=20)
-    <Match of net against random: ... wins, ... draws, ... losses, score ...>
+    <Match of net against random: ... score ...>
     """
 
     loaded: LoadedGame

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import float64, int64, njit, vectorize
 
-from alphazero.game import registry
+from alphazero.catalogue import registry
 from alphazero.game.functions import fingerprint, plain, rebuilt, recursive, rule_functions
 from tests.game.fresh_python import run_python
 
