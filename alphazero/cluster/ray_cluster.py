@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.matches import Spread
 from alphazero.cluster.self_play import ClusterWorkers
 from alphazero.errors import InvalidSetting
-from alphazero.game.kernels import Kernels
 from alphazero.invocation import option
 from alphazero.tournaments.folder import Tournament
-from alphazero.training.parts.inbox import Inbox
-from alphazero.training.plan import RunPlan, cannot_be_imported
+from alphazero.training.plan import Assignment, RunPlan, cannot_be_imported
 
 
 class RayCluster(Cluster):
@@ -33,18 +27,9 @@ class RayCluster(Cluster):
             raise InvalidSetting(f"with {cluster} the network learns on one device: choose it by {option('device')}")
         _check_game(plan.loaded)
 
-    def make_workers(
-        self,
-        plan: RunPlan,
-        kernels: Kernels,
-        sizes: Any,
-        inference: Callable[[], str],
-        playing: Callable[[], tuple[int, Path]],
-        inbox: Inbox,
-        versions: list[int],
-    ) -> ClusterWorkers:
+    def make_workers(self, assignment: Assignment) -> ClusterWorkers:
         """As in Elsewhere."""
-        return ClusterWorkers(self, plan, kernels, sizes, inference, playing, inbox, versions)
+        return ClusterWorkers(self, assignment)
 
     def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> Spread:
         """Plays the games of a tournament, nets on `device`; raises InvalidSetting if that cannot be done there."""

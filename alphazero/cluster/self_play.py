@@ -26,8 +26,7 @@ from alphazero.nets.torch_trainer import MOST_THREADS
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
-from alphazero.training.parts.inbox import Inbox
-from alphazero.training.plan import RunPlan
+from alphazero.training.plan import Assignment
 from alphazero.training.replay_buffer import Samples, no_samples
 from alphazero.training.selfplay import FinishedGame, SelfPlayCounts, Worker
 from alphazero.training.selfplay.past import saved_arrays
@@ -73,16 +72,14 @@ class _Play:
     maker = "alphazero.cluster.self_play_guest:RemotePlayer"
     patience = PATIENCE
 
-    def __init__(
-        self, plan: RunPlan, settings: WorkerSettings, inference: Callable[[], str], inbox: Inbox,
-        playing: Callable[[], tuple[int, Path]], versions: list[int], num_hosts: Callable[[], int],
-    ):  # fmt: skip
-        self._plan, self._settings, self.inbox, self._playing = plan, settings, inbox, playing
-        self._inference = inference
+    def __init__(self, assignment: Assignment, settings: WorkerSettings, num_hosts: Callable[[], int]):
+        plan = self._plan = assignment.plan
+        self._settings, self.inbox, self._playing = settings, assignment.inbox, assignment.playing
+        self._inference = assignment.inference
         self.fingerprint = game_fingerprint(plan.loaded.game)
         self.wanted = plan.config.self_play.games_per_generation
         self._num_hosts = num_hosts
-        self.versions = versions
+        self.versions = assignment.versions
         """The generations whose networks took over self-play, in ascending order."""
         self._lock = threading.Lock()
         """Held while the versions grow: the coach and the pool both see to it."""
@@ -266,29 +263,16 @@ class ClusterWorkers:
 
     keeps_games = False
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        plan: RunPlan,
-        kernels: Kernels,
-        sizes: Any,
-        inference: Callable[[], str],
-        playing: Callable[[], tuple[int, Path]],
-        inbox: Inbox,
-        versions: list[int],
-    ):
-        """As in `Elsewhere.make_workers`."""
-        self._plan, self._cluster = plan, cluster
+    def __init__(self, cluster: Cluster, assignment: Assignment):
+        plan = self._plan = assignment.plan
+        self._cluster, self.inbox = cluster, assignment.inbox
         settings = plan.worker_settings(
-            sizes, device="cpu", inference="torch", deterministic=False, threads=1,
+            assignment.sizes, device="cpu", inference="torch", deterministic=False, threads=1,
             num_slots=plan.config.self_play.num_slots,
         )  # fmt: skip
-        self.inbox = inbox
-        self._play = _Play(
-            plan, settings, inference, self.inbox, playing, versions, lambda: expected_hosts(self._cluster)
-        )
+        self._play = _Play(assignment, settings, lambda: expected_hosts(self._cluster))
         self.pool = Pool(self._cluster, self._play)
-        self.worker = ClusterWorker(self._play, self.pool, kernels)
+        self.worker = ClusterWorker(self._play, self.pool, assignment.kernels)
         self.all: Sequence[Worker] = [self.worker]
         self.num_slots = 0
 

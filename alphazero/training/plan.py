@@ -109,21 +109,26 @@ class Elsewhere(AbstractContextManager[Any], Protocol):
     def check(self, plan: RunPlan) -> None:
         """Raises InvalidSetting if the run cannot be played there."""
 
-    def make_workers(
-        self,
-        plan: RunPlan,
-        kernels: Kernels,
-        sizes: Any,
-        inference: Callable[[], str],
-        playing: Callable[[], tuple[int, Path]],
-        inbox: Inbox,
-        versions: list[int],
-    ) -> Workers:
-        """Workers for the net of these sizes, which the library `inference()` runs from their `start` on.
+    def make_workers(self, assignment: Assignment) -> Workers:
+        """The workers there."""
 
-        `playing()`: the generation that plays and its checkpoint. `inbox`: where the games wait for their generation.
-        `versions`: all generations whose nets have played, in ascending order.
-        """
+
+@dataclass(frozen=True)
+class Assignment:
+    """The facts about a run that players elsewhere need."""
+
+    plan: RunPlan
+    kernels: Kernels
+    sizes: Any
+    """The settings of the net that plays."""
+    inference: Callable[[], str]
+    """The library that runs the networks; asked from `Workers.start` on, as is the next."""
+    playing: Callable[[], tuple[int, Path]]
+    """The generation that plays, and its checkpoint."""
+    inbox: Inbox
+    """Where the games wait for their generation."""
+    versions: list[int]
+    """All generations whose nets have played, in ascending order."""
 
 
 class Workers(Protocol):

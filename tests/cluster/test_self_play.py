@@ -31,7 +31,7 @@ from alphazero.training.parts.chunk import Chunk, join, pack, raw_bytes, unpack,
 from alphazero.training.parts.inbox import Inbox
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.store import Store
-from alphazero.training.plan import RunPlan
+from alphazero.training.plan import Assignment, RunPlan
 from alphazero.training.selfplay import FinishedGame, SelfPlay
 from alphazero.training.selfplay.shown_games import actions_of
 from alphazero.training.worker_process import WorkerSettings, make_net
@@ -327,16 +327,10 @@ def seat(number: int) -> Seat:
 @pytest.fixture
 def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
     plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=(cluster := NoCluster("local")))
-    found = ClusterWorkers(
-        cluster,
-        plan,
-        None,
-        TINY.net,
-        lambda: "torch",
-        lambda: (0, weights / CHECKPOINT),
-        Inbox(folder, GAME.game, 1000),
-        [0],
+    assignment = Assignment(
+        plan, None, TINY.net, lambda: "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game, 1000), [0]
     )  # type: ignore[arg-type]
+    found = ClusterWorkers(cluster, assignment)
     assert found._play.files() is not None
     for number in (1, 2):
         found._play.settings(seat(number))

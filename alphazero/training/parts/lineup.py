@@ -25,7 +25,7 @@ from alphazero.training.parts.growth import check_growth, read_net_settings, sam
 from alphazero.training.parts.inbox import Inbox, most_games
 from alphazero.training.parts.journal import Generation
 from alphazero.training.parts.store import UNCONTESTED, Store
-from alphazero.training.plan import RunPlan, Workers
+from alphazero.training.plan import Assignment, RunPlan, Workers
 from alphazero.training.workers import LocalWorkers
 
 logger = logging.getLogger(__name__)
@@ -203,10 +203,11 @@ class Lineup:
             )  # fmt: skip
         lines = self._store.folder.metrics()  # killed before the manifest, a generation has left a line too many
         promoted = [line["generation"] for line in lines if line.get("promoted") and line["generation"] <= generation]
-        return plan.cluster.make_workers(
+        assignment = Assignment(
             plan, self.kernels, self.sizes, lambda: run.inference,
             lambda: (run.best_generation, run.best_checkpoint), self.inbox, [0, *promoted],
         )  # fmt: skip
+        return plan.cluster.make_workers(assignment)
 
     @functools.cached_property
     def inbox(self) -> Inbox:
