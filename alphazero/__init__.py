@@ -19,16 +19,16 @@ from alphazero._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from alphazero import errors
+    from alphazero.api.games import check_game, load_game
+    from alphazero.api.matches import Match, match
+    from alphazero.api.nets import Evaluation, evaluate, load_net
+    from alphazero.api.page import play_web
+    from alphazero.api.runs import load_run, train
     from alphazero.game.game import Game, Position
     from alphazero.game.kernels import Kernels
     from alphazero.game.record import GameRecord
     from alphazero.game.rules import Rules
     from alphazero.game.spec import ExactResult, Oracle
-    from alphazero.library.games import check_game, load_game
-    from alphazero.library.matches import Match, match
-    from alphazero.library.nets import Evaluation, evaluate, load_net
-    from alphazero.library.page import play_web
-    from alphazero.library.runs import load_run, train
     from alphazero.nets.neural_net import Batch, NeuralNet, Trainer
     from alphazero.nets.resnet import NetConfig
     from alphazero.nets.torch_net import TorchNet

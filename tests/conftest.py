@@ -67,7 +67,7 @@ BROWSERS = {"browser", "open_page"}
 NOT_FAST = tuple(
     f"tests/{name}"
     for name in (
-        "benchmarks", "cluster", "commands", "docs", "doctor", "fuzzing", "games", "library", "reliability",
+        "benchmarks", "cluster", "commands", "docs", "doctor", "fuzzing", "games", "api", "reliability",
         "tournaments", "training", "wasm", "web", "game/test_compiled_code.py", "catalogue/test_foreign_games.py",
         "catalogue/test_games_folder.py", "game/test_kernels.py", "catalogue/test_openspiel.py",
         "catalogue/test_openspiel_facts.py",

@@ -46,12 +46,12 @@ FLOORS = (
     {"training", "tournaments"},
     {"cluster"},
     {"web"},
-    {"library", "doctor"},
+    {"api", "doctor"},
     {"commands"},
     {"__main__", "check_game", "gtp", "new_game", "publish", "report"},
 )
 """Wings and modules of alphazero/, the lowest first. A file imports from its own wing and from lower floors."""
-ONLY_FOR = {"wasm": {"commands", "web"}, "cluster": {"library"}}
+ONLY_FOR = {"wasm": {"commands", "web"}, "cluster": {"api"}}
 """A wing that these alone may import."""
 FACE = "alphazero/__init__.py"
 """It imports nothing when it is imported, and gives what the library offers when that is asked for."""
@@ -111,8 +111,8 @@ def test_wings_import_lower_ones_alone(path: Path):
         ("training", "from alphazero.tournaments.ladder import Ladder"),
         ("tournaments", "from alphazero.training import config"),
         ("players", "import alphazero.wasm"),
-        ("library", "from alphazero.commands.shared import parse"),
-        ("doctor", "from alphazero.library import nets"),
+        ("api", "from alphazero.commands.shared import parse"),
+        ("doctor", "from alphazero.api import nets"),
         ("training", "from alphazero.cluster.pool import Pool"),
         ("commands", "from alphazero.cluster.ray_cluster import RayCluster"),
         ("commands", "from games import connect4"),
@@ -259,7 +259,7 @@ def test_the_rules_and_the_search_load_no_torch(wing: str):
 
 
 def test_ray_is_loaded_by_a_cluster_alone():
-    assert "ray" not in loaded_by("alphazero.commands.train", "alphazero.cluster.ray_cluster", "alphazero.library.runs")
+    assert "ray" not in loaded_by("alphazero.commands.train", "alphazero.cluster.ray_cluster", "alphazero.api.runs")
 
 
 def test_without_the_folder_of_the_cluster_everything_else_works(tmp_path: Path):

@@ -45,16 +45,16 @@ TESTED_IN = {
     "tests/games/test_connect4_solver.py": ["games/connect4/solver/kernels.py"],
     "tests/games/test_othello_benchmark.py": ["games/othello/labelled.py"],
     "tests/games/test_othello_solver.py": ["games/othello/oracle.py"],
-    "tests/library/test_face.py": ["alphazero/library/*.py"],
+    "tests/api/test_face.py": ["alphazero/api/*.py"],
     "tests/matches/test_arena.py": [
         "alphazero/matches/balance.py", "alphazero/matches/report.py", "alphazero/matches/result.py",
     ],
     "tests/matches/test_judge.py": ["alphazero/commands/judge.py"],
     "tests/nets/test_cuda_updates.py": ["alphazero/nets/cuda_graphs.py"],
-    "tests/nets/test_inference.py": ["alphazero/nets/inference/l*.py", "alphazero/nets/inference/openvino.py"],
-    "tests/nets/test_inference_winograd.py": [
-        "alphazero/nets/inference/tiles.py", "alphazero/nets/inference/vector_code.py",
-        "alphazero/nets/inference/winograd_kernels.py",
+    "tests/nets/test_inference.py": ["alphazero/nets/kernels/l*.py", "alphazero/nets/kernels/openvino.py"],
+    "tests/nets/test_winograd.py": [
+        "alphazero/nets/kernels/tiles.py", "alphazero/nets/kernels/vector_code.py",
+        "alphazero/nets/kernels/winograd_kernels.py",
     ],
     "tests/nets/test_norm_relu.py": ["alphazero/nets/norm_kernels.py"],
     "tests/nets/test_other_nets.py": ["alphazero/nets/neural_net.py"],

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import tyro
 
+from alphazero.api.cluster import cluster_at
 from alphazero.commands.shared import Overwrite, Threads, argument, keep_apart
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.invocation import command_line
-from alphazero.library.cluster import cluster_at
 from alphazero.machine import count_cores
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.sprt import Sprt

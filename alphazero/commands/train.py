@@ -14,13 +14,13 @@ from typing import Annotated, Any
 import tyro
 
 from alphazero import interruption
+from alphazero.api.cluster import cluster_at
 from alphazero.catalogue import registry
 from alphazero.catalogue.first_trial import try_rules
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.shared import Threads, argument, parse, say
 from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
 from alphazero.invocation import command_line, quoted
-from alphazero.library.cluster import cluster_at
 from alphazero.machine import count_cores
 from alphazero.matches.report import describe_counts
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference

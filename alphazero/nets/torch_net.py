@@ -31,10 +31,10 @@ from alphazero.nets.any_module import (
     works,
 )
 from alphazero.nets.devices import bf16_pays, say_once, usual_torch
-from alphazero.nets.inference.int8 import Int8Inference
-from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, checked_masks, to_priors
-from alphazero.nets.inference.openvino import OpenVinoInference
-from alphazero.nets.inference.winograd import WinogradInference
+from alphazero.nets.kernels.int8 import Int8Inference
+from alphazero.nets.kernels.library import CannotConvert, Inference, NotInstalled, checked_masks, to_priors
+from alphazero.nets.kernels.openvino import OpenVinoInference
+from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, on_one_thread
 from alphazero.settings import check_range
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint

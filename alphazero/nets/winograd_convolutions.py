@@ -18,10 +18,10 @@ from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
 from alphazero.game.kernels import of_fixed_types
-from alphazero.nets.inference.tiles import matrices, tile_length
-from alphazero.nets.inference.vector_code import PANEL, ROWS, has_fma
-from alphazero.nets.inference.winograd import filters_at_points
-from alphazero.nets.inference.winograd_kernels import LEARNED, TILE, add_gradients, convolve_boards
+from alphazero.nets.kernels.tiles import matrices, tile_length
+from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma
+from alphazero.nets.kernels.winograd import filters_at_points
+from alphazero.nets.kernels.winograd_kernels import LEARNED, TILE, add_gradients, convolve_boards
 from alphazero.nets.weight_gradients import PLAIN, pair
 
 _convolve, _add_gradients = of_fixed_types(convolve_boards), of_fixed_types(add_gradients)

@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from alphazero.nets.inference.layer_program import RELU, TANH
+from alphazero.nets.kernels.layer_program import RELU, TANH
 from alphazero.wasm.engine import EngineBuilder
 from alphazero.wasm.mathematics import exponential
 

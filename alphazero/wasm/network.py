@@ -6,8 +6,8 @@ import numpy as np
 
 from alphazero.errors import NetError
 from alphazero.game import Game
-from alphazero.nets.inference import layer_program
-from alphazero.nets.inference.layer_program import LayerProgram, Rows, check_layers, layers_of
+from alphazero.nets.kernels import layer_program
+from alphazero.nets.kernels.layer_program import LayerProgram, Rows, check_layers, layers_of
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.layers import CELLS, CHANNELS, Layer, Program

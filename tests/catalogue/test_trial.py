@@ -19,8 +19,8 @@ from alphazero.game import Game
 from alphazero.game.kernels import Kernel
 from alphazero.invocation import command_line
 from games.tictactoe.game import TicTacToe
+from tests.api.test_wrong_arguments import SMALL, uniform
 from tests.catalogue.test_foreign_games import FILE as GENERAL_GAMES
-from tests.library.test_wrong_arguments import SMALL, uniform
 
 FAULTS = {
     "three players": ("", "", "return int(state[1]) % 3", "`to_play` must give 0 or 1, not 2: a game has two players"),

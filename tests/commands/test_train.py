@@ -17,11 +17,11 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.api import runs
 from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
 from alphazero.commands.train import Options, _defaults, _first_look, describe_beginning, main
 from alphazero.errors import InputError, RunFolderError, StorageError
-from alphazero.library import runs
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.manifest import read_config

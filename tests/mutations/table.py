@@ -109,7 +109,7 @@ MUTATIONS = [
         ("sizes on a card count with the board", "least_weights", instead("height * width * outputs", "outputs"),
          "test_sizes_on_a_card_are_held_against_the_file_with_the_board"),
     ),
-    *in_file("alphazero/nets/torch_net.py", "tests/library/test_other_programs.py",
+    *in_file("alphazero/nets/torch_net.py", "tests/api/test_other_programs.py",
         ("a child made by fork does not wait for torch's threads", "_mind_forks", never("register_at_fork"),
          "test_a_child_made_by_fork_does_what_its_parent_could"),
     ),

@@ -17,10 +17,10 @@ from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting, NetError, RunFolderError, UnknownName
 from alphazero.nets import torch_net
 from alphazero.nets.devices import INFERENCE_VARIABLE, describe_inference, say_once, want_inference, wanted_inference
-from alphazero.nets.inference import openvino as inference_openvino
-from alphazero.nets.inference.library import CannotConvert, Inference, NotInstalled, to_priors
-from alphazero.nets.inference.openvino import OpenVinoInference, parts_of
-from alphazero.nets.inference.winograd import WinogradInference
+from alphazero.nets.kernels import openvino as inference_openvino
+from alphazero.nets.kernels.library import CannotConvert, Inference, NotInstalled, to_priors
+from alphazero.nets.kernels.openvino import OpenVinoInference, parts_of
+from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net
 from games.connect4.game import Connect4
@@ -400,7 +400,7 @@ def test_without_the_library_torch_answers(best, monkeypatch, caplog):
 def test_nobody_is_told_what_is_converted():
     """OpenVINO's own package for that is as if it were not installed."""
     code = (
-        "from alphazero.nets.inference.openvino import _openvino\n_openvino()\n"
+        "from alphazero.nets.kernels.openvino import _openvino\n_openvino()\n"
         "from openvino.tools.ovc import convert_impl\nprint(convert_impl.tm.__name__)\nimport sys\n"
         "print('openvino_telemetry' in sys.modules)"
     )

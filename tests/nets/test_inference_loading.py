@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from alphazero.nets.inference.library import CannotConvert
-from alphazero.nets.inference.openvino import _openvino
+from alphazero.nets.kernels.library import CannotConvert
+from alphazero.nets.kernels.openvino import _openvino
 
 try:
     _openvino()
@@ -17,7 +17,7 @@ except CannotConvert:
 
 LOAD = """
 import threading, warnings
-from alphazero.nets.inference.openvino import _openvino
+from alphazero.nets.kernels.openvino import _openvino
 
 barrier, found, before = threading.Barrier(4), [], list(warnings.filters)
 

@@ -13,7 +13,7 @@ from torch import nn
 import alphazero as az
 from alphazero.errors import CheckpointError
 from alphazero.nets.any_module import fold
-from alphazero.nets.inference.library import to_priors
+from alphazero.nets.kernels.library import to_priors
 from alphazero.nets.resnet import NetConfig, ResNet, make_net
 from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet
 from games.connect4.game import Connect4

@@ -17,7 +17,7 @@ import json, sys
 from numba.core.dispatcher import Dispatcher
 from alphazero.catalogue import registry
 from alphazero.training import run
-from alphazero.library.runs import override
+from alphazero.api.runs import override
 early, late = set(), []
 compile_one = Dispatcher.compile
 def compile_and_tell(self, signature):

@@ -7,7 +7,7 @@ then a tile between its two transformations; `offsets int64[6 or more]` is scrat
 from __future__ import annotations
 
 from alphazero.game.kernels import kernel
-from alphazero.nets.inference.vector_code import (
+from alphazero.nets.kernels.vector_code import (
     PANEL,
     ROWS,
     accumulate,

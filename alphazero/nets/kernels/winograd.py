@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from alphazero.errors import NetError
 from alphazero.game.kernels import of_fixed_types
 from alphazero.nets.devices import has_amx
-from alphazero.nets.inference.layer_kernels import POSITIONS, Step, Workspace, run_network
-from alphazero.nets.inference.layer_program import Layer, LayerProgram, Rows, check_layers, layers_of
-from alphazero.nets.inference.library import CannotConvert
-from alphazero.nets.inference.tiles import matrices, tile_length
-from alphazero.nets.inference.vector_code import PANEL, ROWS, has_fma
-from alphazero.nets.inference.winograd_kernels import TILE, transform_filters
+from alphazero.nets.kernels.layer_kernels import POSITIONS, Step, Workspace, run_network
+from alphazero.nets.kernels.layer_program import Layer, LayerProgram, Rows, check_layers, layers_of
+from alphazero.nets.kernels.library import CannotConvert
+from alphazero.nets.kernels.tiles import matrices, tile_length
+from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma
+from alphazero.nets.kernels.winograd_kernels import TILE, transform_filters
 
 _run = of_fixed_types(run_network)
 _transform = of_fixed_types(transform_filters)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from alphazero.errors import is_out_of_memory, listed
 from alphazero.machine import without_warnings
 from alphazero.nets.devices import has_amx
-from alphazero.nets.inference.library import Answers, CannotConvert, NotInstalled, answers_as
+from alphazero.nets.kernels.library import Answers, CannotConvert, NotInstalled, answers_as
 
 SIZES = 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from alphazero.errors import NetError, is_out_of_memory
 from alphazero.nets.any_module import forward
-from alphazero.nets.inference.library import Answers, answers_as
+from alphazero.nets.kernels.library import Answers, answers_as
 
 OPERATIONS = ("convolution", "native_batch_norm", "addmm", "mm", "relu", "tanh", "mul", "add")
 RESHAPES = ("view", "_unsafe_view", "squeeze", "unsqueeze", "clone", "alias", "detach")

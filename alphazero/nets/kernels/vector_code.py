@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from alphazero.nets.inference.tiles import matrices
+from alphazero.nets.kernels.tiles import matrices
 
 LANES = 8
 """Numbers in a vector; where the processor's own are shorter, the compiler takes two."""

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from alphazero.game.kernels import kernel
-from alphazero.nets.inference.layer_program import RELU, TANH
-from alphazero.nets.inference.vector_code import PANEL, ROWS, multiply
-from alphazero.nets.inference.winograd_kernels import (
+from alphazero.nets.kernels.layer_program import RELU, TANH
+from alphazero.nets.kernels.vector_code import PANEL, ROWS, multiply
+from alphazero.nets.kernels.winograd_kernels import (
     gather_columns,
     gather_line,
     multiply_points,

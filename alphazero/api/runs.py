@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.api.cluster import cluster_at
+from alphazero.api.nets import MakeNet, with_net
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, UnknownName, quote
 from alphazero.game import Game
-from alphazero.library.cluster import cluster_at
-from alphazero.library.nets import MakeNet, with_net
 from alphazero.nets.devices import choose_devices
 from alphazero.progress import showing
 from alphazero.settings import check_function, config_from_dict, plain

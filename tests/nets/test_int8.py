@@ -9,11 +9,11 @@ from torch import nn
 
 import alphazero as az
 from alphazero.catalogue import registry
-from alphazero.nets.inference import int8
-from alphazero.nets.inference import openvino as inference_openvino
-from alphazero.nets.inference.int8 import Int8Inference
-from alphazero.nets.inference.library import CannotConvert
-from alphazero.nets.inference.openvino import OpenVinoInference
+from alphazero.nets.kernels import int8
+from alphazero.nets.kernels import openvino as inference_openvino
+from alphazero.nets.kernels.int8 import Int8Inference
+from alphazero.nets.kernels.library import CannotConvert
+from alphazero.nets.kernels.openvino import OpenVinoInference
 from alphazero.nets.torch_net import TorchNet
 from games.connect4.game import Connect4
 from tests.nets.batches import exact_answers, played_positions, random_batch

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from alphazero.nets.inference.library import Answers, CannotConvert
-from alphazero.nets.inference.openvino import SIZES, OpenVinoInference
+from alphazero.nets.kernels.library import Answers, CannotConvert
+from alphazero.nets.kernels.openvino import SIZES, OpenVinoInference
 
 MOST_ERROR = 0.05
 """The mean error of a value, and the mean share of a policy that goes to other actions, beyond which nothing is

@@ -15,11 +15,11 @@ from alphazero.catalogue import registry
 from alphazero.errors import NetError
 from alphazero.game.functions import fingerprint
 from alphazero.nets import torch_net
-from alphazero.nets.inference import layer_kernels, vector_code, winograd_kernels
-from alphazero.nets.inference.library import CannotConvert
-from alphazero.nets.inference.openvino import OpenVinoInference
-from alphazero.nets.inference.tiles import POINTS, matrices, tile_length
-from alphazero.nets.inference.winograd import WinogradInference, filters_at_points
+from alphazero.nets.kernels import layer_kernels, vector_code, winograd_kernels
+from alphazero.nets.kernels.library import CannotConvert
+from alphazero.nets.kernels.openvino import OpenVinoInference
+from alphazero.nets.kernels.tiles import POINTS, matrices, tile_length
+from alphazero.nets.kernels.winograd import WinogradInference, filters_at_points
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.network import program_of
 from games.connect4.game import Connect4
@@ -239,7 +239,7 @@ def test_a_module_with_other_operations_is_refused():
 
 def test_without_compiled_code_the_kernels_are_not_used(monkeypatch):
     net = az.load_net("club", "connect4")
-    monkeypatch.setattr("alphazero.nets.inference.winograd.run_network", lambda *arguments: None)
+    monkeypatch.setattr("alphazero.nets.kernels.winograd.run_network", lambda *arguments: None)
     with pytest.raises(CannotConvert, match="slow without numba"):
         net.use_inference("winograd")
 
