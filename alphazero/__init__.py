@@ -18,99 +18,71 @@ from typing import TYPE_CHECKING, Any
 from alphazero._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from alphazero import errors
-    from alphazero.api.games import check_game, load_game
-    from alphazero.api.matches import Match, match
-    from alphazero.api.nets import Evaluation, evaluate, load_net
-    from alphazero.api.page import play_web
-    from alphazero.api.runs import load_run, train
-    from alphazero.game.game import Game, Position
-    from alphazero.game.kernels import Kernels
-    from alphazero.game.record import GameRecord
-    from alphazero.game.rules import Rules
-    from alphazero.game.spec import ExactResult, Oracle
-    from alphazero.nets.neural_net import Batch, NeuralNet, Trainer
-    from alphazero.nets.resnet import NetConfig
-    from alphazero.nets.torch_net import TorchNet
-    from alphazero.players.player import Player
-    from alphazero.search.analysis import Found
-    from alphazero.search.analysis import search_position as search
-    from alphazero.search.mcts import Search, SearchConfig
-    from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
-    from alphazero.training.coach import Coach
-    from alphazero.training.config import RunConfig
-    from alphazero.training.run import TrainedRun
+    from alphazero import errors as errors
+    from alphazero.api.games import check_game as check_game
+    from alphazero.api.games import load_game as load_game
+    from alphazero.api.matches import Match as Match
+    from alphazero.api.matches import match as match
+    from alphazero.api.nets import Evaluation as Evaluation
+    from alphazero.api.nets import evaluate as evaluate
+    from alphazero.api.nets import load_net as load_net
+    from alphazero.api.page import play_web as play_web
+    from alphazero.api.runs import load_run as load_run
+    from alphazero.api.runs import train as train
+    from alphazero.game.game import Game as Game
+    from alphazero.game.game import Position as Position
+    from alphazero.game.kernels import Kernels as Kernels
+    from alphazero.game.record import GameRecord as GameRecord
+    from alphazero.game.rules import Rules as Rules
+    from alphazero.game.spec import ExactResult as ExactResult
+    from alphazero.game.spec import Oracle as Oracle
+    from alphazero.nets.neural_net import Batch as Batch
+    from alphazero.nets.neural_net import NeuralNet as NeuralNet
+    from alphazero.nets.neural_net import Trainer as Trainer
+    from alphazero.nets.resnet import NetConfig as NetConfig
+    from alphazero.nets.torch_net import TorchNet as TorchNet
+    from alphazero.players.player import Player as Player
+    from alphazero.search.analysis import Found as Found
+    from alphazero.search.analysis import search_position
+    from alphazero.search.mcts import Search as Search
+    from alphazero.search.mcts import SearchConfig as SearchConfig
+    from alphazero.storage.checkpoint import load_checkpoint as load_checkpoint
+    from alphazero.storage.checkpoint import save_checkpoint as save_checkpoint
+    from alphazero.training.coach import Coach as Coach
+    from alphazero.training.config import RunConfig as RunConfig
+    from alphazero.training.run import TrainedRun as TrainedRun
+
+    search = search_position
 
 _HOMES = {
-    "Batch": "nets.neural_net",
-    "Coach": "training.coach",
-    "Evaluation": "library.nets",
-    "ExactResult": "game.spec",
-    "Found": "search.analysis",
-    "Game": "game.game",
-    "GameRecord": "game.record",
-    "Kernels": "game.kernels",
-    "Match": "library.matches",
-    "NetConfig": "nets.resnet",
-    "NeuralNet": "nets.neural_net",
-    "Oracle": "game.spec",
-    "Player": "players.player",
-    "Position": "game.game",
-    "Rules": "game.rules",
-    "RunConfig": "training.config",
-    "Search": "search.mcts",
-    "SearchConfig": "search.mcts",
-    "TorchNet": "nets.torch_net",
-    "TrainedRun": "training.run",
-    "Trainer": "nets.neural_net",
-    "check_game": "library.games",
-    "evaluate": "library.nets",
-    "load_checkpoint": "storage.checkpoint",
-    "load_game": "library.games",
-    "load_net": "library.nets",
-    "load_run": "library.runs",
-    "match": "library.matches",
-    "play_web": "library.page",
-    "save_checkpoint": "storage.checkpoint",
-    "train": "library.runs",
+    name: module
+    for module, names in {
+        "api.games": "check_game load_game",
+        "api.matches": "Match match",
+        "api.nets": "Evaluation evaluate load_net",
+        "api.page": "play_web",
+        "api.runs": "load_run train",
+        "game.game": "Game Position",
+        "game.kernels": "Kernels",
+        "game.record": "GameRecord",
+        "game.rules": "Rules",
+        "game.spec": "ExactResult Oracle",
+        "nets.neural_net": "Batch NeuralNet Trainer",
+        "nets.resnet": "NetConfig",
+        "nets.torch_net": "TorchNet",
+        "players.player": "Player",
+        "search.analysis": "Found",
+        "search.mcts": "Search SearchConfig",
+        "storage.checkpoint": "load_checkpoint save_checkpoint",
+        "training.coach": "Coach",
+        "training.config": "RunConfig",
+        "training.run": "TrainedRun",
+    }.items()
+    for name in names.split()
 }
 """The module of each name."""
 
-__all__ = [
-    "Batch",
-    "Coach",
-    "Evaluation",
-    "ExactResult",
-    "Found",
-    "Game",
-    "GameRecord",
-    "Kernels",
-    "Match",
-    "NetConfig",
-    "NeuralNet",
-    "Oracle",
-    "Player",
-    "Position",
-    "Rules",
-    "RunConfig",
-    "Search",
-    "SearchConfig",
-    "TorchNet",
-    "TrainedRun",
-    "Trainer",
-    "check_game",
-    "errors",
-    "evaluate",
-    "load_checkpoint",
-    "load_game",
-    "load_net",
-    "load_run",
-    "match",
-    "play_web",
-    "save_checkpoint",
-    "search",
-    "train",
-]
+__all__ = sorted([*_HOMES, "errors", "search"])
 
 
 def __getattr__(name: str) -> Any:

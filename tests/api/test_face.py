@@ -35,21 +35,13 @@ def test_all_is_sorted_and_complete():
     assert list(az.__all__) == sorted(set(az.__all__))
     assert set(az.__all__) <= set(dir(az))
     (block,) = (node for node in ast.parse(SOURCE.read_text()).body if isinstance(node, ast.If))
-    typed = {
-        alias.asname or alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    assert typed == set(az.__all__), "type checkers see other names than the ones that there are"
-
-
-def test_the_modules_of_the_names_are_those_that_type_checkers_see():
-    (block,) = (node for node in ast.parse(SOURCE.read_text()).body if isinstance(node, ast.If))
+    typed = {"search"}
     for node in block.body:
-        for alias in node.names:
-            found = getattr(az, alias.asname or alias.name)
-            if alias.name == "errors":
-                assert found.__name__ == "alphazero.errors"
-            elif alias.asname != "search":
-                assert found is getattr(sys.modules[node.module], alias.name)
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if alias.asname and alias.name != "errors":
+                assert getattr(az, alias.asname) is getattr(sys.modules[node.module], alias.name)
+            typed |= {alias.asname} - {None}
+    assert typed == set(az.__all__), "type checkers see other names than the ones that there are"
 
 
 def test_a_name_that_is_not_there():
