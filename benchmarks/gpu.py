@@ -13,7 +13,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,9 +37,10 @@ from alphazero.search.mcts import Search, SearchConfig
 from alphazero.search.placement import make_evaluators, make_search, runs_on_cuda
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
+from alphazero.training.config import SelfPlayConfig
 from alphazero.training.cuda_replay import batches_on
 from alphazero.training.replay_buffer import TrainingSet
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
+from alphazero.training.selfplay import SelfPlay, play_games
 from alphazero.training.selfplay.calibration import rate_on_device
 from benchmarks.search import random_states
 
@@ -216,7 +216,7 @@ def self_play(options: GpuBenchmark) -> dict[str, Any]:
         for i, evaluate in enumerate(evaluators)
     ]
     begin = time.perf_counter()
-    play_games(workers, max(1, options.batch // (4 if options.quick else 1)), threading.Event(), net.use_threads)
+    play_games(workers, max(1, options.batch // (4 if options.quick else 1)), net.use_threads)
     positions = sum(worker.num_positions for worker in workers)
     return {f"self_play_positions_per_s_{USUAL}": positions / (time.perf_counter() - begin)}
 

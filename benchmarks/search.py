@@ -11,7 +11,6 @@ import re
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,8 +32,9 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
 from alphazero.settings import check_ranges
 from alphazero.storage.files import write_json
+from alphazero.training.config import SelfPlayConfig
 from alphazero.training.replay_buffer import Samples
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, play_games
+from alphazero.training.selfplay import SelfPlay, play_games
 
 PARTS = 8
 """Parts in which self-play is measured; the network alone is measured between them."""
@@ -240,7 +240,7 @@ def self_play_rates(
     raw = [raw_rate()]
     for part in range(PARTS):
         share = wanted * (part + 1) // PARTS - wanted * part // PARTS
-        play_games(workers, share, threading.Event(), net.use_threads)
+        play_games(workers, share, net.use_threads)
         raw.append(raw_rate())
     positions = sum(worker.num_positions / worker.seconds for worker in workers)
     evaluations = sum(e.num_evaluations / worker.seconds for e, worker in zip(evaluators, workers, strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,7 @@ from alphazero.training.config import RunConfig
 from alphazero.training.parts.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
 from alphazero.training.plan import Assignment
 from alphazero.training.replay_buffer import Samples, no_samples
-from alphazero.training.selfplay import FinishedGame, SelfPlayCounts, Worker
+from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlayCounts, Until, Worker
 from alphazero.training.selfplay.past import saved_arrays
 from alphazero.training.selfplay.worker import LEAST_GAMES
 from alphazero.training.worker_process import TrainingJob, WorkerSettings
@@ -190,24 +189,18 @@ class ClusterWorker:
         """As of the last call of `play`; while it plays, those of now. So games count that arrived in between."""
         return self._play.counts if self._playing_now else self.counted
 
-    def play(
-        self,
-        num_games: int,
-        stop: threading.Event | None = None,
-        seconds: float = math.inf,
-        most_seconds: float = math.inf,
-    ) -> Samples:
+    def play(self, num_games: int, until: Until = NO_LIMIT) -> Samples:
         """Waits until so many games have arrived, and takes them; raises what has ended the pool."""
         play, inbox, begin = self._play, self._play.inbox, time.monotonic()
         self._pool.start()
         self._playing_now = True
         try:
             inbox.leave_out(self._oldest())
-            while stop is None or not stop.is_set():
+            while not until.is_over():
                 self._pool.raise_error()
                 passed = time.monotonic() - begin
-                enough = num_games if passed <= seconds else min(num_games, LEAST_GAMES)
-                if inbox.num_games >= enough or passed > most_seconds:
+                enough = num_games if passed <= until.seconds else min(num_games, LEAST_GAMES)
+                if inbox.num_games >= enough or passed > until.most_seconds:
                     break
                 play.arrived.wait(PAUSE)
                 play.arrived.clear()

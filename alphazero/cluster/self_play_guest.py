@@ -17,7 +17,7 @@ from alphazero.nets.devices import see_only
 from alphazero.search.placement import make_evaluators
 from alphazero.training.parts.chunk import Chunk, pack
 from alphazero.training.replay_buffer import Samples
-from alphazero.training.selfplay import SelfPlay, SelfPlayCounts
+from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Until
 from alphazero.training.selfplay.first_compile import compile_all
 from alphazero.training.worker_process import WorkerSettings, make_net
 
@@ -64,25 +64,13 @@ class Numbers:
         return np.array(found, np.int64)
 
 
-class _Clock(threading.Event):
-    """Set after a time."""
-
-    def __init__(self, seconds: float):
-        super().__init__()
-        self._end = time.monotonic() + seconds
-
-    def is_set(self) -> bool:
-        return time.monotonic() >= self._end
-
-
 class NumberedSelfPlay(SelfPlay):
     """Self-play whose games have the numbers that somebody hands out."""
 
     def draw_from(self, numbers: Numbers) -> None:
         """Begins new games by these numbers, and all later ones."""
         self._numbers = numbers
-        self.games = numbers.take(self.num_slots)
-        self._begin_games()
+        self._begin_games(np.arange(self.num_slots), numbers.take(self.num_slots))
 
     def _take_numbers(self, count: int) -> np.ndarray:
         return self._numbers.take(count)
@@ -129,7 +117,8 @@ class RemotePlayer:
                 player.draw_from(self._numbers)
         search_anew, self._begun, self._fresh = self._fresh or not self._begun, True, False
         wanted = max(0, order.num_games - self._surplus)
-        samples, ended = self._play(wanted, _Clock(order.seconds), search_anew)
+        end = time.monotonic() + order.seconds
+        samples, ended = self._play(wanted, Until(lambda: time.monotonic() >= end), search_anew)
         self._surplus = max(0, len(ended) + self._surplus - order.num_games)
         counts = sum((player.counts() for player in self._players), SelfPlayCounts())
         cpu = time.process_time()
@@ -138,11 +127,11 @@ class RemotePlayer:
         self._counts, self._cpu = counts, cpu
         return pack(chunk)
 
-    def _play(self, num_games: int, clock: _Clock, search_anew: bool) -> tuple[Samples, np.ndarray]:
+    def _play(self, num_games: int, until: Until, search_anew: bool) -> tuple[Samples, np.ndarray]:
         if len(self._players) == 1:
-            found = [self._players[0].play(num_games, clock, search_anew=search_anew)]
+            found = [self._players[0].play(num_games, until, search_anew=search_anew)]
         else:  # a GPU searches for one while the other's moves are played
             share = -(-num_games // len(self._players))
             with ThreadPoolExecutor(len(self._players)) as pool:
-                found = list(pool.map(lambda player: player.play(share, clock, search_anew=search_anew), self._players))
+                found = list(pool.map(lambda player: player.play(share, until, search_anew=search_anew), self._players))
         return Samples.join(found), np.concatenate([player.ended_games() for player in self._players])

@@ -10,9 +10,94 @@ from alphazero.errors import InvalidSetting, quote
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
 from alphazero.settings import check_ranges
-from alphazero.training.learner import LearnerConfig
-from alphazero.training.replay_buffer import ReplayConfig
-from alphazero.training.selfplay import SelfPlayConfig
+
+
+@dataclass(frozen=True)
+class SelfPlayConfig:
+    """The games that the network learns from."""
+
+    games_per_generation: int = 400
+    """Games per generation; fewer if they would take more than a tenth of --minutes."""
+    num_slots: int = 256
+    """Games played at once by each thread; more keep the network busier and use more memory.
+    On a GPU the program chooses the number itself, except with --deterministic."""
+    temperature: float = 1.0
+    """The first actions of a game are drawn in proportion to visits^(1/temperature).
+    No effect with sequential halving."""
+    temperature_plies: int = 12
+    """Plies played at `temperature`; later ones at `final_temperature`."""
+    final_temperature: float = 0.25
+    """Temperature of all later plies; 0 plays the most visited action."""
+    random_plies: int = 0
+    """Each game begins with random plies: 0 to this many, all equally likely. They give no samples."""
+    epsilon: float = 0.0
+    """Each game draws its own share of random plies, between 0 and this, to show the network what mistakes cost.
+    Value targets do not look past such a ply (Watkins 1989)."""
+    epsilon_after: int = 0
+    """Games of the run before `epsilon` takes effect; by then the search's values should be good."""
+    td_lambda: float = 0.9
+    """Lambda of the value target, the lambda-return (Sutton 1988) of the search's values and the game's result.
+    With 1 it is the result alone, with 0 the search's value of the position alone."""
+
+    def __post_init__(self) -> None:
+        check_ranges(
+            self, "self_play.",
+            games_per_generation=(1, 1 << 24), num_slots=(1, 1 << 16), temperature=(0, 100),
+            temperature_plies=(0, 1 << 16), final_temperature=(0, 100), random_plies=(0, 1 << 16), epsilon=(0, 1),
+            epsilon_after=(0, 1 << 48), td_lambda=(0, 1),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The window of samples that the network learns from."""
+
+    window_start: int = 4
+    """Generations in the window at first."""
+    window_growth: float = 0.5
+    """Growth of the window, in generations per generation. Below 1, the first, worst games leave while it grows."""
+    window_max: int = 20
+    """Maximum number of generations in the window."""
+    merge: bool = True
+    """Keep one sample of equal positions, with the mean of their targets; mirror images count as equal."""
+
+    def __post_init__(self) -> None:
+        check_ranges(
+            self, "replay.",
+            window_start=(1, math.inf), window_growth=(0, 1e6), window_max=(self.window_start, math.inf),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """The settings of learning."""
+
+    batch_size: int = 256
+    """Samples per update; the whole window if that has fewer."""
+    learning_rate: float = 3e-3
+    """Learning rate of the first 70% of the run, by generations or minutes, whichever is further."""
+    final_learning_rate: float = 2e-4
+    """Learning rate towards which the rate falls linearly, once per generation, from 70% of the run on.
+    A generation after the last one would reach it."""
+    warmup_updates: int = 50
+    """Updates over which the rate rises from 0 in the first generation."""
+    weight_decay: float = 1e-4
+    """Decoupled decay of matrices and filters (Loshchilov and Hutter 2019)."""
+    max_gradient_norm: float = 1.0
+    """Longer gradients are scaled down to this norm."""
+    ema_decay: float = 0.99
+    """Decay per update of the moving average of the weights; the average plays."""
+    sample_reuse: float = 4.0
+    """Samples drawn from the window for each new sample.
+    Equal positions are merged into one sample, which is then drawn more often."""
+
+    def __post_init__(self) -> None:
+        check_ranges(
+            self, "learner.",
+            batch_size=(2, 1 << 20), learning_rate=(1e-8, 10), final_learning_rate=(0, 10),
+            warmup_updates=(0, 1 << 20), weight_decay=(0, 10), max_gradient_norm=(1e-6, 1e6), ema_decay=(0, 0.999999),
+            sample_reuse=(1e-3, 1e3),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from alphazero.errors import TrainingError
 from alphazero.invocation import option
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.settings import check_ranges
+from alphazero.training.config import LearnerConfig
 from alphazero.training.cuda_replay import batches_on
 from alphazero.training.replay_buffer import TrainingSet
 
@@ -23,38 +22,6 @@ FALLS_FROM = 0.7
 
 READ_EVERY = 32
 """Updates after which the losses are read from a GPU, which waits for it."""
-
-
-@dataclass(frozen=True)
-class LearnerConfig:
-    """The settings of learning."""
-
-    batch_size: int = 256
-    """Samples per update; the whole window if that has fewer."""
-    learning_rate: float = 3e-3
-    """Learning rate of the first 70% of the run, by generations or minutes, whichever is further."""
-    final_learning_rate: float = 2e-4
-    """Learning rate towards which the rate falls linearly, once per generation, from 70% of the run on.
-    A generation after the last one would reach it."""
-    warmup_updates: int = 50
-    """Updates over which the rate rises from 0 in the first generation."""
-    weight_decay: float = 1e-4
-    """Decoupled decay of matrices and filters (Loshchilov and Hutter 2019)."""
-    max_gradient_norm: float = 1.0
-    """Longer gradients are scaled down to this norm."""
-    ema_decay: float = 0.99
-    """Decay per update of the moving average of the weights; the average plays."""
-    sample_reuse: float = 4.0
-    """Samples drawn from the window for each new sample.
-    Equal positions are merged into one sample, which is then drawn more often."""
-
-    def __post_init__(self) -> None:
-        check_ranges(
-            self, "learner.",
-            batch_size=(2, 1 << 20), learning_rate=(1e-8, 10), final_learning_rate=(0, 10),
-            warmup_updates=(0, 1 << 20), weight_decay=(0, 10), max_gradient_norm=(1e-6, 1e6), ema_decay=(0, 0.999999),
-            sample_reuse=(1e-3, 1e3),
-        )  # fmt: skip
 
 
 class Learner:

@@ -7,10 +7,14 @@ from dataclasses import replace
 from alphazero.game import Game
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
-from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
-from alphazero.training.learner import LearnerConfig
-from alphazero.training.replay_buffer import ReplayConfig
-from alphazero.training.selfplay import SelfPlayConfig
+from alphazero.training.config import (
+    EvaluationConfig,
+    GateConfig,
+    LearnerConfig,
+    ReplayConfig,
+    RunConfig,
+    SelfPlayConfig,
+)
 
 
 def presets(game: Game) -> dict[str, RunConfig]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +14,8 @@ from alphazero.errors import TrainingError
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import Batch
-from alphazero.settings import check_ranges
 from alphazero.storage.arrays import Array, read_npz
+from alphazero.training.config import ReplayConfig
 
 ROUNDING = 1e-3
 """The most by which sums in float32 leave their range."""
@@ -83,26 +82,6 @@ def sample_arrays(game: Game) -> dict[str, Array]:
         "outcomes": Array(np.float32, ("n",), -1.0 - ROUNDING, 1.0 + ROUNDING),
         "values": Array(np.float32, ("n",), -1.0 - ROUNDING, 1.0 + ROUNDING),
     }
-
-
-@dataclass(frozen=True)
-class ReplayConfig:
-    """The window of samples that the network learns from."""
-
-    window_start: int = 4
-    """Generations in the window at first."""
-    window_growth: float = 0.5
-    """Growth of the window, in generations per generation. Below 1, the first, worst games leave while it grows."""
-    window_max: int = 20
-    """Maximum number of generations in the window."""
-    merge: bool = True
-    """Keep one sample of equal positions, with the mean of their targets; mirror images count as equal."""
-
-    def __post_init__(self) -> None:
-        check_ranges(
-            self, "replay.",
-            window_start=(1, math.inf), window_growth=(0, 1e6), window_max=(self.window_start, math.inf),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.nets.neural_net import Trainer
-from alphazero.training.worker_process import SECONDS_TO_LEAVE, LearnerProcess, TrainingJob
+from alphazero.training.worker_process import SECONDS_TO_LEAVE, ChildProcess, TrainingJob
 
 
 class Together:
     """The processes that learn beside this one; none where there is one device."""
 
-    def __init__(self, learners: Sequence[LearnerProcess], on_processor: bool):
-        self.learners, self._on_processor = learners, on_processor
+    def __init__(self, children: Sequence[ChildProcess], on_processor: bool):
+        self.children, self._on_processor = children, on_processor
         self._leave: Callable[[], None] | None = None
         self._meeting: tempfile.TemporaryDirectory[str] | None = None
         """The folder in which they meet, as long as they learn together."""
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
         """Calls `learn_here` while the processes of the further devices do their part; returns its result."""
-        if not self.learners:
+        if not self.children:
             return learn_here()
-        pool = ThreadPoolExecutor(len(self.learners))
+        pool = ThreadPoolExecutor(len(self.children))
         if self._leave is None:
             self._leave = self._meet(trainer, pool)
-        parts = [pool.submit(learner.learn, job) for learner in self.learners]
+        parts = [pool.submit(child.ask, "learn", job) for child in self.children]
         for part in parts:
             part.add_done_callback(self._end_if_failed)
         try:
@@ -57,10 +57,11 @@ class Together:
             self._meeting.cleanup()
 
     def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> Callable[[], None]:
-        raise_first([pool.submit(each.make) for each in self.learners])  # one that fails later is waited for
+        # all networks are made before: one that fails later is waited for
+        raise_first([pool.submit(child.ask, "make") for child in self.children])
         self._meeting = tempfile.TemporaryDirectory()
-        size, meeting = 1 + len(self.learners), Path(self._meeting.name) / "meeting"
-        parts = [pool.submit(each.join, meeting, i, size) for i, each in enumerate(self.learners, start=1)]
+        size, meeting = 1 + len(self.children), Path(self._meeting.name) / "meeting"
+        parts = [pool.submit(child.ask, "join", meeting, i, size) for i, child in enumerate(self.children, start=1)]
         with _their_reasons_first(parts):
             leave = trainer.join(meeting, 0, size)
         raise_first(parts)

@@ -37,7 +37,7 @@ from alphazero.search.placement import make_evaluators
 from alphazero.training.config import RunConfig
 from alphazero.training.learner import Learner
 from alphazero.training.replay_buffer import Examples, ReplayBuffer, Samples, make_examples, read_samples
-from alphazero.training.selfplay import FinishedGame, SelfPlay, SelfPlayCounts
+from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlay, SelfPlayCounts, Until
 from alphazero.training.selfplay.first_compile import compile_all
 
 CPU_MILLISECONDS, STOP, COUNTS = 0, 1, slice(2, 7)
@@ -102,7 +102,7 @@ def check_sendable(part: Callable[..., Any], name: str) -> None:
 
 
 class ChildProcess:
-    """A process and the connection to it."""
+    """A process that plays or learns, and the connection to it."""
 
     def __init__(self, settings: WorkerSettings, stop: threading.Event):
         """Once `stop` is set, a process that is gone is no fault. Raises InvalidSetting where none can be started."""
@@ -117,16 +117,16 @@ class ChildProcess:
         self._connection, theirs = context.Pipe()
         self.process = start_worker(functools.partial(_serve, settings), self._connection, theirs, self.shared)
 
-    def ask(self, command: str, *arguments: Any, stop: threading.Event | None = None) -> Any:
-        """The answer to a command; passes on `stop` and raises what the process raised.
+    def ask(self, command: str, *arguments: Any, is_over: Callable[[], bool] = lambda: False) -> Any:
+        """The answer to a command; raises what the process raised. Once `is_over()`, the process is told to stop.
 
-        It waits for SECONDS_TO_ANSWER once it has passed on `stop`: a process may be stopped, as by Ctrl-Z.
+        It waits for SECONDS_TO_ANSWER from then on: a process may be stopped, as by Ctrl-Z.
         """
         until = math.inf
         try:
             self._connection.send((command, arguments))
             while not self._connection.poll(PAUSE):
-                if stop is not None and stop.is_set() and not self.shared[STOP]:
+                if is_over() and not self.shared[STOP]:
                     self.shared[STOP], until = 1, time.monotonic() + SECONDS_TO_ANSWER
                 gone = not self.process.is_alive() or time.monotonic() > until
                 if gone and not self._connection.poll():
@@ -148,13 +148,9 @@ class ChildProcess:
         return answer
 
     def ask_to_end(self) -> None:
-        """`close` without waiting."""
+        """`end_all` without waiting."""
         self.shared[STOP] = 1
         self._connection.close()
-
-    def close(self) -> None:
-        """Ends the process."""
-        end_all([self])
 
 
 def end_all(children: Sequence[ChildProcess]) -> None:
@@ -185,101 +181,64 @@ class WorkerProcess:
         return int(self.child.shared[CPU_MILLISECONDS]) / 1000
 
     def counts(self) -> SelfPlayCounts:
-        """As `SelfPlay.counts`, a moment ago."""
+        """As in Worker, a moment ago."""
         return SelfPlayCounts(*self.child.shared[COUNTS])
 
-    def play(
-        self,
-        num_games: int,
-        stop: threading.Event | None = None,
-        seconds: float = math.inf,
-        most_seconds: float = math.inf,
-    ) -> Samples:
-        """As `SelfPlay.play`, by the weights of now."""
-        samples: Samples = self.child.ask("play", num_games, seconds, most_seconds, self._weights(), stop=stop)
+    def play(self, num_games: int, until: Until = NO_LIMIT) -> Samples:
+        """As in Worker, by the weights of now."""
+        is_over, *limits = until
+        samples: Samples = self.child.ask("play_by", self._weights(), num_games, *limits, is_over=is_over)
         return samples
 
     def finished_games(self) -> list[tuple[FinishedGame, int]]:
-        """As `SelfPlay.finished_games`."""
+        """As in Worker."""
         finished: list[tuple[FinishedGame, int]] = self.child.ask("finished_games")
         return finished
 
     def state(self) -> dict[str, np.ndarray]:
-        """As `SelfPlay.state`."""
+        """As in Worker."""
         state: dict[str, np.ndarray] = self.child.ask("state")
         return state
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """As `SelfPlay.restore`."""
+        """As in Worker."""
         self.child.ask("restore", state)
 
     def begin_at(self, first_game: int) -> None:
-        """As `SelfPlay.begin_at`."""
+        """As in Worker."""
         self.child.ask("begin_at", first_game)
 
     def forget(self) -> None:
         """Does nothing: the process clears its cache whenever it starts to play."""
 
     def close(self) -> None:
-        """Ends the process."""
-        self.child.close()
+        """As in Worker."""
+        end_all([self.child])
 
 
-class LearnerProcess:
-    """A part of the learning in another process, which may be that of a worker."""
-
-    def __init__(self, child: ChildProcess):
-        self.child = child
-
-    def make(self) -> None:
-        """Makes the network that learns there; all must have theirs before they meet."""
-        self.child.ask("make")
-
-    def join(self, meeting: Path, rank: int, size: int) -> None:
-        """As `Trainer.join`, of the network that learns there."""
-        self.child.ask("join", meeting, rank, size)
-
-    def learn(self, job: TrainingJob) -> None:
-        """Its part of a generation's learning, which goes on at the same time in all processes that have joined."""
-        self.child.ask("learn", job)
-
-
-class _Stop(threading.Event):
-    """The parent's wish to stop, as a worker asks for it."""
-
-    def __init__(self, shared: Any):
-        super().__init__()
-        self._shared = shared
-
-    def is_set(self) -> bool:
-        return bool(self._shared[STOP])
+# --- in the process ---
 
 
 def _serve(settings: WorkerSettings, connection: Connection, shared: Any) -> None:
-    """Runs in the process: answers until the other end is closed."""
+    """Answers until the other end is closed; makes what plays here, and what learns here, when it is first asked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     settings = replace(settings, device=see_only(settings.device))
-    worker: ServedWorker | None = None
-    learner = RemoteLearner(settings)
+    made: dict[type, Any] = {}
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is left to play for
         while True:
             command, arguments = connection.recv()
-            learning, failed = command in ("make", "join", "learn"), False
+            kind = ServedLearner if hasattr(ServedLearner, command) else ServedSelfPlay
             try:
-                if not learning and worker is None:
-                    worker = ServedWorker(settings, shared)
-                answer = getattr(learner if learning else worker, command)(*arguments)
-                shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
-                connection.send(("done", answer))
-            except (BrokenPipeError, ConnectionResetError):
-                raise
+                if kind not in made:
+                    made[kind] = kind(settings, shared)
+                answer = "done", getattr(made[kind], command)(*arguments)
             except InputError as error:
-                connection.send(("mistake", _as_sentence(error)))
-                failed = True
+                answer = "mistake", _as_sentence(error)
             except Exception:
-                connection.send(("bug", traceback.format_exc()))
-                failed = True
-            if failed and learning:  # others must not wait for it
+                answer = "bug", traceback.format_exc()
+            shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
+            connection.send(answer)
+            if kind is ServedLearner and answer[0] != "done":  # others must not wait for it
                 os._exit(1)
 
 
@@ -290,18 +249,17 @@ def _as_sentence(error: InputError) -> InputError:
     return InputError(str(error))
 
 
-class RemoteLearner:
-    """The learning of this process; its methods are the commands of `LearnerProcess`."""
+class ServedLearner:
+    """The part of the learning that this process does; its methods are commands."""
 
-    def __init__(self, settings: WorkerSettings):
+    def __init__(self, settings: WorkerSettings, shared: Any):
         self._settings = settings
         self._examples: dict[Path, Examples] = {}
-
-    def make(self) -> None:
-        """Makes the network and its learner."""
-        settings = self._settings
         _, self._kernels, net = make_net(settings, settings.config.net)
         self._learner = Learner(net, settings.config.learner, settings.seed, settings.threads)
+
+    def make(self) -> None:
+        """Does nothing more: all must have their networks before they meet."""
 
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `Trainer.join`."""
@@ -321,47 +279,43 @@ class RemoteLearner:
         self._learner.learn(replay.training_set(), job.num_updates, job.generation, job.progress)
 
 
-class ServedWorker:
+class ServedSelfPlay(SelfPlay):
     """The games of this process; its methods are the commands of `WorkerProcess`."""
 
     def __init__(self, settings: WorkerSettings, shared: Any):
-        self._shared = shared
         loaded, kernels, self._net = make_net(settings, settings.playing_net)
-        config = settings.config
+        self._shared, config = shared, settings.config
         self._net.use_threads(1)
         evaluate = make_evaluators(kernels, self._net, 1, config.cache_size)[0]
-        self._worker = SelfPlay(
+        super().__init__(
             kernels, config.self_play, config.search, evaluate, settings.num_slots, settings.seed,
             settings.first_game, settings.game_stride, loaded.value_targets,
         )  # fmt: skip
-        self.state, self.restore = self._worker.state, self._worker.restore
-        self.finished_games, self.begin_at = self._worker.finished_games, self._worker.begin_at
 
     def get_ready(self, weights: Path) -> None:
         """Loads what has been compiled."""
         self._net.load(weights)
-        compile_all(self._worker.kernels, self._worker.config, self._worker.search.config, self._net)
+        compile_all(self.kernels, self.config, self.search.config, self._net)
 
-    def play(self, num_games: int, seconds: float, most_seconds: float, weights: Path) -> Samples:
+    def play_by(self, weights: Path, num_games: int, seconds: float, most_seconds: float) -> Samples:
         """Plays by the checkpoint `weights`; shows the counts to the parent meanwhile."""
         self._net.load(weights)
-        self._worker.forget()
+        self.forget()
         over = threading.Event()
         thread = threading.Thread(target=self._show_counts, args=(over,), daemon=True)
         thread.start()
         try:
-            return self._worker.play(num_games, _Stop(self._shared), seconds, most_seconds)
+            return self.play(num_games, Until(lambda: bool(self._shared[STOP]), seconds, most_seconds))
         finally:
             over.set()
             thread.join()
 
     def _show_counts(self, over: threading.Event) -> None:
-        while True:
+        last = False
+        while not last:
             last = over.wait(PAUSE)
-            self._shared[COUNTS] = astuple(self._worker.counts())
+            self._shared[COUNTS] = astuple(self.counts())
             self._shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
-            if last:
-                return
 
 
 def make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple[LoadedGame, Kernels, NeuralNet]:

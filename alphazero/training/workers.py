@@ -21,13 +21,7 @@ from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Worker
 from alphazero.training.selfplay.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.selfplay.threads import share_under_lock, threads_that_pay
 from alphazero.training.together import Together, raise_first
-from alphazero.training.worker_process import (
-    ChildProcess,
-    LearnerProcess,
-    TrainingJob,
-    WorkerProcess,
-    end_all,
-)
+from alphazero.training.worker_process import ChildProcess, TrainingJob, WorkerProcess, end_all
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +73,7 @@ class LocalWorkers:
             plan.check_parts()
         children = [self._start_process(i) for i in range(len(self.all), self._total)]
         first_ones = children[self._each - len(self.all) :: self._each]  # of every further device
-        self.together = Together([LearnerProcess(child) for child in first_ones], plan.devices[0] == "cpu")
+        self.together = Together(first_ones, plan.devices[0] == "cpu")
         self.all += [WorkerProcess(child, slots, weights) for child in children]
 
     def place(self) -> None:

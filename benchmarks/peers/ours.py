@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import asdict
 
 import numpy as np
@@ -13,19 +12,15 @@ from alphazero.game.kernels import Kernels
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+from alphazero.training.config import SelfPlayConfig
+from alphazero.training.selfplay import SelfPlay, Until
 from benchmarks.peers.turns import read_task, serve
 
 
-class AfterPly(threading.Event):
+def after_ply(worker: SelfPlay) -> Until:
     """Stops self-play as soon as it has played one ply: whole games take minutes, and the peers stop there, too."""
-
-    def __init__(self, worker: SelfPlay):
-        super().__init__()
-        self._worker, self._before = worker, worker.num_positions
-
-    def is_set(self) -> bool:
-        return self._worker.num_positions > self._before
+    before = worker.num_positions
+    return Until(lambda: worker.num_positions > before)
 
 
 def stagger(worker: SelfPlay, free: Evaluate) -> None:
@@ -44,7 +39,7 @@ def stagger(worker: SelfPlay, free: Evaluate) -> None:
                 state[name][plies == ply] = array[plies == ply]
             else:
                 state[name] = array
-        player.play(slots, AfterPly(player))
+        player.play(slots, after_ply(player))
     worker.restore(state)
 
 
@@ -73,7 +68,7 @@ def main() -> None:
 
     def play() -> int:
         before = worker.num_positions
-        worker.play(batch, AfterPly(worker))
+        worker.play(batch, after_ply(worker))
         return worker.num_positions - before
 
     def search_free() -> int:

@@ -14,7 +14,8 @@ from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import SearchConfig
 from alphazero.storage.files import write_json
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+from alphazero.training.config import SelfPlayConfig
+from alphazero.training.selfplay import SelfPlay
 from benchmarks.peers.__main__ import FIGURES, PACKAGES, PeersBenchmark, Worker, make_environment, openings, table
 from benchmarks.peers.ours import stagger
 from benchmarks.peers.turns import serve

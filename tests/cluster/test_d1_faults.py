@@ -21,8 +21,7 @@ from alphazero.cluster.ray_cluster import RayCluster
 from alphazero.cluster.self_play import _Play
 from alphazero.cluster.self_play_guest import Order
 from alphazero.training.coach import Coach
-from alphazero.training.config import EvaluationConfig, RunConfig
-from alphazero.training.learner import LearnerConfig
+from alphazero.training.config import EvaluationConfig, LearnerConfig, RunConfig
 from alphazero.training.parts.chunk import unpack
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.conftest import add_node, needs_ray

@@ -20,8 +20,7 @@ from alphazero.cluster.pool import Pool
 from alphazero.cluster.self_play import _Play
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
-from alphazero.training.config import GateConfig, RunConfig
-from alphazero.training.learner import LearnerConfig
+from alphazero.training.config import GateConfig, LearnerConfig, RunConfig
 from alphazero.training.parts.chunk import Chunk, unpack
 from alphazero.training.parts.gate import Gate
 from alphazero.training.parts.inbox import Inbox

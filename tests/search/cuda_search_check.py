@@ -24,7 +24,8 @@ from alphazero.search.analysis import Analysis
 from alphazero.search.cuda_search import CudaSearch
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig, SearchResult
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+from alphazero.training.config import SelfPlayConfig
+from alphazero.training.selfplay import SelfPlay
 from tests.search.reference_search import plies_of, random_positions, states_of
 
 BASE = SearchConfig(

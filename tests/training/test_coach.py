@@ -30,8 +30,14 @@ from alphazero.storage.formats import EVALUATION_SEAL
 from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
-from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
-from alphazero.training.learner import LearnerConfig
+from alphazero.training.config import (
+    EvaluationConfig,
+    GateConfig,
+    LearnerConfig,
+    ReplayConfig,
+    RunConfig,
+    SelfPlayConfig,
+)
 from alphazero.training.parts import gate as gate_module
 from alphazero.training.parts import pace as pace_module
 from alphazero.training.parts import scores as scores_module
@@ -42,8 +48,6 @@ from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace
 from alphazero.training.parts.scores import Scores
 from alphazero.training.plan import RunPlan
-from alphazero.training.replay_buffer import ReplayConfig
-from alphazero.training.selfplay import SelfPlayConfig
 
 TINY = RunConfig(
     generations=4,  # in the last one the learning rate falls

@@ -12,8 +12,9 @@ from alphazero.catalogue import registry
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.training import cuda_replay
+from alphazero.training.config import LearnerConfig
 from alphazero.training.cuda_replay import DeviceBatches, batches_on
-from alphazero.training.learner import Learner, LearnerConfig
+from alphazero.training.learner import Learner
 from alphazero.training.replay_buffer import TrainingSet
 from tests.training.test_replay_buffer import NoTransform
 

@@ -26,7 +26,7 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
-from alphazero.training.config import EvaluationConfig, GateConfig, RunConfig
+from alphazero.training.config import EvaluationConfig, GateConfig, LearnerConfig, RunConfig, SelfPlayConfig
 from alphazero.training.health import (
     CHECKS,
     MAX_POSITIONS,
@@ -37,11 +37,9 @@ from alphazero.training.health import (
     describe_samples,
     oscillation,
 )
-from alphazero.training.learner import LearnerConfig
 from alphazero.training.parts.journal import describe_progress
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import Samples
-from alphazero.training.selfplay import SelfPlayConfig
 from games.tictactoe.game import TicTacToe
 
 KERNELS = Kernels(TicTacToe())

@@ -7,7 +7,8 @@ import pytest
 
 from alphazero.errors import InvalidSetting, TrainingError
 from alphazero.game.kernels import Kernels
-from alphazero.training.learner import Learner, LearnerConfig
+from alphazero.training.config import LearnerConfig
+from alphazero.training.learner import Learner
 from alphazero.training.replay_buffer import TrainingSet
 from games.tictactoe.game import TicTacToe
 

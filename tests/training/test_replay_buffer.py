@@ -12,14 +12,8 @@ from alphazero.errors import InvalidSetting, StorageError, TrainingError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.storage.arrays import write_npz
-from alphazero.training.replay_buffer import (
-    ReplayBuffer,
-    ReplayConfig,
-    Samples,
-    TrainingSet,
-    merge_equal,
-    read_samples,
-)
+from alphazero.training.config import ReplayConfig
+from alphazero.training.replay_buffer import ReplayBuffer, Samples, TrainingSet, merge_equal, read_samples
 from games.tictactoe.game import TicTacToe
 
 KERNELS = Kernels(TicTacToe())

@@ -26,6 +26,7 @@ from alphazero.storage.manifest import latest_manifest, read_config
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training import coach, workers
 from alphazero.training.coach import Coach
+from alphazero.training.config import SelfPlayConfig
 from alphazero.training.parts import gate, journal, learning, self_play
 from alphazero.training.parts.journal import Journal
 from alphazero.training.parts.learning import Learning
@@ -34,7 +35,7 @@ from alphazero.training.parts.store import Store
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.run import TrainedRun, read_saved, train
-from alphazero.training.selfplay import Recordings, SelfPlayConfig, games
+from alphazero.training.selfplay import Recordings, games
 from tests.storage.resealing import reseal_config, reseal_manifest
 from tests.training.test_coach import TINY, checksums
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import threading
 
 import numpy as np
@@ -11,9 +13,10 @@ from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.matches.intervals import share_with_interval
 from alphazero.search.mcts import SearchConfig
+from alphazero.training.config import SelfPlayConfig
 from alphazero.training.replay_buffer import Samples
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig, lambda_returns, play_games
-from alphazero.training.selfplay.exploration import draw_actions, find_explored
+from alphazero.training.selfplay import SelfPlay, Until, lambda_returns, play_games
+from alphazero.training.selfplay.exploration import draw_actions, explore
 from alphazero.training.selfplay.value_targets import record
 from alphazero.training.selfplay.worker import LEAST_GAMES
 from games.connect4.game import Connect4
@@ -187,6 +190,14 @@ def first_action_always(states, legal_masks):
     return first, np.zeros(len(states), np.float32)
 
 
+def explored_plies(epsilon: float, after: int, seed: int, games: np.ndarray) -> np.ndarray:
+    """Which of the first 42 plies of the games are played at random: `bool[n, 42]`."""
+    found, one = np.zeros((42, len(games)), np.int8), np.ones((len(games), 1), bool)
+    for ply, row in enumerate(found):
+        explore(one, epsilon, after, seed, games, np.full(len(games), ply), np.zeros(len(games), np.int64), row)
+    return found.T == 1
+
+
 def test_a_share_of_the_plies_is_played_at_random():
     """Whoever would always play the first column plays another one in 6/7 of these; a game's share is 0 to epsilon."""
     game, epsilon = Connect4(), 0.4
@@ -200,14 +211,12 @@ def test_a_share_of_the_plies_is_played_at_random():
     assert len(elsewhere) >= 300
     low, high = share_with_interval(elsewhere)[1]
     assert low < epsilon / 2 * 6 / 7 < high
-    explored = np.zeros((2000, 42), bool)
-    find_explored(epsilon, 0, 4, np.arange(2000), explored)
+    explored = explored_plies(epsilon, 0, 4, np.arange(2000))
     shares = explored.mean(axis=1)
     assert shares.mean() == pytest.approx(epsilon / 2, abs=0.01)
     assert (shares < 0.05).mean() > 0.1 and (shares > 0.35).mean() > 0.1  # alike, they would lie near a fifth
     assert not explored[0].all() and (explored[:, 0] != explored[:, 1]).any()
-    later = np.ones_like(explored)
-    find_explored(epsilon, 700, 4, np.arange(2000), later)
+    later = explored_plies(epsilon, 700, 4, np.arange(2000))
     assert not later[:700].any() and (later[700:] == explored[700:]).all()
 
 
@@ -271,7 +280,7 @@ def test_games_do_not_depend_on_how_many_are_played_side_by_side():
 
 def test_threads_share_the_games_and_number_them_apart():
     workers = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)]
-    found = play_games(workers, 11, threading.Event(), lambda count: None)
+    found = play_games(workers, 11, lambda count: None)
     assert [worker.num_games >= share for worker, share in zip(workers, (6, 5), strict=True)] == [True, True]
     assert set(workers[0].games) & set(workers[1].games) == set()
     assert all(game % 2 == 0 for game in workers[0].games) and all(game % 2 == 1 for game in workers[1].games)
@@ -285,16 +294,15 @@ def test_a_failing_worker_stops_the_others_and_is_heard():
     def broken(states, legal_masks):
         raise RuntimeError("planted")
 
-    workers[1].search.evaluate, stop = broken, threading.Event()
+    workers[1].search.evaluate = broken
     with pytest.raises(RuntimeError, match="planted"):
-        play_games(workers, 10**9, stop, lambda count: None)
-    assert not stop.is_set(), "it is the caller's, who may go on"
+        play_games(workers, 10**9, lambda count: None)
 
 
 def test_the_callers_wish_to_stop_ends_all_workers():
     workers, stop = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)], threading.Event()
     begun = []
-    play_games(workers, 10**9, stop, lambda count: None, lambda: (begun.append(1), stop.set()))
+    play_games(workers, 10**9, lambda count: None, Until(stop.is_set), lambda: (begun.append(1), stop.set()))
     assert begun and stop.is_set(), "else a billion games would be played"
 
 
@@ -315,9 +323,7 @@ def test_games_that_go_on_know_which_plies_were_random_though_the_share_has_chan
     worker.play(30)
     state = {name: array.copy() for name, array in worker.state().items()}
     plies, rows = state["plies"], {number: row for row, number in enumerate(state["games"])}
-    explored = np.zeros((30, 42), bool)
-    find_explored(before, 0, 9, state["games"], explored)
-    explored &= np.arange(42) < plies[:, None]
+    explored = explored_plies(before, 0, 9, state["games"]) & (np.arange(42) < plies[:, None])
     assert (plies > 4).any() and explored.any() == bool(before)
 
     other = make_worker(Connect4(), 30, seed=9, settings={"epsilon": after, "td_lambda": 1.0})
@@ -333,17 +339,6 @@ def test_games_that_go_on_know_which_plies_were_random_though_the_share_has_chan
             assert (random[past] == explored[row, past]).all()
             checked += plies[row]
     assert checked > 100
-
-
-def test_games_in_progress_of_an_older_version_have_the_plies_of_todays_settings():
-    worker = make_worker(Connect4(), 30, seed=9, settings={"epsilon": 1.0})
-    worker.play(30)
-    state = {name: array.copy() for name, array in worker.state().items()}
-    other = make_worker(Connect4(), 30, seed=9, settings={"epsilon": 1.0})
-    other.restore({name: array for name, array in state.items() if name != "past_explored"})
-    mine, theirs = worker.play(40).arrays(), other.play(40).arrays()
-    for name, array in mine.items():
-        np.testing.assert_array_equal(array, theirs[name])
 
 
 @pytest.mark.parametrize("search", [{"reuse_subtree": True}, {"gumbel_actions": 4}, {"leaves_per_step": 2}])
@@ -448,29 +443,29 @@ def test_a_worker_whose_time_is_up_finishes_a_few_games_and_goes_on_with_the_oth
 
     whole = games(make_worker(TicTacToe(), 6, seed=3).play(60))
     hurried = make_worker(TicTacToe(), 6, seed=3)
-    first = hurried.play(30, seconds=0)
+    first = hurried.play(30, Until(seconds=0))
     assert hurried.num_games == len(games(first)) == LEAST_GAMES == 2
-    assert hurried.play(1, seconds=0) is not None and hurried.num_games == 3
+    assert hurried.play(1, Until(seconds=0)) is not None and hurried.num_games == 3
     rest = hurried.play(10)
     assert hurried.num_games >= 13
     assert {*games(first), *games(rest)} <= set(whole)
 
 
-class NeverWaitedFor(threading.Event):
+def never_waited_for(seconds: float = math.inf) -> Until:
     """Fails the test of a worker that asks for ever whether to stop, and plays nothing."""
+    asked = itertools.count()
 
-    asked = 0
-
-    def is_set(self):
-        self.asked += 1
-        assert self.asked < 10_000, "it plays no more"
+    def is_over() -> bool:
+        assert next(asked) < 10_000, "it plays no more"
         return False
+
+    return Until(is_over, seconds)
 
 
 def test_a_worker_with_one_slot_whose_time_is_up_returns():
     worker = make_worker(TicTacToe(), 1)
-    assert len(worker.play(3, NeverWaitedFor(), seconds=0)) and worker.num_games == 1
-    assert len(worker.play(3, NeverWaitedFor())) and worker.num_games == 4
+    assert len(worker.play(3, never_waited_for(0))) and worker.num_games == 1
+    assert len(worker.play(3, never_waited_for())) and worker.num_games == 4
 
 
 def test_games_go_on_with_their_searches_where_all_trees_search_together():
@@ -486,5 +481,5 @@ def test_games_go_on_with_their_searches_where_all_trees_search_together():
     search.start = start_alone
     search.finished = lambda: search.running[: len(search.running) * (len(finished()) == 4)]
     for search_anew in (True, False, False):
-        assert len(worker.play(3, NeverWaitedFor(), search_anew=search_anew))
+        assert len(worker.play(3, never_waited_for(), search_anew=search_anew))
     assert worker.num_games >= 9

@@ -26,8 +26,8 @@ from alphazero.nets.resnet import NetConfig
 from alphazero.nets.torch_net import TorchNet
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
-from alphazero.training.config import RunConfig
-from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+from alphazero.training.config import RunConfig, SelfPlayConfig
+from alphazero.training.selfplay import SelfPlay, Until
 from alphazero.training.worker_process import ChildProcess, WorkerProcess, WorkerSettings, check_sendable
 from tests.patience import PATIENCE
 
@@ -251,7 +251,7 @@ def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(weights: Path
         assert process.child.process.pid is not None
         os.kill(process.child.process.pid, signal.SIGSTOP)
         with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(process.play, 2, stop)
+            answer = pool.submit(process.play, 2, Until(stop.is_set))
             stop.set()
             try:
                 with pytest.raises(Stopped):
@@ -270,7 +270,7 @@ def test_being_asked_to_stop_ends_the_games_early(weights: Path):
         process.play(2)  # it is ready
         threading.Timer(1.0, stop.set).start()
         started = time.monotonic()
-        assert len(process.play(10**9, stop)) > 0
+        assert len(process.play(10**9, Until(stop.is_set))) > 0
         assert time.monotonic() < started + 60  # else it would have gone on for days
         stop.clear()
         assert len(process.play(2)) > 0

@@ -83,7 +83,7 @@ def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch
 
 
 def expect_the_same(one: Coach, two: Coach) -> None:
-    assert len(two.lineup.workers.together.learners) == 1
+    assert len(two.lineup.workers.together.children) == 1
     expect_equal(one, two)
 
 
@@ -109,7 +109,7 @@ def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: 
 
         def learn_alone(*arguments):
             if coach.pace.generation == 1:
-                coach.lineup.workers.together.learners[0].child.process.kill()
+                coach.lineup.workers.together.children[0].process.kill()
             return learn(*arguments)
 
         monkeypatch.setattr(coach.lineup.learner, "learn", learn_alone)
@@ -121,9 +121,14 @@ def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: 
 
 def test_a_process_that_fails_to_learn_says_why_and_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with RunFolder.create(tmp_path / "run", {}) as folder, make_coach(folder, ["cpu", "cpu"]) as coach:
-        (learner,) = coach.lineup.workers.together.learners
-        learn = learner.learn
-        monkeypatch.setattr(learner, "learn", lambda job: learn(replace(job, weights=tmp_path / "none")))
+        (child,) = coach.lineup.workers.together.children
+        ask = child.ask
+
+        def ask_for_none(command, *arguments, **more):
+            jobs = [replace(job, weights=tmp_path / "none") for job in arguments if command == "learn"]
+            return ask(command, *(jobs or arguments), **more)
+
+        monkeypatch.setattr(child, "ask", ask_for_none)
         with pytest.raises(CheckpointError, match="none"):
             coach.run()
 

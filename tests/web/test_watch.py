@@ -144,7 +144,8 @@ def test_kept_games_do_not_depend_on_where_they_were_played(tmp_path):
     """A game of self-play in a process of its own is the same, and so is the one that is kept."""
     from alphazero.game.kernels import Kernels
     from alphazero.search.mcts import SearchConfig
-    from alphazero.training.selfplay import SelfPlay, SelfPlayConfig
+    from alphazero.training.config import SelfPlayConfig
+    from alphazero.training.selfplay import SelfPlay
 
     kernels = Kernels(registry.load("connect4").game)
 

@@ -15,7 +15,7 @@ from alphazero.training.parts.journal import Generation, Journal, show_duration
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace
 from alphazero.training.replay_buffer import Samples
-from alphazero.training.selfplay import SelfPlayCounts, play_games
+from alphazero.training.selfplay import SelfPlayCounts, Until, play_games
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,8 @@ class SelfPlay:
                     f"{now.simulations / seconds:,.0f} simulations/s",
                 )
 
-            samples = play_games(workers.all, wanted, self._stop, self._lineup.net.use_threads, show, *limits)
+            until = Until(self._stop.is_set, *limits)
+            samples = play_games(workers.all, wanted, self._lineup.net.use_threads, until, show)
         if self._stop.is_set():
             raise Stopped
         generation.figures |= self._describe(samples, *counts())

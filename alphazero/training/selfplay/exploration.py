@@ -66,14 +66,6 @@ def explore(legal_masks, epsilon, after, seed, games, plies, actions, explored):
     return explored
 
 
-@kernel
-def find_explored(epsilon, after, seed, games, explored):
-    """Which plies of the games are played at random: `explored[n, T]`."""
-    for i in range(len(games)):
-        for ply in range(explored.shape[1]):
-            explored[i, ply] = _explores(epsilon, after, seed, games[i], ply)
-
-
 def open_games(states, to_play, seed, games, max_plies, legal_mask, plies):
     """Plays up to `max_plies` random plies from every start position; `plies int64[n]` says how many.
 

@@ -13,8 +13,8 @@ from alphazero.players.net_players import make_net_player
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.placement import runs_on_cuda
+from alphazero.training.config import SelfPlayConfig
 from alphazero.training.health import count_positions
-from alphazero.training.selfplay.config import SelfPlayConfig
 from alphazero.training.selfplay.games import SelfPlay
 
 

@@ -6,8 +6,6 @@ when a generation ends go on in the next one, so that none is dropped for being 
 
 from __future__ import annotations
 
-import math
-import threading
 import time
 from collections.abc import Mapping
 
@@ -19,13 +17,13 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
+from alphazero.training.config import SelfPlayConfig
 from alphazero.training.replay_buffer import Samples, no_samples
-from alphazero.training.selfplay.config import SelfPlayConfig
-from alphazero.training.selfplay.exploration import draw_actions, explore, find_explored, open_games
+from alphazero.training.selfplay.exploration import draw_actions, explore, open_games
 from alphazero.training.selfplay.past import Past
 from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
 from alphazero.training.selfplay.value_targets import ValueTargets, lambda_returns
-from alphazero.training.selfplay.worker import LEAST_GAMES, SelfPlayCounts
+from alphazero.training.selfplay.worker import LEAST_GAMES, NO_LIMIT, SelfPlayCounts, Until
 
 
 class SelfPlay:
@@ -44,29 +42,29 @@ class SelfPlay:
         value_targets: ValueTargets | None = None,
     ):
         """Games are numbered `first_game`, `first_game + game_stride`, ...; the number keys a game's randomness."""
-        game = kernels.game
         self.kernels, self.config, self.seed = kernels, config, seed
         self.value_targets = value_targets or lambda_returns
         self._evaluator = evaluate if isinstance(evaluate, Evaluator) else None
         self.search = make_search(kernels, search_config, evaluate, num_slots, seed)
-        self.num_slots = num_slots
-        self.stride, self.next_game = game_stride, first_game + num_slots * game_stride
-        self.games = first_game + np.arange(num_slots) * game_stride
         self._open_games = kernels.bind(open_games, _play_at_random)
-        self.states, self.to_play, self.plies = self._new_games(self.games)
-        self.first_plies = self.plies.copy()
-        self.past = Past(game, num_slots)
-        self._finished: list[tuple[FinishedGame, int]] = []
+        self.num_slots, self.stride = num_slots, game_stride
+        self.games, self.plies, self.first_plies = np.zeros((3, num_slots), np.int64)
+        self.states, self.to_play = kernels.start_states(num_slots), np.zeros(num_slots, np.int8)
+        self.past = Past(kernels.game, num_slots)
         self.weights = 0
         """The generation of the weights that play, for whoever asks which ones a game saw."""
         self._first_weights = np.zeros(num_slots, np.int64)
-        self._ended: list[np.ndarray] = []
         self._searching, self._paused = np.zeros(num_slots, bool), np.zeros(num_slots, bool)
+        self._finished: list[tuple[FinishedGame, int]] = []
+        self._ended: list[np.ndarray] = []
         self.num_games = self.num_positions = self.num_simulations = 0
         """Counts so far; other threads may read them to show progress."""
+        numbers = first_game + game_stride * np.arange(num_slots)
+        self.next_game = first_game + game_stride * num_slots
+        self._begin_games(np.arange(num_slots), numbers)
 
     def state(self) -> dict[str, np.ndarray]:
-        """The games that are going on, for `restore`."""
+        """As in Worker."""
         return self._arrays() | {"next_game": np.array(self.next_game)}
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -76,40 +74,22 @@ class SelfPlay:
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Goes on with the games of `state`, whose plies were played with the settings of then."""
         for name, array in self._arrays().items():
-            if name in state:
-                array[...] = state[name]
-        if "past_explored" not in state:  # of an older version
-            find_explored(self.config.epsilon, self.config.epsilon_after, self.seed, self.games, self.past.explored)
+            array[...] = state[name]
         self.next_game = int(state["next_game"])
 
     def counts(self) -> SelfPlayCounts:
-        """Counts since the worker began; other threads may ask for them."""
+        """As in Worker."""
         asked = (self._evaluator.num_requests, self._evaluator.num_evaluations) if self._evaluator else (0, 0)
         return SelfPlayCounts(self.num_games, self.num_positions, self.num_simulations, *asked)
 
     def begin_at(self, first_game: int) -> None:
-        """Begins new games in all slots, numbered from `first_game` on."""
-        self.games = first_game + np.arange(self.num_slots) * self.stride
-        self.next_game = first_game + self.num_slots * self.stride
-        self._begin_games()
+        """As in Worker."""
+        self.next_game = first_game
+        self._begin_games(np.arange(self.num_slots), self._take_numbers(self.num_slots))
 
-    def _begin_games(self) -> None:
-        self.states, self.to_play, self.plies = self._new_games(self.games)
-        self.first_plies = self.plies.copy()
-        self._first_weights[:] = self.weights
+    def play(self, num_games: int, until: Until = NO_LIMIT, search_anew: bool = True) -> Samples:
+        """As in Worker. When the seconds are over it plays on only with the games that are nearest to their ends.
 
-    def play(
-        self,
-        num_games: int,
-        stop: threading.Event | None = None,
-        seconds: float = math.inf,
-        most_seconds: float = math.inf,
-        search_anew: bool = True,
-    ) -> Samples:
-        """Plays until `num_games` more games are over and returns their samples; `stop` or `most_seconds` end it early.
-
-        After `seconds` it plays on only with the games that are nearest to their ends, until LEAST_GAMES are over,
-        or one in each slot if there are fewer slots.
         Without `search_anew` it goes on with the searches of the last call, whose weights play on.
         """
         finished = [no_samples(self.kernels.game)]
@@ -120,14 +100,14 @@ class SelfPlay:
         idle = np.arange(self.num_slots) if search_anew else np.flatnonzero(~self._searching)
         if len(idle):  # on a GPU, trees that a start does not name rest
             self._start(idle)
-        while self.num_games < enough and not (stop is not None and stop.is_set()):
+        while self.num_games < enough and not until.is_over():
             passed = time.monotonic() - begin
-            if passed > most_seconds:
+            if passed > until.most_seconds:
                 break
-            if not hurried and passed > seconds:
+            if not hurried and passed > until.seconds:
                 least = before + min(LEAST_GAMES, self.num_slots)  # a slot rests when its game is over
                 hurried, enough = True, min(enough, max(least, self.num_games))
-                self._pause_all_but(enough - self.num_games)
+                self._paused[np.argsort(-self.plies, kind="stable")[enough - self.num_games :]] = True
                 continue
             self.search.step()
             slots = self.search.finished()
@@ -136,13 +116,8 @@ class SelfPlay:
                 finished.append(self._play_ply(slots, go_on=not hurried))
         return Samples.join(finished)
 
-    def _pause_all_but(self, count: int) -> None:
-        """Leaves `count` games going, those with the most plies; the others rest from their next ply on."""
-        self._paused[:] = True
-        self._paused[np.argsort(-self.plies, kind="stable")[:count]] = False
-
     def finished_games(self) -> list[tuple[FinishedGame, int]]:
-        """The first games that ended since `play` was last called, and the random plies that each began with."""
+        """As in Worker: the first ones."""
         return self._finished
 
     def ended_games(self) -> np.ndarray:
@@ -151,14 +126,6 @@ class SelfPlay:
         Each with its number, its number of samples, and the generation of the first weights that played in it.
         """
         return np.concatenate([np.empty((0, 3), np.int64), *self._ended])
-
-    def _show(self, slots: np.ndarray, last_plies: np.ndarray, ends: np.ndarray) -> None:
-        """Keeps some of the games in `slots`, which ended in the states `ends` after `last_plies`."""
-        room = MOST_GAMES - len(self._finished)
-        for slot, last, end in zip(slots[:room], last_plies, ends, strict=False):
-            first = int(self.first_plies[slot])
-            states = np.vstack([self.past.states[slot, first : last + 1], end[None]])
-            self._finished.append((FinishedGame(int(self.games[slot]), states), first))
 
     cpu_seconds = 0.0
     """A thread's processor time counts as that of its process."""
@@ -171,14 +138,16 @@ class SelfPlay:
     def close(self) -> None:
         """Does nothing: a thread lives only while it plays."""
 
-    def _new_games(self, games: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """States, movers and plies at which the games of those numbers begin."""
-        states, to_play = self.kernels.start_states(len(games)), np.zeros(len(games), np.int8)
+    def _begin_games(self, slots: np.ndarray, numbers: np.ndarray) -> None:
+        """Begins the games of those numbers in the slots."""
+        states, to_play = self.kernels.start_states(len(slots)), np.zeros(len(slots), np.int8)
         self.kernels.find_movers(states, to_play)
-        plies, mask = np.zeros(len(games), np.int64), np.zeros(self.kernels.game.num_actions, bool)
+        plies, mask = np.zeros(len(slots), np.int64), np.zeros(self.kernels.game.num_actions, bool)
         if self.config.random_plies:
-            self._open_games(states, to_play, self.seed, games, self.config.random_plies, mask, plies)
-        return states, to_play, plies
+            self._open_games(states, to_play, self.seed, numbers, self.config.random_plies, mask, plies)
+        self.games[slots], self.states[slots], self.to_play[slots] = numbers, states, to_play
+        self.plies[slots] = self.first_plies[slots] = plies
+        self._first_weights[slots] = self.weights
 
     def _start(self, slots: np.ndarray, actions: np.ndarray | None = None) -> None:
         """Begins the searches of `slots`; `actions` as for `Search.start`."""
@@ -192,8 +161,7 @@ class SelfPlay:
         """
         found = self.search.read(slots)
         self._searching[slots] = False
-        plies = self.plies[slots]
-        config = self.config
+        plies, config = self.plies[slots], self.config
         temperatures = np.where(plies < config.temperature_plies, config.temperature, config.final_temperature)
         actions = found.actions
         if self.search.config.gumbel_actions == 0:  # sequential halving explores by its own noise
@@ -214,13 +182,15 @@ class SelfPlay:
         # the result is for the player to move there; turn it to the one who made the last ply
         same = to_play[terminal] == self.to_play[fresh]
         samples = self._samples(fresh, plies[terminal], np.where(same, results[terminal], -results[terminal]))
-        self._show(fresh, plies[terminal], states[terminal])
+        for slot, last, end in zip(
+            fresh[: MOST_GAMES - len(self._finished)], plies[terminal], states[terminal], strict=False
+        ):
+            first = int(self.first_plies[slot])
+            path = np.vstack([self.past.states[slot, first : last + 1], end[None]])
+            self._finished.append((FinishedGame(int(self.games[slot]), path), first))
         self.states[slots], self.to_play[slots], self.plies[slots] = states, to_play, plies + 1
         if len(fresh):
-            self.games[fresh] = self._take_numbers(len(fresh))
-            self._first_weights[fresh] = self.weights
-            self.states[fresh], self.to_play[fresh], self.plies[fresh] = self._new_games(self.games[fresh])
-            self.first_plies[fresh] = self.plies[fresh]
+            self._begin_games(fresh, self._take_numbers(len(fresh)))
             self.num_games += len(fresh)
         if not go_on:
             self._paused[fresh] = True

@@ -7,8 +7,8 @@ import numpy as np
 from alphazero.game import Game
 from alphazero.search.mcts import SearchResult
 from alphazero.storage.arrays import Array
+from alphazero.training.config import SelfPlayConfig
 from alphazero.training.replay_buffer import ROUNDING, Samples
-from alphazero.training.selfplay.config import SelfPlayConfig
 from alphazero.training.selfplay.value_targets import ValueTargets, check_targets, record
 
 
@@ -25,7 +25,7 @@ def saved_arrays(game: Game) -> dict[str, Array]:
         "past_policies": Array(np.float32, (*history, game.num_actions), 0.0, 1.0 + ROUNDING),
         "past_values": Array(np.float32, history, -1.0 - ROUNDING, 1.0 + ROUNDING),
         "past_to_play": Array(np.int8, history, 0, 1),
-        "past_explored": Array(np.int8, history, 0, 1, optional=True),
+        "past_explored": Array(np.int8, history, 0, 1),
         "next_game": Array(np.int64, (), 0),
     }
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphazero.errors import InvalidSetting, quote
-from alphazero.training.selfplay.config import SelfPlayConfig
+from alphazero.training.config import SelfPlayConfig
 
 
 class Recordings(NamedTuple):

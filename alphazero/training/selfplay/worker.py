@@ -1,4 +1,4 @@
-"""The interface of whoever plays games of a run: a thread, a process, or a cluster."""
+"""The interface of whoever plays games of a run: a thread, a process or a cluster; and several of them at work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import astuple, dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +16,20 @@ from alphazero.training.selfplay.shown_games import FinishedGame
 
 LEAST_GAMES = 2
 """Games that a worker finishes in each generation, however long they take; fewer if it has fewer slots."""
+
+
+class Until(NamedTuple):
+    """Limits of a call of `play`."""
+
+    is_over: Callable[[], bool] = lambda: False
+    """Asked between two plies; ends it at once."""
+    seconds: float = math.inf
+    """Then it ends as soon as LEAST_GAMES are over."""
+    most_seconds: float = math.inf
+    """Then it ends with what there is."""
+
+
+NO_LIMIT = Until()
 
 
 @dataclass(frozen=True)
@@ -54,18 +68,8 @@ class Worker(Protocol):
     def counts(self) -> SelfPlayCounts:
         """Counts since the worker began; any thread may ask while it plays."""
 
-    def play(
-        self,
-        num_games: int,
-        stop: threading.Event | None = None,
-        seconds: float = math.inf,
-        most_seconds: float = math.inf,
-    ) -> Samples:
-        """Plays until `num_games` more games are over; returns their samples, in the order in which they ended.
-
-        Ends early, between two plies, when `stop` is set. After `seconds` it returns as soon as LEAST_GAMES are over,
-        and after `most_seconds` with what there is.
-        """
+    def play(self, num_games: int, until: Until = NO_LIMIT) -> Samples:
+        """Plays until `num_games` more games are over; returns their samples, in the order in which they ended."""
 
     def finished_games(self) -> list[tuple[FinishedGame, int]]:
         """Some of the games that ended in the last call of `play`, and the random plies that each began with."""
@@ -86,36 +90,22 @@ class Worker(Protocol):
         """Ends the worker; a second call does nothing."""
 
 
-class _Over(threading.Event):
-    """Set by itself, or by the wish of whoever asked for the games, which it leaves alone."""
-
-    def __init__(self, stop: threading.Event):
-        super().__init__()
-        self._stop = stop
-
-    def is_set(self) -> bool:
-        return super().is_set() or self._stop.is_set()
-
-
 def play_games(
     workers: Sequence[Worker],
     num_games: int,
-    stop: threading.Event,
     use_threads: Callable[[int], object],
+    until: Until = NO_LIMIT,
     on_progress: Callable[[], None] = lambda: None,
-    seconds: float = math.inf,
-    most_seconds: float = math.inf,
 ) -> Samples:
     """Lets every worker play its share of `num_games` on a thread of its own; joins the samples in order.
 
     `use_threads(1)` is called in each thread first, so that network calls stay on it; `on_progress` now and then.
-    `seconds` and `most_seconds` as in `Worker.play`.
     """
     shares = [num_games // len(workers) + (i < num_games % len(workers)) for i in range(len(workers))]
+    failed = threading.Event()
+    each = until._replace(is_over=lambda: failed.is_set() or until.is_over())
     with ThreadPoolExecutor(len(workers), initializer=use_threads, initargs=(1,)) as pool:
-        pairs = zip(workers, shares, strict=True)
-        over = _Over(stop)
-        futures = [pool.submit(worker.play, share, over, seconds, most_seconds) for worker, share in pairs]
+        futures = [pool.submit(worker.play, share, each) for worker, share in zip(workers, shares, strict=True)]
         try:
             while waiting := wait(futures, timeout=0.5, return_when=FIRST_EXCEPTION).not_done:
                 for future in set(futures) - waiting:
@@ -123,5 +113,5 @@ def play_games(
                 on_progress()
             return Samples.join([future.result() for future in futures])
         except BaseException:
-            over.set()  # one worker failed, or the user wants to leave: the others need not go on
+            failed.set()  # one worker failed, or the user wants to leave: the others need not go on
             raise
