@@ -67,8 +67,8 @@ def _try(game: Game) -> None:
         games = 0
         while games == 0 or (len(lines) < TRIAL_GAMES and time.monotonic() < check.deadline):
             games += 1
-            for *_, mask in check.random_game(rng):
-                if mask is None:
+            for *_, facts in check.random_game(rng):
+                if facts.is_terminal:
                     lines.append(check.line)
                 elif time.monotonic() > check.deadline and (games > 1 or len(check.line) >= TRIAL_PLIES):
                     break

@@ -112,7 +112,7 @@ class SharedSums(PythonGame[tuple[int, list[int], list[int]]]):
 
 
 def test_an_object_that_is_changed_once_it_is_made_is_caught():
-    with pytest.raises(LawBroken, match="same of a position whenever they are asked, but its result changed"):
+    with pytest.raises(LawBroken, match="same of a position whenever they are asked, but `terminal_value` changed"):
         validate(SharedSums(), num_games=30)
 
 

@@ -93,7 +93,7 @@ def test_it_is_said_why_symmetries_are_not_used(name: str, words: str, caplog):
         ("NotANumber", "getGameEnded must give a number, not nan"),
         ("ManyPlayers", "getNextState must give a board and the next player"),
         ("ForgetsTheBoard", r"getInitBoard must give an array of numbers, .* not None \(.*general_games.py"),
-        ("Dice", "same of a position whenever they are asked, but its observation changed"),
+        ("Dice", "same of a position whenever they are asked, but `legal` changed"),
         ("TurnsTheBoardAlone", "symmetry 1 must turn a game into a game that goes just like it"),
     ],
 )

