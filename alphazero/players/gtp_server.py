@@ -10,11 +10,11 @@ the player searches for a move, and play it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 import numpy as np
@@ -33,8 +33,12 @@ MOST_SIMULATIONS = 20_000
 MOST_EDGES = 1 << 22
 """Most edges that one analysis adds to its tree: about 200 MB with what the tree keeps of the last position."""
 ANALYSES = ("kata-analyze", "kata-genmove_analyze", "lz-analyze", "lz-genmove_analyze")
-INTERVAL = 100
+INTERVAL = "100"
 """Hundredths of a second between two reports of an analysis, by default."""
+
+
+Command = Callable[[list[str]], str]
+"""From the words behind a command to the text of its answer; raises Refused or InputError."""
 
 
 class Refused(Exception):
@@ -46,10 +50,9 @@ class Server:
 
     def __init__(self, loaded: LoadedGame, player: Player, out: TextIO):
         if player.one_at_a_time:
-            raise InvalidSetting(
-                f"{player.name} cannot be offered as an engine: choose a player that is in this program"
-            )
-        self._game, self._player, self._out = loaded.game, player, out
+            raise InvalidSetting(f"{player.name} cannot be offered as an engine: choose a player in this program")
+        self._game, self._player = loaded.game, player
+        self._say = functools.partial(print, end="", file=out, flush=True)
         self._words: GtpWords = loaded.gtp_words(loaded.game)
         self._points = points_of(loaded.game, self._words)
         self._positions = [loaded.game.start()]
@@ -57,9 +60,20 @@ class Server:
         self._number = 0
         self._analyses: dict[int, Analysis] = {}
         """Prepared searches by their number of simulations."""
-        self._commands: dict[str, Callable[[list[str]], str]] = {
+        self._commands = {
+            name: answer
+            for name, answer in self._all_commands().items()
+            if self._points or not name.startswith("gogui-rules")
+        }
+        self._names = sorted([*self._commands, "quit", *(ANALYSES if isinstance(player, SearchPlayer) else [])])
+
+    def _all_commands(self) -> dict[str, Command]:
+        offers = ["plist/Best Move/reg_genmove %c", "string/Board/showboard", "string/Result/final_score"]
+        if self._points:
+            offers.append("plist/Legal Moves/gogui-rules_legal_moves")
+        return {
             "protocol_version": lambda words: "2",
-            "name": lambda words: f"alphazero {player.name}",
+            "name": lambda words: f"alphazero {self._player.name}",
             "version": lambda words: __version__,
             "known_command": lambda words: "true" if words and words[0] in self._names else "false",
             "list_commands": lambda words: "\n".join(self._names),
@@ -80,15 +94,16 @@ class Server:
             # a player takes as long as its simulations do, which programs that run tournaments ask us to know
             "time_settings": lambda words: "",
             "time_left": lambda words: "",
-            "gogui-analyze_commands": lambda words: "\n".join(self._offers),
-            "hexgui-analyze_commands": lambda words: "\n".join(self._offers),
+            "gogui-analyze_commands": lambda words: "\n".join(offers),
+            "hexgui-analyze_commands": lambda words: "\n".join(offers),
+            # GoGui learns from these the rules of a game that it does not know
+            "gogui-rules_game_id": lambda words: self._words.name.lower(),
+            "gogui-rules_board_size": lambda words: str(self._words.rows),
+            "gogui-rules_board": lambda words: _diagram(self.position, self._points, self._words.rows),
+            "gogui-rules_legal_moves": lambda words: " ".join(self._vertices()),
+            "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
+            "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
         }
-        self._offers = ["plist/Best Move/reg_genmove %c", "string/Board/showboard", "string/Result/final_score"]
-        """The menu entries of GoGui and HexGui."""
-        if self._points:
-            self._commands |= self._rules()
-            self._offers.append("plist/Legal Moves/gogui-rules_legal_moves")
-        self._names = sorted([*self._commands, "quit", *(ANALYSES if isinstance(player, SearchPlayer) else [])])
 
     @property
     def position(self) -> Position:
@@ -107,22 +122,17 @@ class Server:
         if not command:
             return True
         try:
-            if command in ANALYSES and command in self._names:
+            if command not in self._names:
+                raise Refused("unknown command")
+            if command in ANALYSES:
                 self._analyze(number, command, words, interrupted)
                 return True
-            if command != "quit" and command not in self._commands:
-                raise Refused("unknown command")
-            answer = "=" + number, self._commands[command](words) if command != "quit" else ""
+            sign, text = "=", self._commands[command](words) if command != "quit" else ""
         except (Refused, InputError) as error:
-            answer = "?" + number, " ".join(str(error).split())
+            sign, text = "?", " ".join(str(error).split())
         # an empty line would end the answer
-        text = re.sub(r"\n[ \t]*(?=\n)", "\n ", answer[1].rstrip()) if answer[1] else ""
-        self._say(f"{answer[0]} {text}\n\n")
+        self._say(f"{sign}{number} " + re.sub(r"\n[ \t]*(?=\n)", "\n ", text.rstrip()) + "\n\n")
         return command != "quit"
-
-    def _say(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
 
     # --- the board ---
 
@@ -139,7 +149,7 @@ class Server:
 
     def _set_komi(self, words: list[str]) -> str:
         """Any komi is accepted in a game that has none, and changes nothing."""
-        komi = _number(words, float, "komi is a number")
+        komi = _number(" ".join(words), float, "komi is a number")
         if self._words.komi is not None and komi != self._words.komi:
             raise Refused(f"the komi of this game is {self._words.komi:g}")
         return ""
@@ -158,32 +168,15 @@ class Server:
     def _play(self, words: list[str]) -> str:
         if len(words) != 2:
             raise Refused("play takes a colour and a vertex")
-        swapped = self._after_swap(_colour(words[0]), words[1].upper())
-        if swapped is not None:
-            self._positions.append(swapped)
-            return ""
-        position = self._turn_of(words[0])
-        try:
-            action = self._words.action(position, words[1])
-        except InputError:
-            raise Refused("illegal move") from None
-        self._positions.append(position.play(action))
+        played = _after_swap(self.position, self._points, _colour(words[0]), words[1].upper())
+        if played is None:
+            position = self._turn_of(words[0])
+            try:
+                played = position.play(self._words.action(position, words[1]))
+            except InputError:
+                raise Refused("illegal move") from None
+        self._positions.append(played)
         return ""
-
-    def _after_swap(self, player: int, point: str) -> Position | None:
-        """The position in which the other player has swapped, and has the only stone at `point`.
-
-        HexGui tells a swap by clearing the board and sending this stone alone.
-        """
-        start = self.position
-        if start.ply or start.to_play == player or len(self._points) != self._game.num_actions - 1:
-            return None
-        for first in map(start.play, start.legal_actions):
-            for second in [first.play(action) for action in first.legal_actions if action not in self._points]:
-                stones = [(self._points[piece.cell], piece.player) for piece in self._game.pieces(second)]
-                if stones == [(point, player)]:
-                    return second
-        return None
 
     def _turn_of(self, word: str) -> Position:
         """The position with that colour to move: the one on the board, or the one after a pass that was left out."""
@@ -212,48 +205,39 @@ class Server:
     def _choose(self, words: list[str]) -> tuple[Position, int]:
         """The position in which that colour is to move, and the player's action there."""
         position = self._turn_of(words[0] if words else "")
-        return position, int(self._player.select_actions(position.state[None].copy(), *self._keys(position))[0])
+        at = np.array([self._number]), np.array([position.ply])
+        return position, int(self._player.select_actions(position.state[None].copy(), *at)[0])
 
-    def _keys(self, position: Position) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([self._number]), np.array([position.ply])
-
-    def _rules(self) -> dict[str, Callable[[list[str]], str]]:
-        """The commands from which GoGui learns the rules of a game that it does not know."""
-        return {
-            "gogui-rules_game_id": lambda words: self._words.name.lower(),
-            "gogui-rules_board_size": lambda words: str(self._words.rows),
-            "gogui-rules_board": self._diagram,
-            "gogui-rules_legal_moves": self._legal_moves,
-            "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
-            "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
-        }
-
-    def _legal_moves(self, words: list[str]) -> str:
-        """Points and passes; a Go board has no place for a swap."""
-        vertices = [self._words.vertex(self.position, action) for action in self.position.legal_actions]
-        return " ".join(vertex for vertex in vertices if vertex == "pass" or vertex in self._points.values())
-
-    def _diagram(self, words: list[str]) -> str:
-        """The stones X and O of black and white, as a Go board has them: A1 is at the lower left."""
-        pieces = self._game.pieces(self.position)
-        stones = {self._points[piece.cell]: "O" if piece.player else "X" for piece in pieces}
-        size = self._words.rows
-        rows = [[stones.get(f"{letter}{row}", ".") for letter in COLUMNS[:size]] for row in range(1, size + 1)]
-        return "".join("\n" + " ".join(row) for row in reversed(rows))
+    def _vertices(self) -> list[str]:
+        """Legal points and passes; a Go board has no place for a swap."""
+        known, position = {"pass", *self._points.values()}, self.position
+        vertices = [self._words.vertex(position, action) for action in position.legal_actions]
+        return [vertex for vertex in vertices if vertex in known]
 
     # --- analysis ---
 
     def _analyze(self, number: str, command: str, words: list[str], interrupted: Callable[[], bool]) -> None:
         """Reports at intervals, until it is interrupted or, if it is to move, until its search is done; then plays."""
-        options = _analysis_options(words)
-        position = self._turn_of(options.colour) if options.colour else self._turn_of(COLOURS[self.position.to_play])
+        colour, seconds, most_moves = _analysis_options(words)
+        position = self._turn_of(colour or COLOURS[self.position.to_play])
         assert isinstance(self._player, SearchPlayer)
-        room = min(MOST_SIMULATIONS, max(1, MOST_EDGES // self._game.num_actions))
-        moves = not command.endswith("-analyze")
-        analysis = self._make_analysis(self._player, self._player.num_simulations if moves else room)
+        room, moves = min(MOST_SIMULATIONS, max(1, MOST_EDGES // self._game.num_actions)), "genmove" in command
+        if moves:
+            room = self._player.num_simulations
+        analysis = self._analyses[room] = self._analyses.get(room) or self._player.analysis(room)
         self._say(f"={number}\n")
         try:
-            self._go_on(analysis, position, command.partition("-")[0], options, interrupted if not moves else None)
+            analysis.begin(position)
+            next_report = time.monotonic() + seconds
+            while not (analysis.finished if moves else interrupted()):
+                if analysis.finished:
+                    time.sleep(0.01)
+                    continue
+                analysis.step()
+                if time.monotonic() >= next_report or analysis.finished:
+                    next_report = time.monotonic() + seconds
+                    said = enumerate(analysis.lines()[:most_moves])
+                    self._say(" ".join(_info(self._words, command, position, *each) for each in said) + "\n")
             if moves:
                 action = self._player.choose_after(analysis, self._number, position.ply)
                 self._positions.append(position.play(action))
@@ -262,80 +246,63 @@ class Server:
             print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)
         self._say("\n")
 
-    def _go_on(
-        self,
-        analysis: Analysis,
-        position: Position,
-        dialect: str,
-        options: _AnalysisOptions,
-        interrupted: Callable[[], bool] | None,
-    ) -> None:
-        """Searches and reports, until it is interrupted; None: until the search is done."""
-        analysis.begin(position)
-        next_report = time.monotonic() + options.seconds
-        while not (interrupted() if interrupted else analysis.finished):
-            if analysis.finished:
-                time.sleep(0.01)
-                continue
-            analysis.step()
-            if time.monotonic() >= next_report or analysis.finished:
-                next_report = time.monotonic() + options.seconds
-                self._report(dialect, position, analysis.lines()[: options.most_moves])
 
-    def _make_analysis(self, player: SearchPlayer, num_simulations: int) -> Analysis:
-        if num_simulations not in self._analyses:
-            self._analyses[num_simulations] = player.analysis(num_simulations)
-        return self._analyses[num_simulations]
+def _after_swap(start: Position, points: Mapping[int, str], player: int, point: str) -> Position | None:
+    """The position in which the other player has swapped, and has the only stone at `point`.
 
-    def _report(self, dialect: str, position: Position, lines: list[Line]) -> None:
-        self._say(" ".join(self._info(dialect, position, order, line) for order, line in enumerate(lines)) + "\n")
-
-    def _info(self, dialect: str, position: Position, order: int, line: Line) -> str:
-        """One move in the format of `kata` (KataGo) or `lz` (Leela Zero); the winrate counts a draw as half a win."""
-        vertices, place = [], position
-        for action in line.moves:
-            vertices.append(self._words.vertex(place, action))
-            place = place.play(action)
-        number = (lambda share: f"{share:.6f}") if dialect == "kata" else (lambda share: f"{round(10_000 * share)}")
-        utility = f" utility {line.value:.6f}" if dialect == "kata" else ""
-        prior = "" if line.prior is None else f" prior {number(line.prior)}"
-        return (
-            f"info move {vertices[0]} visits {line.visits}{utility} winrate {number((1 + line.value) / 2)}"
-            f"{prior} order {order} pv {' '.join(vertices)}"
-        )
+    HexGui tells a swap by clearing the board and sending this stone alone.
+    """
+    if start.ply or start.to_play == player or len(points) != start.game.num_actions - 1:
+        return None
+    for first in map(start.play, start.legal_actions):
+        for second in [first.play(action) for action in first.legal_actions if action not in points]:
+            if [(points[piece.cell], piece.player) for piece in start.game.pieces(second)] == [(point, player)]:
+                return second
+    return None
 
 
-@dataclass(frozen=True)
-class _AnalysisOptions:
-    colour: str = ""
-    seconds: float = INTERVAL / 100
-    most_moves: int = 1_000_000
+def _diagram(position: Position, points: Mapping[int, str], size: int) -> str:
+    """The stones X and O of black and white, as a Go board has them: A1 is at the lower left."""
+    stones = {points[piece.cell]: "O" if piece.player else "X" for piece in position.game.pieces(position)}
+    rows = [[stones.get(f"{letter}{row}", ".") for letter in COLUMNS[:size]] for row in range(size, 0, -1)]
+    return "".join("\n" + " ".join(row) for row in rows)
 
 
-def _analysis_options(words: list[str]) -> _AnalysisOptions:
-    """Reads `[colour] [hundredths of a second] [interval N] [maxmoves N]`.
+def _info(words: GtpWords, command: str, position: Position, order: int, line: Line) -> str:
+    """One move in the format of `kata` (KataGo) or `lz` (Leela Zero); the winrate counts a draw as half a win."""
+    vertices, place, exact = [], position, command.startswith("kata")
+    for action in line.moves:
+        vertices.append(words.vertex(place, action))
+        place = place.play(action)
+    number = (lambda share: f"{share:.6f}") if exact else (lambda share: f"{round(10_000 * share)}")
+    utility = f" utility {line.value:.6f}" if exact else ""
+    prior = "" if line.prior is None else f" prior {number(line.prior)}"
+    return (
+        f"info move {vertices[0]} visits {line.visits}{utility} winrate {number((1 + line.value) / 2)}"
+        f"{prior} order {order} pv {' '.join(vertices)}"
+    )
+
+
+def _analysis_options(words: list[str]) -> tuple[str, float, int]:
+    """Reads `[colour] [hundredths of a second] [interval N] [maxmoves N]`: the colour, seconds and most moves.
 
     Ignores other pairs of KataGo, but for those that choose which moves are searched. These are refused.
     """
-    words = list(words)
-    colour = words.pop(0) if words and not words[0].isdigit() and words[0].lower() in ("b", "w", *COLOURS) else ""
-    interval, most_moves = float(INTERVAL), float(_AnalysisOptions.most_moves)
+    colour = words[0] if words and words[0].lower() in ("b", "w", *COLOURS) else ""
+    words = words[1:] if colour else words
     if words and words[0].isdigit():
-        interval = _number([words.pop(0)], int, "")
-    if {"avoid", "allow"} & set(words):
-        raise Refused("all legal moves are searched: leave avoid and allow out")
-    if len(words) % 2:
-        raise Refused("after the colour and the interval, an analysis takes pairs of a key and a value")
-    for key, value in zip(words[::2], words[1::2], strict=True):
-        if key in ("interval", "maxmoves"):
-            number = max(1, _number([value], int, f"{key} takes a whole number"))
-            interval, most_moves = (number, most_moves) if key == "interval" else (interval, number)
-    return _AnalysisOptions(colour, max(1.0, interval) / 100, int(most_moves))
+        words = ["interval", *words]
+    if len(words) % 2 or {"avoid", "allow"} & set(words):
+        raise Refused("an analysis takes a colour, an interval and pairs of a key and a value, but no avoid or allow")
+    values = {"interval": INTERVAL, "maxmoves": "1000000", **dict(zip(words[::2], words[1::2], strict=True))}
+    interval, most_moves = (
+        max(1, _number(values[key], int, f"{key} takes a whole number")) for key in ("interval", "maxmoves")
+    )
+    return colour, interval / 100, int(most_moves)
 
 
-def _number(words: list[str], kind: Callable[[str], float], complaint: str) -> float:
+def _number(word: str, kind: Callable[[str], float], complaint: str) -> float:
     try:
-        (word,) = words
         return kind(word[:18])
     except ValueError:
         raise Refused(complaint) from None

@@ -288,9 +288,9 @@ def test_time_changes_nothing():
 def test_an_analysis_that_cannot_begin_is_refused():
     talk = Talk("tictactoe", "mcts:20")
     assert talk("kata-analyze w").startswith("? illegal move: it is black's turn")
-    assert talk("kata-analyze b 50 ownership").startswith("? after the colour")
+    assert talk("kata-analyze b 50 ownership").startswith("? an analysis takes a colour")
     for word in ("avoid", "allow"):
-        assert talk(f"kata-analyze b interval 20 {word} b A1,B1 5").startswith("? all legal moves are searched")
+        assert talk(f"kata-analyze b interval 20 {word} b A1,B1 5").startswith("? an analysis takes a colour")
     assert talk("kata-analyze interval x").startswith("? interval takes a whole number")
     assert talk("kata-analyze") == "=\n\n"
 

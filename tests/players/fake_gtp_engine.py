@@ -1,6 +1,6 @@
 """An engine for tests of our side of the Go Text Protocol, without a rule of any game in it.
 
-python fake_gtp_engine.py replay FILE     says what a real engine has said; FILE is a log of `Engine`
+python fake_gtp_engine.py replay FILE     says what a real engine has said; FILE is a log of `GtpProcess`
 python fake_gtp_engine.py game MOVE...    follows one game that it knows; where that passes, its board passes by itself
 python fake_gtp_engine.py MODE            takes the first free cell of tic-tac-toe, but for what MODE makes it do
 """
@@ -60,9 +60,9 @@ def misbehave(mode: str) -> None:
         while True:
             print("= A1", flush=True)
             time.sleep(0.05)
-    if mode == "flood":  # few lines, and gigabytes
-        while True:
-            print("=" * 60_000, flush=True)
+    if mode == "flood":  # one line that does not end
+        print("=" * (2 << 20), end="", flush=True)
+        time.sleep(1000)
     if mode == "crash":
         print("out of ideas", file=sys.stderr)
         sys.exit(3)
