@@ -24,7 +24,8 @@ from alphazero.game.kernels import kernels_of
 from alphazero.machine import count_cores
 from alphazero.matches.arena import Arena
 from alphazero.matches.result import MatchResult
-from alphazero.players.contestants import game_of, open_contestant
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import game_of, make_player
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.settings import check_ranges
@@ -70,7 +71,7 @@ class WinningSide:
 
 def main(argv: list[str]) -> None:
     config = parse(WinningSide, argv)
-    name = game_of(config.net)
+    name = game_of(ContestantText.parse(config.net))
     if name is None and not config.game:
         raise InvalidSetting(
             f"{config.net!r:.200} is not a net: give a checkpoint, a run folder, or a shipped net with --game"
@@ -78,7 +79,7 @@ def main(argv: list[str]) -> None:
     loaded = registry.load(config.game) if config.game else registry.load_named(str(name), config.net)
     settings = f"simulations={config.simulations},temperature={config.temperature},temperature_plies={config.plies}"
     net, opponent, at_random = (
-        open_contestant(text, loaded, seed=config.seed, threads=config.threads)
+        make_player(text, loaded, seed=config.seed, threads=config.threads)
         for text in (f"{config.net}@{settings}", config.opponent, "random")
     )
     result = play(loaded.game, net, BeginsAtRandom(opponent, at_random, config.random_plies), config)

@@ -16,7 +16,8 @@ from alphazero.game.record import line_of
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.report import records_of
 from alphazero.nets.devices import want_inference
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import make_player
 from alphazero.players.player import Player
 
 MOST_OPEN = 16
@@ -31,9 +32,9 @@ class GuestSettings:
     """Makes the game anew; can be sent to a process."""
     game_name: str
     """The game's name in records."""
-    texts: Mapping[str, str]
-    """The contestants by name; of a net, `file` names its checkpoint in the parcel."""
+    contestants: Mapping[str, ContestantText]
     files: Mapping[str, str]
+    """The names of the nets' checkpoints in the parcel, by the names of the contestants."""
     seed: int
     simulations: int | None
     device: str
@@ -84,14 +85,14 @@ class MatchGuest:
 
     def _open_player(self, name: str) -> Player:
         settings = self._settings
-        text = settings.texts[name]
+        contestant = settings.contestants[name]
         with tempfile.TemporaryDirectory(prefix="az-net-") as folder:  # gone when the net is loaded
             if file := settings.files.get(name):
                 for part in (file, str(Path(file).with_suffix(".json"))):
                     (Path(folder) / part).write_bytes(self._nets[part])
-                text = f"{Path(folder) / file}{text}"
-            player = open_contestant(
-                text, self._loaded, seed=settings.seed, threads=1, simulations=settings.simulations,
+                contestant = contestant.at(Path(folder) / file)
+            player = make_player(
+                contestant, self._loaded, seed=settings.seed, threads=1, simulations=settings.simulations,
                 device=settings.device,
             )  # fmt: skip
         player.name = name

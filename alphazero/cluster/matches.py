@@ -18,8 +18,7 @@ from alphazero.errors import CheckpointError, InputError, StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.record import GameRecord, parse_record
 from alphazero.nets.devices import INFERENCES, wanted_inference
-from alphazero.players.contestant_text import split_text
-from alphazero.players.contestants import PLAYING_ALONE, checkpoint_of, load_net
+from alphazero.players.contestants import checkpoint_of, load_net
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
@@ -78,11 +77,11 @@ class _Matches:
     def __init__(self, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):
         self.tournament, self._loaded, self._device = tournament, loaded, device
         self.fingerprint = game_fingerprint(loaded.game)
-        texts, files = dict(tournament.contestants), dict[str, str]()
+        files = dict[str, str]()
         self._content: dict[str, bytes] | None = {}
-        for i, (name, text) in enumerate(tournament.contestants.items()):
-            if (found := checkpoint_of(text, loaded)) is not None:
-                path, texts[name] = found
+        for i, (name, contestant) in enumerate(tournament.contestants.items()):
+            if (found := checkpoint_of(contestant, loaded)) is not None:
+                path, _ = found
                 files[name] = f"{i}.safetensors"
                 weights, card = checkpoint_bytes(path)
                 if hashlib.sha256(weights).hexdigest() != tournament.weights[name]:
@@ -90,8 +89,8 @@ class _Matches:
                 self._content |= {files[name]: weights, f"{i}.json": card}
         assert loaded.load_again is not None
         self._settings = GuestSettings(
-            loaded.load_again, tournament.game, texts, files, tournament.seed, tournament.simulations, "cpu",
-            _same_for_all(tournament, loaded),
+            loaded.load_again, tournament.game, tournament.contestants, files, tournament.seed,
+            tournament.simulations, "cpu", _same_for_all(tournament, loaded),
         )  # fmt: skip
         self._waiting: deque[MatchOrder] = deque()
         self._under_way: dict[int, MatchOrder] = {}
@@ -106,8 +105,8 @@ class _Matches:
         for pairing, numbers in missing.items():
             target = folder.targets[pairing]
             openings = tuple(opening.actions for opening in folder.openings(target))
-            texts = (self.tournament.contestants[name] for name in (pairing.first, pairing.second))
-            size = GAMES_ALONE if any(split_text(text).name in PLAYING_ALONE for text in texts) else GAMES_OF_ORDER
+            pair = [self.tournament.contestants[name] for name in (pairing.first, pairing.second)]
+            size = GAMES_ALONE if any(contestant.plays_alone for contestant in pair) else GAMES_OF_ORDER
             for start in range(0, len(numbers), size):
                 games = tuple(numbers[start : start + size])
                 with self._lock:
@@ -178,8 +177,8 @@ def _same_for_all(tournament: Tournament, loaded: LoadedGame) -> str:
     """The library that runs the nets on all machines: each rounds in its own way, and which is faster is chance."""
     inference = wanted_inference()
     if inference == "auto":
-        for text in tournament.contestants.values():
-            if (found := checkpoint_of(text, loaded)) is not None:
+        for contestant in tournament.contestants.values():
+            if (found := checkpoint_of(contestant, loaded)) is not None:
                 chosen = load_net(str(found[0]), loaded, "cpu").use_inference(inference)
                 return chosen if chosen in INFERENCES else inference  # a net of another kind has its own
     return inference

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import Overwrite, argument, parse, spare_files
+from alphazero.commands.shared import Contestant, Overwrite, argument, parse, spare_files
 from alphazero.errors import InvalidSetting
 from alphazero.nets.devices import want_inference
 from alphazero.nets.onnx_export import NUM_CHECKED, to_onnx
@@ -24,7 +24,7 @@ from alphazero.storage.files import atomic_write, check_output_file
 class ExportConfig:
     """Writes a net as an ONNX file, for programs that know nothing of this framework."""
 
-    net: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NET")]
+    net: Annotated[Contestant, tyro.conf.Positional, tyro.conf.arg(metavar="NET")]
     """The net: a shipped one (best), a run folder (its best net), folder:GENERATION, or a checkpoint."""
     output: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUTPUT")]
     """The file to write, as in net.onnx."""
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> None:
     spare_files(config.overwrite, config.output)
     _, loaded = load_game(config.game, [config.net], "connect4")
     want_inference("torch")
-    net = load_net(config.net, loaded, "cpu")
+    net = load_net(config.net.text, loaded, "cpu")
     if not isinstance(net, TorchNet):
         raise InvalidSetting(f"{config.net} is not a network of torch: only those can be written as ONNX")
     card = {name: value for name, value in net.card.items() if name != "search"}

@@ -17,9 +17,9 @@ from typing import Annotated, TextIO
 
 import tyro
 
-from alphazero.commands.shared import Threads, argument, parse
+from alphazero.commands.shared import Contestant, Threads, argument, parse
 from alphazero.machine import count_cores
-from alphazero.players.contestants import load_game, open_contestant
+from alphazero.players.contestants import load_game, make_player
 from alphazero.players.gtp_server import Server
 from alphazero.settings import check_ranges
 
@@ -31,7 +31,7 @@ class GtpConfig:
     Players that search also answer kata-analyze and lz-analyze, as KataGo and Leela Zero do.
     """
 
-    contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
+    contestant: Annotated[Contestant, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/othello-1, mcts:400, minimax:4; no human and no engine."""
     game: Annotated[str | None, argument("NAME", "that of a run or checkpoint; all others need one")] = None
     """The game: a name, a Python file or a module."""
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> None:
     _, loaded = load_game(config.game, [config.contestant])
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):  # text that a player prints must not look like an answer
-        player = open_contestant(
+        player = make_player(
             config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations
         )
         server = Server(loaded, player, out)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 import tyro
 
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.shared import Overwrite, Threads, keep_apart, spare_files
+from alphazero.commands.shared import Contestant, Overwrite, Threads, keep_apart, spare_files
 from alphazero.machine import count_cores
 from alphazero.matches.judge import Judge, Judgement, describe, draw, open_players
 from alphazero.pages import check_picture_file
@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 class JudgeConfig:
     """Options of a game's benchmark."""
 
-    contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
+    contestant: Annotated[Contestant, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player to score."""
     simulations: tuple[int, ...] = (0,)
     """Simulations per position, one or several numbers. 0: the policy of a net without a search."""
@@ -77,9 +77,9 @@ def report(
             judgements.append(judge(player, lambda done, show=show: show(done, f"{done:.0%}")))  # type: ignore[misc]
     judged = list(zip(players, judgements, strict=True))
     if config.json is not None:
-        write_json(config.json, [{"contestant": config.contestant, **entry(*pair)} for pair in judged])
+        write_json(config.json, [{"contestant": config.contestant.text, **entry(*pair)} for pair in judged])
     if config.plot is not None:
-        draw(config.plot, config.contestant, label, players, judgements)
+        draw(config.plot, config.contestant.text, label, players, judgements)
     print(f"{config.contestant} on {about}")
     for player, judgement in judged:
         print(f"\n{describe(player, judgement, phases)}{details(judgement)}")

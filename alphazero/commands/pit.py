@@ -19,7 +19,8 @@ from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.result import MatchResult
 from alphazero.matches.with_human import GAMES as GAMES_WITH_HUMAN
 from alphazero.matches.with_human import LEFT, play_with_human
-from alphazero.players.contestants import load_game, open_contestant
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import load_game, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.storage.files import write_json
 
@@ -40,16 +41,17 @@ def main(argv: list[str]) -> None:
         play(config, (config.contestants[0], config.contestants[1]))
 
 
-def play(config: PitConfig, contestants: tuple[str, str]) -> None:
+def play(config: PitConfig, contestants: tuple[ContestantText, ContestantText]) -> None:
     """Plays a match and reports it."""
     game_name, loaded = load_game(config.game, contestants, DEFAULT_GAME)
     first, second = (
-        open_contestant(
-            text, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations,
+        make_player(
+            contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations,
             device=config.device,
         )
-        for text in contestants
+        for contestant in contestants
     )  # fmt: skip
+    names = contestants[0].text, contestants[1].text
     humans = [player for player in (first, second) if isinstance(player, HumanPlayer)]
     alone = not humans
     for human in humans:
@@ -62,11 +64,11 @@ def play(config: PitConfig, contestants: tuple[str, str]) -> None:
 
     def report(result: MatchResult) -> None:
         openings = config.openings if alone else "none"
-        say(describe(loaded.game, contestants, result, test, openings))
+        say(describe(loaded.game, names, result, test, openings))
         if config.save_games is not None:
-            write_records(config.save_games, records_of(result, loaded.game, game_name, contestants, config.seed))
+            write_records(config.save_games, records_of(result, loaded.game, game_name, names, config.seed))
         if config.json is not None:
-            write_json(config.json, as_json(loaded.game.name, config.seed, contestants, result, test, openings))
+            write_json(config.json, as_json(loaded.game.name, config.seed, names, result, test, openings))
 
     if alone:
         match = ready_arena(
@@ -97,7 +99,7 @@ def replay(config: PitConfig, path: Path) -> None:
     if not config.contestants:
         list_games(records)
         return
-    number = int(config.contestants[0])
+    number = int(config.contestants[0].text)
     if number >= len(records):
         there = f"{count_of(len(records), 'game')}, the first of which is game 0" if records else "no games"
         raise InvalidSetting(f"{path} holds {there}")

@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from alphazero.api.cluster import cluster_at
-from alphazero.commands.shared import Overwrite, Threads, argument, keep_apart
+from alphazero.commands.shared import Contestant, Overwrite, Threads, argument, keep_apart
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.invocation import command_line
 from alphazero.machine import count_cores
@@ -32,7 +32,7 @@ class PitConfig:
     Othello). Contestants that search take settings, as in runs/c4@simulations=200,temperature=0.2.
     """
 
-    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = ()
+    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = ()
     """The contestants. With --replay: the number of a game, or nothing."""
     game: Annotated[str | None, argument("NAME", "that of a checkpoint, else connect4")] = None
     """The game: a name, a Python file or a module."""
@@ -121,7 +121,7 @@ class PitConfig:
         if self.replay is not None:
             if replace(self, contestants=(), game=None, replay=None) != PitConfig():
                 raise InvalidSetting("--replay goes only with --game: leave the other options out")
-            if len(self.contestants) > 1 or not all(re.fullmatch(r"\d{1,9}", word) for word in self.contestants):
+            if len(self.contestants) > 1 or not all(re.fullmatch(r"\d{1,9}", word.text) for word in self.contestants):
                 raise InvalidSetting(
                     "--replay takes a file and the number of a game in it, as in --replay games.jsonl 3"
                 )
@@ -146,7 +146,7 @@ class PitConfig:
                 "--web goes only with --game, --device and --inference: leave the other options out, or use "
                 "alphazero serve"
             )
-        if "human" not in self.contestants:
+        if not any(one.name == "human" for one in self.contestants):
             raise InvalidSetting("--web is for games with a human: name human as a contestant, or use alphazero serve")
         if len(self.contestants) != 2:
             raise InvalidSetting("--web takes one contestant beside human: name one, or use alphazero serve")

@@ -36,7 +36,8 @@ from alphazero.machine import count_cores
 from alphazero.matches.arena import Arena
 from alphazero.matches.intervals import elo_difference, elo_interval, finite
 from alphazero.nets.torch_net import TorchNet
-from alphazero.players.contestants import find_checkpoint, load_game, load_net, open_contestant, open_opponents
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import find_checkpoint, load_game, load_net, make_player, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
@@ -172,7 +173,7 @@ def publish_page(config: PublishConfig) -> None:
     from alphazero.web.one_file import make_file  # it takes its time, and needs what a page of the server needs
 
     if config.game or not os.path.isdir(config.net.partition(":")[0]):
-        game_name, loaded = load_game(config.game, [config.net])
+        game_name, loaded = load_game(config.game, [ContestantText.parse(config.net)])
     else:
         folder = resolve_checkpoint(config.net).parent
         game_name = _read_run(folder)[0]["game"]
@@ -252,7 +253,7 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
     figures: dict[str, Any] = {"benchmark": {}, "matches": []}
 
     def player(simulations: int) -> Player:
-        return open_contestant(str(path), loaded, seed=config.seed, threads=config.threads, simulations=simulations)
+        return make_player(str(path), loaded, seed=config.seed, threads=config.threads, simulations=simulations)
 
     opponents = open_opponents(config.opponents, "--opponents", loaded, seed=config.seed, threads=config.threads)
     if loaded.make_benchmark is not None:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from alphazero.commands.shared import argument, parse
+from alphazero.commands.shared import Contestant, argument, parse
 from alphazero.errors import InvalidSetting
 from alphazero.nets.devices import check_device, choose_device, want_inference, wanted_inference
 from alphazero.players.contestants import load_game
@@ -35,7 +35,7 @@ class ServeConfig:
     here. Programs (gtp:"COMMAND") and Python functions (python:MODULE:FUNCTION) play only if they are given here.
     """
 
-    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT ...")] = ()
+    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT ...")] = ()
     """Further contestants: a net, a run folder, or any other that `alphazero pit` takes.
     The page begins with the first one as the opponent."""
     game: Annotated[str | None, argument("NAME", "that of a checkpoint, else connect4")] = None
@@ -88,7 +88,7 @@ def make_server(config: ServeConfig) -> Any:
     from alphazero.web.engine import Engine, Stage
 
     choose_device(config.device)  # else each net would be refused when its first move is asked for
-    contestants = [text for text in config.contestants if text != "human"]  # who sits at the page anyway
+    contestants = [one for one in config.contestants if one.text != "human"]  # who sits at the page anyway
     name, loaded = load_game(config.game, contestants, DEFAULT_GAME)
     stage = Stage(name, loaded, contestants, config.runs, config.tournaments, config.device)
     return PageServer(Engine(stage), config.port, config.host)

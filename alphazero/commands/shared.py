@@ -20,11 +20,24 @@ import tyro
 from alphazero import interruption
 from alphazero.errors import InputError, InvalidSetting, Terminated, printable, quote, shorten
 from alphazero.invocation import command_line, module_line, take_any_text, taking_flags
+from alphazero.players.contestant_text import ContestantText
 from alphazero.storage.files import may_write
 
 Config = TypeVar("Config")
 Threads = Annotated[int, tyro.conf.arg(help_behavior_hint="(default: every core)")]
 """A number of processor cores whose default is that of the machine, which the help does not tell as a number."""
+
+Contestant = Annotated[
+    ContestantText,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="CONTESTANT",
+        instance_from_str=lambda words: ContestantText.parse(words[0]),
+        is_instance=lambda value: isinstance(value, ContestantText),
+        str_from_instance=lambda contestant: [contestant.text],
+    ),
+]
+"""A contestant, which is read as it is typed."""
 
 Overwrite = Annotated[
     bool,

@@ -49,7 +49,7 @@ def climb(config: PitConfig, run: Path) -> None:
     """Rates all generations of a run."""
     spare_files(config.overwrite, config.json)
     ladder = Ladder(run, config.contestants)
-    game_name, loaded = load_game(config.game, tuple(ladder.texts.values()), DEFAULT_GAME)
+    game_name, loaded = load_game(config.game, tuple(ladder.contestants.values()), DEFAULT_GAME)
     tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
     folder = config.folder or run / LADDER
     standings = play_and_rate(folder, tournament, loaded, THREADS, config)
@@ -116,7 +116,7 @@ def _with_file(config: PitConfig, argv: list[str]) -> tuple[PitConfig, str]:
         registry.load_named(found["game"], str(config.tournament))  # a file may not name code to run
     asked = replace(
         asked,
-        contestants=tuple(found["contestants"]),
+        contestants=found["contestants"],
         game=config.game or found.get("game"),
         gauntlet=found.get("kind") == "gauntlet",
     )

@@ -20,7 +20,8 @@ from alphazero.game.kernels import Kernels
 from alphazero.invocation import option
 from alphazero.matches.intervals import mean_with_interval, share_with_interval
 from alphazero.pages import new_figure, save_figure
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Assessment, Player
 
@@ -117,14 +118,20 @@ def canonical_keys(kernels: Kernels, states: np.ndarray) -> list[tuple[int, ...]
 
 
 def open_players(
-    contestant: str, loaded: LoadedGame, numbers: Sequence[int], *, seed: int, threads: int, device: str = "auto"
+    contestant: ContestantText,
+    loaded: LoadedGame,
+    numbers: Sequence[int],
+    *,
+    seed: int,
+    threads: int,
+    device: str = "auto",
 ) -> list[Player]:
     """The contestant with each of these numbers of simulations; only once if it takes none. Raises InputError."""
     if not numbers:
         raise InvalidSetting(f"{option('simulations')} takes one or several numbers")
     players: dict[int | None, Player] = {}
     for number in numbers:
-        player = open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=number, device=device)
+        player = make_player(contestant, loaded, seed=seed, threads=threads, simulations=number, device=device)
         if player.one_at_a_time:
             raise InputError(f"{contestant} plays one game at a time, and a benchmark has thousands of positions")
         players.setdefault(simulations_of(player), player)

@@ -1,91 +1,115 @@
-"""A contestant's text in its parts, NAME[:ARGUMENT][@setting=value,...], and the values of its settings."""
+"""A contestant's text, NAME[:ARGUMENT][@setting=value,...], as a value; `contestants.py` says what the names mean."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from alphazero.errors import InvalidSetting, UnknownName, quote
+from alphazero.storage.schema import MOST_TEXT
 
+NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
+"""Contestants that every game has."""
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 _TRUTHS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
 class ContestantText:
-    """A contestant's text in its parts."""
+    """A contestant as somebody typed it, in its parts; it is read once, by `parse`."""
 
-    whole: str
+    text: str
     head: str
     """All but the settings."""
-    name: str
+    name: str = field(compare=False)
     """The head up to its first colon."""
-    argument: str
-    settings: Mapping[str, str]
+    argument: str = field(compare=False)
+    settings: Mapping[str, str] = field(compare=False)
+
+    @staticmethod
+    def parse(text: str) -> ContestantText:
+        """Raises InvalidSetting for a text that no contestant can have."""
+        if len(text) > MOST_TEXT:  # else it could not be read again from the files of its games
+            raise InvalidSetting(
+                f"{quote(text)} has {len(text):,} characters, and a contestant has {MOST_TEXT:,} at most: put a long "
+                "command into a script"
+            )
+        match = re.fullmatch(r"(.*)@(\w+=[^\"]*)", text, re.DOTALL)
+        head, settings_text = match.groups() if match else (text, "")
+        settings: dict[str, str] = {}
+        for item in filter(None, settings_text.split(",")):
+            name, equals, value = item.partition("=")
+            if not equals or name in settings:
+                raise InvalidSetting(f"{quote(text)} must give each setting once, in the form setting=value")
+            settings[name] = value
+        name, _, argument = head.partition(":")
+        return ContestantText(text, head, name, argument, settings)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_path(self) -> bool:
+        """The head looks like the path of a net, or there is one."""
+        path = re.sub(r":\d+$", "", self.head)
+        return "/" in path or os.sep in path or path.endswith(".safetensors") or (path != "" and os.path.exists(path))
+
+    @property
+    def runs_code(self) -> bool:
+        """The contestant runs code that its text names; such texts are never taken from a file."""
+        return self.name in ("python", "gtp")
+
+    @property
+    def plays_alone(self) -> bool:
+        """The contestant plays one game at a time."""
+        return self.name in ("human", "gtp")
+
+    def at(self, path: str | Path) -> ContestantText:
+        """The same contestant with its net in this file."""
+        path = os.path.join(os.curdir, path)
+        return replace(self, head=path, name=path, argument="")
+
+    def refuse_argument(self) -> None:
+        """Raises InvalidSetting if there is an argument."""
+        if self.argument or self.head != self.name:
+            raise InvalidSetting(f"{self.name} takes no argument, so {quote(self.head)} means nothing")
+
+    def whole_argument(self, what: str, example: str) -> int:
+        """The argument as a whole number; raises InvalidSetting."""
+        try:
+            return _parse_value(self.argument, int)
+        except ValueError:
+            given = f"not {quote(self.argument)}" if self.argument else "which is missing"
+            raise InvalidSetting(f"{self.name} takes {what} as a whole number, {given}: write {example}") from None
+
+    def settings_as(self, types: Mapping[str, type]) -> dict[str, Any]:
+        """The settings, converted to these types; raises InputError."""
+        values: dict[str, Any] = {}
+        for name, text in self.settings.items():
+            if not types:
+                raise InvalidSetting(f"{self.name} takes no settings, so {quote(self.text)} means nothing")
+            if name not in types:
+                raise UnknownName("setting", name, types)
+            try:
+                values[name] = _parse_value(text, types[name])
+            except (KeyError, ValueError):
+                raise InvalidSetting(f"setting {name} takes {_TYPES[types[name]]}, not {quote(text)}") from None
+        return values
 
 
-def split_text(text: str) -> ContestantText:
-    match = re.fullmatch(r"(.*)@(\w+=[^\"]*)", text, re.DOTALL)
-    head, settings_text = match.groups() if match else (text, "")
-    settings: dict[str, str] = {}
-    for item in filter(None, settings_text.split(",")):
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise InvalidSetting(f"{quote(text)}: {quote(item)} is not of the form setting=value")
-        if name in settings:
-            raise InvalidSetting(f"{quote(text)} gives {name} twice")
-        settings[name] = value
-    name, _, argument = head.partition(":")
-    return ContestantText(text, head, name, argument, settings)
+def parse_all(texts: Iterable[str]) -> list[ContestantText]:
+    """As `ContestantText.parse`, for each of the texts."""
+    return [ContestantText.parse(text) for text in texts]
 
 
-def is_path(parts: ContestantText) -> bool:
-    path = re.sub(r":\d+$", "", parts.head)
-    return "/" in path or os.sep in path or path.endswith(".safetensors") or (path != "" and os.path.exists(path))
-
-
-def refuse_settings(parts: ContestantText) -> None:
-    if parts.settings:
-        raise InvalidSetting(f"{parts.name} takes no settings, so {quote(parts.whole)} means nothing")
-
-
-def refuse_argument(parts: ContestantText) -> None:
-    if parts.argument or parts.head != parts.name:
-        raise InvalidSetting(f"{parts.name} takes no argument, so {quote(parts.head)} means nothing")
-
-
-def whole_argument(parts: ContestantText, what: str, example: str) -> int:
-    try:
-        return _parse_whole(parts.argument)
-    except ValueError:
-        given = f"not {quote(parts.argument)}" if parts.argument else "which is missing"
-        raise InvalidSetting(f"{parts.name} takes {what} as a whole number, {given}: write {example}") from None
-
-
-def parse_settings(parts: ContestantText, types: Mapping[str, type]) -> dict[str, Any]:
-    """The settings of a contestant, converted to their types."""
-    values: dict[str, Any] = {}
-    for name, text in parts.settings.items():
-        if name not in types:
-            raise UnknownName("setting", name, types)
-        values[name] = _parse_setting(name, text, types[name])
-    return values
-
-
-def _parse_setting(name: str, text: str, kind: type) -> int | float | bool:
-    try:
-        if kind is bool:
-            return _TRUTHS[text.lower()]
-        return _parse_whole(text) if kind is int else float(text)
-    except (KeyError, ValueError):
-        raise InvalidSetting(f"setting {name} takes {_TYPES[kind]}, not {quote(text)}") from None
-
-
-def _parse_whole(text: str) -> int:
-    """The whole number in `text`; raises ValueError, also if it is very long."""
-    if len(text) > 18:
+def _parse_value(text: str, kind: type) -> Any:
+    """Raises KeyError or ValueError, also for a whole number that is very long."""
+    if kind is bool:
+        return _TRUTHS[text.lower()]
+    if kind is int and len(text) > 18:
         raise ValueError
-    return int(text)
+    return kind(text)

@@ -37,21 +37,13 @@ from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LaterPart, LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
 from alphazero.game import Position
-from alphazero.game.kernels import Kernels, kernels_of
+from alphazero.game.kernels import kernels_of
 from alphazero.invocation import option
 from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
-from alphazero.players.contestant_text import (
-    ContestantText,
-    is_path,
-    parse_settings,
-    refuse_argument,
-    refuse_settings,
-    split_text,
-    whole_argument,
-)
+from alphazero.players.contestant_text import NAMES, ContestantText, parse_all
 from alphazero.players.function_player import FunctionPlayer, LogitsPlayer, find_function
 from alphazero.players.gtp_player import TIMEOUT, GtpPlayer
 from alphazero.players.human import HumanPlayer
@@ -60,18 +52,11 @@ from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
 from alphazero.settings import check_function, check_range, config_from_dict
-from alphazero.storage.checkpoint import check_weights, read_card, read_net_card
+from alphazero.storage.checkpoint import check_weights, read_net_card
 from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_names import resolve_checkpoint
-from alphazero.storage.schema import MOST_TEXT
 
-Contestant = str | Path | Player | NeuralNet | Callable[[Position], SupportsIndex]
-NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
-"""Contestants that every game has."""
-RUNNING_CODE = "python", "gtp"
-"""Contestants that run code which their text names."""
-PLAYING_ALONE = "human", "gtp"
-"""Contestants that play one game at a time."""
+Contestant = str | Path | ContestantText | Player | NeuralNet | Callable[[Position], SupportsIndex]
 BYTES_PER_WEIGHT = 2
 """The least that a weight takes in a file."""
 ADVICE = 400
@@ -96,13 +81,16 @@ def make_player(
 ) -> Player:
     """A player from a contestant's text, the path of a net or run, a Player, a net, or a function from positions.
 
-    A network searches as it learned to if its card says how, with `simulations` per ply (None = 200); at 0 it plays by
-    its policy alone. The rest is as for `open_contestant`.
+    `simulations` per ply are for contestants that search and do not say how many. A network searches as it learned to
+    if its card says how, by default with 200; at 0 it plays by its policy alone. `device` is where nets compute:
+    `auto`, `cpu` or `cuda`. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
-    if isinstance(contestant, Path):
-        contestant = text_of(contestant)
-    if isinstance(contestant, str):
-        return open_contestant(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
+    if isinstance(contestant, str | Path):
+        contestant = ContestantText.parse(text_of(contestant) if isinstance(contestant, Path) else contestant)
+    if isinstance(contestant, ContestantText):
+        player = _open(contestant, loaded, seed, threads, simulations, device)
+        player.name = contestant.text
+        return player
     if isinstance(contestant, Player):
         what = f"{type(contestant).__name__}.select_actions"
         check_function(what, contestant.select_actions, "states", "games", "plies")
@@ -116,16 +104,11 @@ def make_player(
             learned = search_of(contestant, "this net")
             config = _widened(learned if simulations is None else replace(learned, num_simulations=simulations))
         return make_net_player("net", kernels_of(loaded.game), contestant, config, seed=seed, threads=threads)
-    if isinstance(contestant, type):
-        found, advice = f"the class {contestant.__name__}", ": make an object of it"
-    elif callable(contestant) and not hasattr(contestant, "forward"):
+    if callable(contestant) and not isinstance(contestant, type) and not hasattr(contestant, "forward"):
         return FunctionPlayer(loaded.game, contestant)
-    else:
-        found = f"a {type(contestant).__name__}"
-        advice = "; give its `net`" if hasattr(type(contestant), "net") else ""  # as a run's
     raise InvalidSetting(
-        "a contestant is a text, a Path, a Player, a NeuralNet, or a function from a position to an action, not "
-        f"{found}{advice}"
+        "a contestant is a text, a Path, a Player, a NeuralNet (as the `net` of a run), or a function from a position "
+        f"to an action, not {quote(contestant)}"
     )
 
 
@@ -134,65 +117,80 @@ def text_of(path: Path) -> str:
     return str(path) if len(path.parts) > 1 else os.path.join(os.curdir, path)
 
 
-def open_contestant(
-    text: str, loaded: LoadedGame, *, seed: int, threads: int, simulations: int | None = None, device: str = "auto"
+def _open(
+    named: ContestantText, loaded: LoadedGame, seed: int, threads: int, simulations: int | None, device: str
 ) -> Player:
-    """The player that `text` means; `simulations` is for contestants that search and do not say how much.
-
-    `device` is where nets compute: `auto`, `cpu` or `cuda`. Raises UnknownName, InvalidSetting, or CheckpointError.
-    """
-    if len(text) > MOST_TEXT:  # else it could not be read again from the files of its games
-        raise InvalidSetting(
-            f"{quote(text)} has {len(text):,} characters, and a contestant has {MOST_TEXT:,} at most: put a long "
-            "command into a script"
+    """The player that a text means."""
+    kernels = kernels_of(loaded.game)
+    if named.name in loaded.contestants:
+        own: Player = loaded.contestants[named.name](
+            kernels, named.argument, named.settings, seed=seed, threads=threads
         )
-    parts, kernels = _find_shipped(split_text(text), loaded), kernels_of(loaded.game)
-    if parts.name in loaded.contestants:
-        player: Player = loaded.contestants[parts.name](
-            kernels, parts.argument, parts.settings, seed=seed, threads=threads
-        )
-    elif parts.name == "mcts":
-        player = _open_mcts(parts, kernels, seed, threads, simulations)
-    elif parts.name == "human":
-        player = _open_human(parts, loaded, kernels, seed)
-    elif parts.name == "python":
-        player = _open_function(parts, kernels, seed)
-    elif parts.name == "gtp":
-        player = _open_engine(parts, loaded)
-    elif parts.name in NAMES:
-        player = _open_plain(parts, kernels, seed, threads)
-    elif is_path(parts):
-        player = _open_net(parts, loaded, kernels, seed, threads, simulations, device)
-    else:
+        return own
+    if named.name in ("random", "greedy", "human"):
+        named.refuse_argument()
+        named.settings_as({})
+        if named.name != "human":
+            return (GreedyPlayer if named.name == "greedy" else RandomPlayer)(kernels, seed)
+        config = replace(PLAY, num_simulations=ADVICE)
+        adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [playouts(kernels, seed)], config, seed)
+        return HumanPlayer(loaded.game, adviser, loaded.make_oracle and loaded.make_oracle(loaded.game), seed)
+    if named.name == "minimax":
+        named.settings_as({})
+        return MinimaxPlayer(kernels, named.whole_argument("a depth", "minimax:4"), seed, threads)
+    if named.name == "mcts":
+        given = named.settings.keys() & _SIMULATIONS
+        if named.argument or (simulations is None and not given):
+            simulations = named.whole_argument("its simulations per ply", "mcts:400")
+            if given:
+                raise InvalidSetting(f"{quote(named.text)} gives its simulations twice")
+        search, temperature = _search_settings(named, simulations)
+        if search is None:
+            raise InvalidSetting(f"mcts needs at least 1 simulation per ply, so {quote(named.text)} cannot play")
+        return SearchPlayer("", kernels, [playouts(kernels, seed)] * threads, search, seed, temperature)
+    if named.name == "python":
+        temperature = Temperature(**named.settings_as(get_type_hints(Temperature)))
+        return LogitsPlayer(kernels, find_function(named.argument), seed, temperature, named.head)
+    if named.name == "gtp":
+        timeout = named.settings_as({"timeout": float}).get("timeout", TIMEOUT)
+        check_range("the timeout of gtp", timeout, 0.01, 86_400.0, whole=False)
+        quoted = re.fullmatch(r"\s*\"(.*)\"\s*", named.argument, re.DOTALL)
+        words = loaded.gtp_words(loaded.game)
+        return GtpPlayer(loaded.game, words, quoted[1] if quoted else named.argument, timeout)
+    if (path := _path_of(named, loaded)) is None:
         hint = HINT if loaded.nets else f"{HINT}; {loaded.game.name} has no shipped net"
-        if re.fullmatch(r"\w+=.*", parts.head):  # as PowerShell splits it
+        if re.fullmatch(r"\w+=.*", named.head):  # as PowerShell splits it
             hint = 'put a contestant and its settings into quotation marks, as "best@simulations=9,temperature=1"'
-        raise UnknownName("contestant", parts.head, [*NAMES, *loaded.contestants, *loaded.nets], hint)
-    player.name = text
-    return player
+        raise UnknownName("contestant", named.head, [*NAMES, *loaded.contestants, *loaded.nets], hint)
+    net = load_net(path, loaded, device)
+    search, temperature = _search_settings(named, simulations, search_of(net, path))
+    if search is not None and "gumbel_actions" not in named.settings:
+        search = _widened(search)
+    return make_net_player("", kernels, net, search, seed=seed, threads=threads, temperature=temperature)
 
 
-def runs_code(text: str) -> bool:
-    """The contestant runs code that its text names; such texts are never taken from a file."""
-    return split_text(text).name in RUNNING_CODE
+def _path_of(named: ContestantText, loaded: LoadedGame) -> str | None:
+    """The name or path of the contestant's net, for `load_net`; None if it is no net."""
+    if named.name in NAMES or named.name in loaded.contestants:
+        return None
+    if named.name in loaded.nets:
+        named.refuse_argument()
+        return named.name
+    return named.head if named.is_path else None
 
 
 def open_opponents(
-    names: Sequence[str], flag: str, loaded: LoadedGame, *, seed: int, threads: int, device: str = "auto"
+    opponents: Sequence[str], flag: str, loaded: LoadedGame, *, seed: int, threads: int, device: str = "auto"
 ) -> list[Player]:
     """The contestants that the option `flag` lists, for matches that nobody watches.
 
-    Raises as `open_contestant` does, and InvalidSetting for one who plays one game at a time.
+    Raises as `make_player` does, and InvalidSetting for one who plays one game at a time.
     """
-    alone = "{} cannot be one of {}: it plays one game at a time"
-    for name in names:
-        if split_text(name).name in PLAYING_ALONE:  # before a program is started
-            raise InvalidSetting(alone.format(name, flag))
-    players = [open_contestant(name, loaded, seed=seed, threads=threads, device=device) for name in names]
-    for player in players:
-        if player.one_at_a_time:
-            raise InvalidSetting(alone.format(player.name, flag))
-    return players
+    named = parse_all(opponents)
+    for one in named:
+        if one.plays_alone:  # before a program is started
+            raise InvalidSetting(f"{one} cannot be one of {flag}: it plays one game at a time")
+    return [make_player(one, loaded, seed=seed, threads=threads, device=device) for one in named]
 
 
 def find_checkpoint(text: str, loaded: LoadedGame) -> Path:
@@ -208,15 +206,16 @@ def find_checkpoint(text: str, loaded: LoadedGame) -> Path:
         raise CheckpointError(f"{error}{shipped}") from error
 
 
-def game_of(text: str) -> str | None:
-    """The game on the card of the checkpoint that `text` names; None if it names no checkpoint."""
-    parts = split_text(text)
-    if parts.name in NAMES or not is_path(parts):
+def game_of(contestant: ContestantText) -> str | None:
+    """The game on the card of the checkpoint that the contestant is; None if it is none, or a shipped one."""
+    if contestant.name in NAMES or not contestant.is_path:
         return None
-    return str(read_net_card(resolve_checkpoint(parts.head))["game"])
+    return str(read_net_card(resolve_checkpoint(contestant.head))["game"])
 
 
-def load_game(game: str | None, contestants: Sequence[str], default: str | None = None) -> tuple[str, LoadedGame]:
+def load_game(
+    game: str | None, contestants: Sequence[ContestantText], default: str | None = None
+) -> tuple[str, LoadedGame]:
     """The game called `game`, or that of the first checkpoint among the contestants, or the default; and its name.
 
     Raises LawBroken for rules that break a law.
@@ -225,96 +224,19 @@ def load_game(game: str | None, contestants: Sequence[str], default: str | None 
         return game, registry.tried(game)
     for contestant in contestants:
         if named := game_of(contestant):
-            return named, registry.tried(registry.load_named(named, contestant))
+            return named, registry.tried(registry.load_named(named, contestant.text))
     if default is not None:
         return default, registry.load(default)
-    named = ", ".join(text or "''" for text in contestants)
+    named = ", ".join(contestant.text or "''" for contestant in contestants)
     raise InvalidSetting(f"{named:.200} names no game: say which one by {option('game')}")
 
 
-def weights_of(text: str, loaded: LoadedGame) -> str | None:
-    """SHA-256 of the weights on the card of the checkpoint that `text` names; None if it names no checkpoint."""
-    found = checkpoint_of(text, loaded)
-    return str(read_card(found[0])["weights"]["sha256"]) if found else None
-
-
-def checkpoint_of(text: str, loaded: LoadedGame) -> tuple[Path, str] | None:
-    """The checkpoint that `text` names, and its settings as text, from the `@` on; None if it names no checkpoint."""
-    parts = _find_shipped(split_text(text), loaded)
-    if parts.name in (*NAMES, *loaded.contestants) or not is_path(parts):
+def checkpoint_of(contestant: ContestantText, loaded: LoadedGame) -> tuple[Path, str] | None:
+    """The checkpoint that the contestant is, and the SHA-256 of the weights on its card; None if it is none."""
+    if (text := _path_of(contestant, loaded)) is None:
         return None
-    settings = ",".join(f"{name}={value}" for name, value in parts.settings.items())
-    path = resolve_checkpoint(parts.head)
-    read_net_card(path)
-    return path, f"@{settings}" if settings else ""
-
-
-def _find_shipped(parts: ContestantText, loaded: LoadedGame) -> ContestantText:
-    """The parts with the path of a shipped net instead of its name."""
-    if parts.name in NAMES or parts.name in loaded.contestants or parts.name not in loaded.nets:
-        return parts
-    refuse_argument(parts)
-    path = str(loaded.nets[parts.name])
-    return replace(parts, head=path, name=path)
-
-
-def _open_plain(parts: ContestantText, kernels: Kernels, seed: int, threads: int) -> Player:
-    """The players without settings."""
-    refuse_settings(parts)
-    if parts.name == "minimax":
-        return MinimaxPlayer(kernels, whole_argument(parts, "a depth", "minimax:4"), seed, threads)
-    refuse_argument(parts)
-    return GreedyPlayer(kernels, seed) if parts.name == "greedy" else RandomPlayer(kernels, seed)
-
-
-def _open_human(parts: ContestantText, loaded: LoadedGame, kernels: Kernels, seed: int) -> HumanPlayer:
-    refuse_settings(parts)
-    refuse_argument(parts)
-    config = replace(PLAY, num_simulations=ADVICE)
-    adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [playouts(kernels, seed)], config, seed)
-    return HumanPlayer(loaded.game, adviser, loaded.make_oracle and loaded.make_oracle(loaded.game), seed)
-
-
-def _open_function(parts: ContestantText, kernels: Kernels, seed: int) -> Player:
-    temperature = Temperature(**parse_settings(parts, get_type_hints(Temperature)))
-    function = find_function(parts.argument)
-    return LogitsPlayer(kernels, function, seed, temperature, f"python:{parts.argument}")
-
-
-def _open_engine(parts: ContestantText, loaded: LoadedGame) -> Player:
-    timeout = parse_settings(parts, {"timeout": float}).get("timeout", TIMEOUT)
-    check_range("the timeout of gtp", timeout, 0.01, 86_400.0, whole=False)
-    quoted = re.fullmatch(r"\s*\"(.*)\"\s*", parts.argument, re.DOTALL)
-    words = loaded.gtp_words(loaded.game)
-    return GtpPlayer(loaded.game, words, quoted[1] if quoted else parts.argument, timeout)
-
-
-def _open_mcts(parts: ContestantText, kernels: Kernels, seed: int, threads: int, simulations: int | None) -> Player:
-    if parts.argument or (simulations is None and not parts.settings.keys() & _SIMULATIONS):
-        simulations = whole_argument(parts, "its simulations per ply", "mcts:400")
-        if parts.settings.keys() & _SIMULATIONS:
-            raise InvalidSetting(f"{quote(parts.whole)} gives its simulations twice")
-    config, temperature = _search_settings(parts, simulations)
-    if config is None:
-        raise InvalidSetting(f"mcts needs at least 1 simulation per ply, so {quote(parts.whole)} cannot play")
-    return SearchPlayer("", kernels, [playouts(kernels, seed)] * threads, config, seed, temperature)
-
-
-def _open_net(
-    parts: ContestantText,
-    loaded: LoadedGame,
-    kernels: Kernels,
-    seed: int,
-    threads: int,
-    simulations: int | None,
-    device: str,
-) -> Player:
-
-    net = load_net(parts.head, loaded, device)
-    config, temperature = _search_settings(parts, simulations, search_of(net, parts.head))
-    if config is not None and "gumbel_actions" not in parts.settings:
-        config = _widened(config)
-    return make_net_player("", kernels, net, config, seed=seed, threads=threads, temperature=temperature)
+    path = find_checkpoint(text, loaded)
+    return path, str(read_net_card(path)["weights"]["sha256"])
 
 
 def search_of(net: NeuralNet, where: str) -> SearchConfig:
@@ -394,14 +316,14 @@ def check_announced(path: Path, sizes: Mapping[str, Any], loaded: LoadedGame) ->
 
 
 def _search_settings(
-    parts: ContestantText, simulations: int | None, base: SearchConfig = PLAY
+    named: ContestantText, simulations: int | None, base: SearchConfig = PLAY
 ) -> tuple[SearchConfig | None, Temperature]:
     """The search that a contestant asks for, None for 0 simulations; and the temperature."""
     types = {name: kind for name, kind in get_type_hints(SearchConfig).items() if name != "reuse_subtree"}
     of_temperature = get_type_hints(Temperature)
-    values = parse_settings(parts, types | of_temperature | {"simulations": int})
+    values = named.settings_as(types | of_temperature | {"simulations": int})
     if values.keys() >= _SIMULATIONS:
-        raise InvalidSetting(f"{quote(parts.whole)} gives its simulations twice")
+        raise InvalidSetting(f"{quote(named.text)} gives its simulations twice")
     temperature = Temperature(**{name: values.pop(name) for name in of_temperature if name in values})
     if simulations is not None:
         values.setdefault("num_simulations", simulations)

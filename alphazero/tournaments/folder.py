@@ -29,7 +29,8 @@ from alphazero.game.record import GameRecord, append_records, read_records, word
 from alphazero.invocation import option
 from alphazero.matches.balance import JUDGE, Balance
 from alphazero.matches.openings import Openings, announce_choice, balance_of, choose_openings, plies_of, warn_of_few
-from alphazero.players.contestants import weights_of
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import checkpoint_of
 from alphazero.settings import settings_changed
 from alphazero.storage.files import (
     MAX_JSON_BYTES,
@@ -75,8 +76,8 @@ class Tournament:
     """The name by which the game is loaded."""
     kind: str
     """`round-robin`, `gauntlet` or `ladder`."""
-    contestants: Mapping[str, str]
-    """Each one's name in the results, and the text that `open_contestant` takes."""
+    contestants: Mapping[str, ContestantText]
+    """By their names in the results."""
     pairings: tuple[Pairing, ...]
     games: int
     """Games of a pair."""
@@ -357,10 +358,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 def tournament_of(saved: Mapping[str, Any]) -> Tournament:
     """The tournament whose settings `read_settings` has read; its contestants' names stand for their texts."""
     pairings = tuple(Pairing(first, second) for first, second, _ in saved["pairings"])
-    texts = {name: name for name in saved["contestants"]}
+    named = {name: ContestantText.parse(name) for name in saved["contestants"]}
     openings = str(saved.get("openings", "random"))
     kind, games = str(saved.get("kind")), saved["games"]
-    return Tournament(str(saved.get("game")), kind, texts, pairings, games, saved.get("simulations"), openings=openings)
+    return Tournament(str(saved.get("game")), kind, named, pairings, games, saved.get("simulations"), openings=openings)
 
 
 def read_games(path: Path) -> list[GameRecord]:
@@ -381,6 +382,7 @@ def key_of(record: GameRecord) -> tuple[Pairing, int]:
 
 def _as_saved(tournament: Tournament, loaded: LoadedGame, balance: Balance | None) -> dict[str, Any]:
     """The settings that must not change."""
+    judge = checkpoint_of(ContestantText.parse(JUDGE), loaded) if balance is not None and balance.by_net else None
     return {
         "format": FORMAT,
         "game": tournament.game,
@@ -389,7 +391,7 @@ def _as_saved(tournament: Tournament, loaded: LoadedGame, balance: Balance | Non
         "simulations": tournament.simulations,
         "openings": tournament.openings,
         "rules": name_rules(loaded.game),
-        "judge": weights_of(JUDGE, loaded) if balance is not None and balance.by_net else None,
+        "judge": judge[1] if judge else None,
         "games": tournament.games,
         "contestants": {name: tournament.weights.get(name) for name in tournament.contestants},
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alphazero.errors import InvalidSetting
+from alphazero.players.contestant_text import ContestantText
 from alphazero.storage.manifest import seconds_of_generations
 from alphazero.tournaments.folder import GENERATION, Pairing, Tournament
 from alphazero.tournaments.standings import Standings
@@ -37,7 +38,7 @@ THREADS = 1
 class Ladder:
     """The generations of a run as contestants; raises InputError for a folder that holds no run."""
 
-    def __init__(self, run: Path, others: Sequence[str]):
+    def __init__(self, run: Path, others: Sequence[ContestantText]):
         seconds = seconds_of_generations(run)
         if not seconds:
             raise InvalidSetting(f"{run} has no net yet; try again when it has finished a generation")
@@ -45,9 +46,10 @@ class Ladder:
         self.hours = {name_of(generation): its / 3600 for generation, its in seconds.items()}
         """Hours of training by contestant; 0 for the net that the run began with."""
         self.generations = {name_of(generation): generation for generation in seconds}
-        self.texts = {name: f"{run}:{generation}" for name, generation in self.generations.items()}
-        """The contestant text of each generation."""
-        self.baselines = tuple(dict.fromkeys((*BASELINES, *others)))
+        self.contestants = {
+            name: ContestantText.parse(f"{run}:{generation}") for name, generation in self.generations.items()
+        }
+        self.baselines = {text: ContestantText.parse(text) for text in BASELINES} | {one.text: one for one in others}
 
     def tournament(
         self, game: str, games: int | None, simulations: int | None, seed: int, openings: str = "random"
@@ -56,8 +58,8 @@ class Ladder:
         return Tournament(
             game=game,
             kind="ladder",
-            contestants=self.texts | {name: name for name in self.baselines},
-            pairings=pair_up(list(self.generations.values()), self.baselines),
+            contestants=self.contestants | self.baselines,
+            pairings=pair_up(list(self.generations.values()), list(self.baselines)),
             games=games or GAMES,
             simulations=SIMULATIONS if simulations is None else simulations,
             seed=seed,

@@ -25,12 +25,11 @@ from alphazero.invocation import option
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.report import records_of
 from alphazero.matches.result import MatchResult
-from alphazero.players.contestant_text import is_path, split_text
-from alphazero.players.contestants import checkpoint_of, open_contestant, weights_of
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import checkpoint_of, make_player
 from alphazero.players.human import HumanPlayer
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.storage.checkpoint import read_card
 from alphazero.storage.files import to_json
 from alphazero.tournaments.bradley_terry import Ratings, rate
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
@@ -68,30 +67,26 @@ KINDS: Mapping[str, Callable[[Sequence[str]], tuple[Pairing, ...]]] = {
 def make_tournament(
     game: str,
     kind: str,
-    contestants: Sequence[str],
+    contestants: Sequence[ContestantText],
     games: int,
     simulations: int | None,
     seed: int,
     adaptive: bool,
     openings: str = "random",
 ) -> Tournament:
-    """A tournament of the contestants with these texts, which are their names."""
+    """A tournament of these contestants; their texts are their names."""
     if len(contestants) < 3:
         raise InvalidSetting(f"a tournament takes three contestants or more, not {len(contestants)}")
     once: dict[str, str] = {}
-    for name in contestants:
-        if (other := once.get(_plainest(name))) is not None:
-            named = "is named twice" if other == name else f"and {other} are one contestant"
-            raise InvalidSetting(f"{name} {named}: in a tournament everybody takes part once")
-        once[_plainest(name)] = name
-    texts = {name: name for name in contestants}
-    return Tournament(game, kind, texts, KINDS[kind](contestants), games, simulations, seed, adaptive, openings)
-
-
-def _plainest(name: str) -> str:
-    """The contestant's text with its path as short as can be: `runs/x` for `./runs/x/`."""
-    parts = split_text(name)
-    return os.path.normpath(parts.head) + name[len(parts.head) :] if is_path(parts) else name
+    for one in contestants:
+        plainest = one.text  # with its path as short as can be: `runs/x` for `./runs/x/`
+        if one.is_path:
+            plainest = os.path.normpath(one.head) + one.text[len(one.head) :]
+        if plainest in once:
+            raise InvalidSetting(f"{one} and {once[plainest]} are one contestant, who takes part in a tournament once")
+        once[plainest] = one.text
+    named = {one.text: one for one in contestants}
+    return Tournament(game, kind, named, KINDS[kind](list(named)), games, simulations, seed, adaptive, openings)
 
 
 def default_folder(tournament: Tournament) -> Path:
@@ -165,13 +160,11 @@ def play_tournament(
 
 def with_nets_found(tournament: Tournament, loaded: LoadedGame) -> Tournament:
     """The tournament with the file and the weights that each net's text means now: a run has a better net later."""
-    texts, weights = dict(tournament.contestants), dict[str, str]()
-    for name, text in tournament.contestants.items():
-        if (found := checkpoint_of(text, loaded)) is not None:
-            path, settings = found
-            texts[name] = os.path.join(os.curdir, path) + settings
-            weights[name] = str(read_card(path)["weights"]["sha256"])
-    return replace(tournament, contestants=texts, weights=weights)
+    contestants, weights = dict(tournament.contestants), dict[str, str]()
+    for name, contestant in tournament.contestants.items():
+        if (found := checkpoint_of(contestant, loaded)) is not None:
+            contestants[name], weights[name] = contestant.at(found[0]), found[1]
+    return replace(tournament, contestants=contestants, weights=weights)
 
 
 def tally(names: Sequence[str], records: Sequence[GameRecord]) -> np.ndarray:
@@ -215,15 +208,16 @@ class _Players:
 
         @functools.lru_cache(MOST_OPEN)
         def open_(name: str) -> _Seated:
-            text, simulations = tournament.contestants[name], tournament.simulations
-            player = open_contestant(
-                text, loaded, seed=tournament.seed, threads=threads, simulations=simulations, device=device
-            )
+            contestant, weights = tournament.contestants[name], tournament.weights.get(name)
+            player = make_player(
+                contestant, loaded, seed=tournament.seed, threads=threads, simulations=tournament.simulations,
+                device=device,
+            )  # fmt: skip
             if isinstance(player, HumanPlayer):
                 raise InvalidSetting(
                     "a tournament has hundreds of games, which nobody wants to play by hand: leave human out"
                 )
-            if (weights := tournament.weights.get(name)) and weights_of(text, loaded) != weights:
+            if weights and (checkpoint_of(contestant, loaded) or ("", ""))[1] != weights:
                 raise CheckpointError(
                     f"{name} no longer has the weights with which this tournament began: bring them back, or choose "
                     f"another {option('folder')}"

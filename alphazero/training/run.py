@@ -25,8 +25,8 @@ from alphazero.invocation import option
 from alphazero.machine import count_cores, keep_free_memory, limit_arenas, without_draws
 from alphazero.nets.devices import name_devices, take_gpu, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestant_text import split_text
-from alphazero.players.contestants import check_sizes, load_net, open_opponents, runs_code, text_of
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import check_sizes, load_net, open_opponents, text_of
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import atomic_write
@@ -174,8 +174,8 @@ def _is_of_file(folder: Path, names: set[str], own_name: str) -> bool:
 def _without_code(config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
     """The settings without opponents that run code, and those opponents."""
     opponents = config.evaluation.opponents
-    kept = tuple(name for name in opponents if not runs_code(name))
-    left_out = tuple(name for name in opponents if runs_code(name))
+    left_out = tuple(name for name in opponents if ContestantText.parse(name).runs_code)
+    kept = tuple(name for name in opponents if name not in left_out)
     return replace(config, evaluation=replace(config.evaluation, opponents=kept)), left_out
 
 
@@ -296,7 +296,7 @@ def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> l
 
 
 def _check_name(folder: Path) -> None:
-    if split_text(text_of(folder)).settings:
+    if ContestantText.parse(text_of(folder)).settings:
         raise InvalidSetting(
             f"{option('run', folder)} could not be named as a contestant, since what follows @ are settings there: "
             "choose another folder"

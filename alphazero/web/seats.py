@@ -20,6 +20,7 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, Stopped, quote
 from alphazero.game.kernels import kernels_of
 from alphazero.nets.neural_net import NeuralNet
+from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import (
     PLAY,
     Contestant,
@@ -27,7 +28,6 @@ from alphazero.players.contestants import (
     find_checkpoint,
     find_net,
     make_player,
-    open_contestant,
     search_of,
     text_of,
 )
@@ -111,7 +111,7 @@ class PlainSeat(Seat):
 
     @contextmanager
     def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
-        yield open_contestant(self._text.format(step), self._loaded, seed=seed, threads=1)
+        yield make_player(self._text.format(step), self._loaded, seed=seed, threads=1)
 
 
 class PlayoutSeat(PlainSeat):
@@ -256,19 +256,19 @@ def usual_seats(loaded: LoadedGame, nets: Nets) -> list[Seat]:
 
 def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, device: str) -> Seat:
     """The seat of a contestant that was named where the page was started. Raises InputError."""
-    if isinstance(contestant, Path):
-        contestant = text_of(contestant)
+    if isinstance(contestant, str | Path):
+        contestant = ContestantText.parse(text_of(contestant) if isinstance(contestant, Path) else contestant)
     if isinstance(contestant, NeuralNet):
         return GivenNetSeat(id, "net", loaded, contestant)
-    if isinstance(contestant, str):
-        if contestant in loaded.nets:
-            return SavedNetSeat(contestant, contestant, loaded, nets, contestant)
-        path = Path(contestant)
+    if isinstance(contestant, ContestantText):
+        title = contestant.text
+        if title in loaded.nets:
+            return SavedNetSeat(title, title, loaded, nets, title)
+        path = Path(title)
         if path.suffix == ".safetensors" or os.path.isfile(path / "config.json"):
             run = None if path.suffix == ".safetensors" else path
-            find_net(contestant, loaded)
-            return SavedNetSeat(id, contestant, loaded, nets, contestant, run)
-        title = contestant
+            find_net(title, loaded)
+            return SavedNetSeat(id, title, loaded, nets, title, run)
     else:
         title = str(getattr(contestant, "name", None) or getattr(contestant, "__name__", "player"))
 

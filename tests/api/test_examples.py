@@ -343,7 +343,7 @@ def test_an_interrupted_match_ends_what_its_engines_do(monkeypatch: pytest.Monke
             opened.append(self)
 
     game = az.load_game("tictactoe")
-    monkeypatch.setattr(contestants, "open_contestant", lambda *_, **__: Interrupted(game))
+    monkeypatch.setattr(contestants, "make_player", lambda *_, **__: Interrupted(game))
     with pytest.raises(KeyboardInterrupt):
         az.match("gtp:an-engine", Interrupted(game), game)
     assert len(opened) == 1

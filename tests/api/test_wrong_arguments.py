@@ -213,7 +213,7 @@ FUNCTIONS = {
 OTHERS = {
     "a player's class": (
         lambda: az.match(Frozen, "random", TICTACTOE),
-        r"^a contestant is .* not the class Frozen: make an object of it$",
+        r"^a contestant is .* not <class .*Frozen",
     ),
     "no number": (
         lambda: az.SearchConfig(c_puct=None),
@@ -226,7 +226,7 @@ OTHERS = {
     "a net's device": (lambda: tiny_net().use_device("gpu"), "^unknown device 'gpu'; did you mean 'cuda'"),
     "a run": (
         lambda: az.match(az.TrainedRun(registry.load("tictactoe"), Path("runs/a")), "random", TICTACTOE),
-        "^a contestant is .* not a TrainedRun; give its `net`$",
+        "^a contestant is .*the `net` of a run",
     ),
     "check": (lambda: az.check_game(TICTACTOE, 1, seed=-1), "^seed must lie between 0 and .* not -1$"),
     "evaluate": (lambda: az.evaluate("4453", az.load_net("best", "connect4")), "takes a Position, not a str: "),

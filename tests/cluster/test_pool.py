@@ -24,6 +24,7 @@ from alphazero.cluster.match_guest import MatchGuest
 from alphazero.cluster.matches import Spread
 from alphazero.cluster.pool import Pool
 from alphazero.game.record import GameRecord
+from alphazero.players.contestant_text import parse_all
 from alphazero.tournaments.tournament import make_tournament, play_tournament
 from tests.cluster.fake import ActorDiedError, FakeCluster, FakeRay, RayError, machine, run_out_of_patience
 
@@ -33,7 +34,9 @@ GAMES = 40
 
 
 def play(folder: Path, cluster: FakeCluster | None = None, games: int = GAMES) -> list[GameRecord]:
-    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, games, None, seed=5, adaptive=False)
+    tournament = make_tournament(
+        "tictactoe", "round-robin", parse_all(CONTESTANTS), games, None, seed=5, adaptive=False
+    )
     return play_tournament(folder, tournament, GAME, threads=1, device="cpu", cluster=cluster)  # type: ignore[arg-type]
 
 
@@ -149,7 +152,9 @@ def test_hosts_load_their_code_before_the_work_is_ready():
         called.append(name)
 
     cluster.behave = note
-    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, GAMES, None, seed=5, adaptive=False)
+    tournament = make_tournament(
+        "tictactoe", "round-robin", parse_all(CONTESTANTS), GAMES, None, seed=5, adaptive=False
+    )
     spread = Spread(cluster, tournament, GAME)
     pool = spread._pool
     pool.place()
@@ -167,7 +172,9 @@ def test_a_pool_that_has_ended_says_why_when_it_is_started_again():
     """As when all machines are refused while the run still makes its networks."""
     cluster = FakeCluster([machine("a")])
     cluster.nodes = lambda: (_ for _ in ()).throw(ClusterError("the head does not answer"))  # type: ignore[method-assign]
-    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, GAMES, None, seed=5, adaptive=False)
+    tournament = make_tournament(
+        "tictactoe", "round-robin", parse_all(CONTESTANTS), GAMES, None, seed=5, adaptive=False
+    )
     pool = Spread(cluster, tournament, GAME)._pool
     pool.place()
     pool._thread.join(60)
@@ -378,13 +385,17 @@ def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, 
 
 def test_a_tournament_waits_for_slow_games(tmp_path: Path):
     """Engines think for minutes; the games of an order are asked for again only after an hour."""
-    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, GAMES, None, seed=5, adaptive=False)
+    tournament = make_tournament(
+        "tictactoe", "round-robin", parse_all(CONTESTANTS), GAMES, None, seed=5, adaptive=False
+    )
     assert Spread(FakeCluster([machine("a")]), tournament, GAME)._pool._work.patience == 3600
 
 
 def test_workers_in_place_of_lost_ones_stay_spread(tmp_path: Path):
     cluster = FakeCluster([machine(name, 4) for name in "abcd"], workers=4)
-    tournament = make_tournament("tictactoe", "round-robin", CONTESTANTS, GAMES, None, seed=5, adaptive=False)
+    tournament = make_tournament(
+        "tictactoe", "round-robin", parse_all(CONTESTANTS), GAMES, None, seed=5, adaptive=False
+    )
     pool = Spread(cluster, tournament, GAME)._pool
     pool._look_around()
     for _ in range(6):

@@ -8,7 +8,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_who_does_not_search_is_scored_once(planted, capsys):
 def test_the_figures_are_those_of_the_games_own_benchmark(capsys):
     assert run_command(benchmark.main, ["greedy", "--game", "othello6", "--seed", "3"]) == 0
     loaded = registry.load("othello6")
-    figures = loaded.make_benchmark(loaded.game)(open_contestant("greedy", loaded, seed=3, threads=1))
+    figures = loaded.make_benchmark(loaded.game)(make_player("greedy", loaded, seed=3, threads=1))
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split()[-1] for line in lines] == [f"{figure:.4f}" for figure in figures.values()] and lines
 

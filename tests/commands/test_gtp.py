@@ -16,7 +16,7 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import EvaluationError, InvalidSetting
 from alphazero.game.gtp_words import GtpWords, without_i
 from alphazero.players import gtp_server
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.gtp_server import Server
 from alphazero.search.analysis import Analysis
 
@@ -28,7 +28,7 @@ class Talk:
 
     def __init__(self, game: str, player: str = "greedy"):
         loaded, self.out = registry.load(game), io.StringIO()
-        self.server = Server(loaded, open_contestant(player, loaded, seed=1, threads=1), self.out)
+        self.server = Server(loaded, make_player(player, loaded, seed=1, threads=1), self.out)
 
     def __call__(self, line: str, steps: int = 0) -> str:
         self.out.seek(0)
@@ -309,7 +309,7 @@ def test_an_analysis_that_fails_ends_with_one_empty_line(command, monkeypatch, c
 def test_who_is_not_in_this_program_cannot_be_offered():
     loaded = registry.load("tictactoe")
     with pytest.raises(InvalidSetting, match="human cannot be offered"):
-        Server(loaded, open_contestant("human", loaded, seed=1, threads=1), io.StringIO())
+        Server(loaded, make_player("human", loaded, seed=1, threads=1), io.StringIO())
 
 
 def test_a_real_process_talks_over_pipes_and_keeps_its_output_clean(tmp_path):

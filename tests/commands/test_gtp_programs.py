@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.function_player import FunctionPlayer
 from alphazero.players.gtp_server import Server
 
@@ -26,7 +26,7 @@ def make_server(game: str, player: str = "random") -> tuple[Server, io.StringIO]
     if game.startswith("openspiel:"):
         pytest.importorskip("pyspiel")
     loaded, out = registry.load(game), io.StringIO()
-    return Server(loaded, open_contestant(player, loaded, seed=1, threads=1), out), out
+    return Server(loaded, make_player(player, loaded, seed=1, threads=1), out), out
 
 
 def answers(server: Server, out: io.StringIO, *lines: str) -> str:

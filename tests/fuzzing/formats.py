@@ -23,6 +23,7 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.watch import list_games
 from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.matches.openings import plies_of
+from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import load_net
 from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import read_npz, write_npz
@@ -182,7 +183,16 @@ def write_toml(folder: Path) -> Path:
 def tournament() -> Tournament:
     names = ("random", "greedy", "minimax:2")
     pairings = tuple(Pairing(a, b) for i, a in enumerate(names) for b in names[i + 1 :])
-    return Tournament("tictactoe", "round-robin", {name: name for name in names}, pairings, 4, 8, 1, openings="none")
+    return Tournament(
+        "tictactoe",
+        "round-robin",
+        {name: ContestantText.parse(name) for name in names},
+        pairings,
+        4,
+        8,
+        1,
+        openings="none",
+    )
 
 
 def write_tournament(folder: Path) -> Path:

@@ -22,8 +22,8 @@ from alphazero.catalogue import registry
 from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.shared import parse
 from alphazero.matches.sprt import Sprt
-from alphazero.players.contestant_text import parse_settings, split_text, whole_argument
-from alphazero.players.contestants import PLAYING_ALONE, RUNNING_CODE, find_checkpoint, open_contestant
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import find_checkpoint, make_player
 from alphazero.players.gtp_player import Engine, EngineFault, Inbox
 from alphazero.players.gtp_server import Server
 from alphazero.players.human import HumanLeft, HumanPlayer
@@ -209,12 +209,12 @@ def read_holder(data: bytes, folder: Path) -> None:
 
 
 def read_contestant(text: str, folder: Path) -> None:
-    parts = split_text(text)
-    if parts.name in ("mcts", "minimax"):  # whose numbers ask for work and memory
-        parse_settings(parts, get_type_hints(SearchConfig))
-        whole_argument(parts, "a number", "mcts:400")
-    elif parts.name not in (*RUNNING_CODE, *PLAYING_ALONE):
-        open_contestant(text, tictactoe(), seed=0, threads=1)
+    contestant = ContestantText.parse(text)
+    if contestant.name in ("mcts", "minimax"):  # whose numbers ask for work and memory
+        contestant.settings_as(get_type_hints(SearchConfig))
+        contestant.whole_argument("a number", "mcts:400")
+    elif not contestant.runs_code and not contestant.plays_alone:
+        make_player(contestant, tictactoe(), seed=0, threads=1)
 
 
 def read_game(text: str, folder: Path) -> None:
@@ -235,7 +235,7 @@ def read_checkpoint_name(text: str, folder: Path) -> None:
 def server() -> tuple[Server, io.StringIO]:
     """The server and what it writes; its search is compiled."""
     out = io.StringIO()
-    ours = Server(tictactoe(), open_contestant("mcts:4", tictactoe(), seed=0, threads=1), out)
+    ours = Server(tictactoe(), make_player("mcts:4", tictactoe(), seed=0, threads=1), out)
     ours.handle("genmove black")
     ours.handle("clear_board")
     return ours, out
@@ -283,7 +283,7 @@ def read_engine(lines: list[str], folder: Path) -> None:
 
 
 def move_reader() -> Read:
-    adviser: Any = open_contestant("mcts:4", tictactoe(), seed=0, threads=1)
+    adviser: Any = make_player("mcts:4", tictactoe(), seed=0, threads=1)
     human = HumanPlayer(tictactoe().game, adviser, None, 0)
     read_moves(human, ["hint", "c3"], Path())  # compiles now, not while an input is timed
     return partial(read_moves, human)

@@ -14,7 +14,7 @@ from alphazero.game.kernels import Kernels, reason_of
 from alphazero.game.record import read_records
 from alphazero.game.validator import validate
 from alphazero.matches.openings import MOST_USELESS, choose_openings
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.training.run import example_config, train
 from tests.game.four_cells import ONE, RULES, FourCells, init
@@ -24,7 +24,7 @@ TABLE = [-1.0, -1.0]
 
 
 def human(game: Game) -> HumanPlayer:
-    player = open_contestant("human", registry.of(game), seed=1, threads=1)
+    player = make_player("human", registry.of(game), seed=1, threads=1)
     assert isinstance(player, HumanPlayer)
     return player
 

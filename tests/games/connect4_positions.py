@@ -6,7 +6,7 @@ import numpy as np
 
 from alphazero.catalogue import registry
 from alphazero.game import Position
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
 from games.connect4.solver.labelled import Labelled, load_frozen
 from games.connect4.solver.notation import GAME
@@ -71,7 +71,7 @@ def plies_of(labelled: Labelled) -> np.ndarray:
 
 
 def open_player(text: str, seed: int = 1, threads: int = 1, **more) -> Player:
-    return open_contestant(text, CONNECT_4, seed=seed, threads=threads, **more)
+    return make_player(text, CONNECT_4, seed=seed, threads=threads, **more)
 
 
 def states_of(positions: list[Position]) -> np.ndarray:

@@ -16,7 +16,7 @@ from alphazero.commands.shared import run_command
 from alphazero.game.kernels import Kernels
 from alphazero.matches.judge import Judgement, Measure
 from alphazero.players.baselines import RandomPlayer
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.players.player import Assessment, Player
 from alphazero.search.evaluator import Evaluator
@@ -303,7 +303,7 @@ def test_a_benchmark_follows_the_net_as_it_learns(nets):
 
 
 def test_a_figure_that_a_player_has_no_opinion_on_is_left_out():
-    figures = CONNECT_4.make_benchmark(GAME)(open_contestant("greedy", CONNECT_4, seed=0, threads=2))
+    figures = CONNECT_4.make_benchmark(GAME)(make_player("greedy", CONNECT_4, seed=0, threads=2))
     assert list(figures) == ["pons_accuracy", "pons_strict_accuracy"]
 
 

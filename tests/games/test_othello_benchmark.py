@@ -8,7 +8,7 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.commands.shared import run_command
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
 from games.othello import benchmark, labelled
 from games.othello.benchmark import judge, main, make_benchmark
@@ -72,9 +72,9 @@ def test_figures_by_hand():
 def test_a_run_takes_the_figures_that_a_player_has(name: str):
     loaded = registry.load(name)
     score = make_benchmark(loaded.game)
-    greedy = score(open_contestant("greedy", loaded, seed=0, threads=2))
+    greedy = score(make_player("greedy", loaded, seed=0, threads=2))
     assert list(greedy) == ["endgame_accuracy", "endgame_outcome_accuracy", "endgame_disc_loss"]
-    minimax = score(open_contestant("minimax:3", loaded, seed=0, threads=2))
+    minimax = score(make_player("minimax:3", loaded, seed=0, threads=2))
     assert minimax["endgame_accuracy"] > greedy["endgame_accuracy"] + 0.1
     assert minimax["endgame_disc_loss"] < greedy["endgame_disc_loss"] - 1
 

@@ -14,7 +14,7 @@ from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import RandomPlayer
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from games.othello.labelled import Labelled, load_file, load_frozen
 from games.othello.solver import NO_SCORE, Solver
 from tests.games.plain_othello_solver import agrees, board_of
@@ -189,7 +189,7 @@ def test_a_second_process_uses_the_compiled_code_of_the_first(tmp_path: Path):
 def test_the_solver_plays_best_moves_only():
     states = random_positions(8, 12, 30, seed=4)
     loaded = registry.load("othello")
-    solver = open_contestant("solver:12", loaded, seed=0, threads=2)
+    solver = make_player("solver:12", loaded, seed=0, threads=2)
     actions = solver.select_actions(states, np.arange(30), np.full(30, 48))
     scores = SOLVERS[8].move_scores(states)
     assert (scores[np.arange(30), actions] == scores.max(axis=1)).all()
@@ -199,7 +199,7 @@ def test_the_solver_plays_best_moves_only():
 
 def test_greedy_takes_most_discs():
     game = GAMES[8]
-    greedy = open_contestant("greedy", registry.load("othello"), seed=0, threads=1)
+    greedy = make_player("greedy", registry.load("othello"), seed=0, threads=1)
     states = random_positions(8, 40, 20, seed=5)
     for state in states:
         position = Position(game, state.copy(), 0, ())
@@ -211,7 +211,7 @@ def test_greedy_takes_most_discs():
 @pytest.mark.parametrize("text", ["solver:0", "solver:23", "solver:0168", "solver:x", "solver@a=1", "greedy:2"])
 def test_wrong_settings_are_refused(text: str):
     with pytest.raises(InvalidSetting, match="write (solver|greedy)"):
-        open_contestant(text, registry.load("othello"), seed=0, threads=1)
+        make_player(text, registry.load("othello"), seed=0, threads=1)
 
 
 # --- positions of files ---

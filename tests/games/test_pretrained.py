@@ -7,7 +7,7 @@ import pytest
 
 import alphazero as az
 from alphazero.catalogue import registry
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 
 FOLDER = Path(__file__).resolve().parents[2] / "pretrained"
@@ -81,7 +81,7 @@ def test_a_net_is_as_good_as_its_card_says(path):
     card = json.loads(path.with_suffix(".json").read_text())
     loaded = registry.load(card["game"])
     assert loaded.make_benchmark is not None
-    player = open_contestant(str(path), loaded, seed=0, threads=2, simulations=0)
+    player = make_player(str(path), loaded, seed=0, threads=2, simulations=0)
     measured = loaded.make_benchmark(loaded.game)(player)
     promised = card["benchmark"]["0"]
     assert measured.keys() == promised.keys()

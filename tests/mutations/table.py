@@ -139,7 +139,7 @@ MUTATIONS = [
          "test_a_file_that_is_damaged_is_refused_before_its_net_is_made"),
     ),
     *in_file("alphazero/players/contestants.py", "tests/players/test_gtp_player.py",
-        ("an engine that cannot take part is not started", "open_opponents", never("PLAYING_ALONE"),
+        ("an engine that cannot take part is not started", "open_opponents", never("plays_alone"),
          "test_an_engine_that_cannot_take_part_is_not_started"),
     ),
     *in_file("alphazero/players/gtp_player.py", "tests/players/test_gtp_player.py",

@@ -13,15 +13,16 @@ from alphazero.catalogue import registry
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
+from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import (
     PLAY,
     check_announced,
+    checkpoint_of,
     game_of,
     load_net,
-    open_contestant,
+    make_player,
     open_opponents,
     weights_announced,
-    weights_of,
 )
 from alphazero.players.human import HumanPlayer
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
@@ -36,7 +37,7 @@ TIC_TAC_TOE, CONNECT_4 = registry.load("tictactoe"), registry.load("connect4")
 
 
 def open_player(text, loaded=TIC_TAC_TOE, simulations=None, device="auto"):
-    return open_contestant(text, loaded, seed=1, threads=2, simulations=simulations, device=device)
+    return make_player(text, loaded, seed=1, threads=2, simulations=simulations, device=device)
 
 
 def first_action(player: Player, loaded=TIC_TAC_TOE) -> int:
@@ -133,7 +134,7 @@ def test_a_net_considers_more_actions_than_in_learning_where_simulations_suffice
 def test_a_run_folder_a_generation_and_a_file_are_nets(run, ending):
     player = open_player(f"{run}{ending}", simulations=8)
     assert isinstance(player, SearchPlayer) and 0 <= first_action(player) < 9
-    assert game_of(f"{run}{ending}") == "tictactoe"
+    assert game_of(ContestantText.parse(f"{run}{ending}")) == "tictactoe"
 
 
 @pytest.mark.parametrize(
@@ -158,14 +159,14 @@ def test_a_gpu_that_is_not_there_is_said(run, monkeypatch):
 def test_a_path_may_hold_signs_of_the_grammar(run, tmp_path, monkeypatch):
     folder = tmp_path / "a@b:c,d"
     folder.symlink_to(run)
-    assert game_of(f"{folder}") == "tictactoe"
+    assert game_of(ContestantText.parse(f"{folder}")) == "tictactoe"
     assert search_config(open_player(f"{folder}:1@simulations=9")).num_simulations == 9
     monkeypatch.chdir(tmp_path)
     assert isinstance(open_player("a@b:c,d@simulations=0"), PolicyPlayer)
     (tmp_path / "lr@rate=1").symlink_to(run)
     assert search_config(open_player("./lr@rate=1@simulations=9")).num_simulations == 9
     (tmp_path / "random").symlink_to(run)
-    assert isinstance(open_player("random"), RandomPlayer) and game_of("random") is None
+    assert isinstance(open_player("random"), RandomPlayer) and game_of(ContestantText.parse("random")) is None
     assert isinstance(open_player("./random@simulations=0"), PolicyPlayer)
 
 
@@ -186,13 +187,13 @@ def test_the_game_may_bring_contestants_of_its_own():
 def test_a_folder_that_is_called_as_a_games_own_contestant_is_not_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "solver").mkdir()
-    assert weights_of("solver", CONNECT_4) is None
+    assert checkpoint_of(ContestantText.parse("solver"), CONNECT_4) is None
 
 
 def test_nets_that_are_shipped_have_names(tmp_path, monkeypatch):
     assert set(CONNECT_4.nets) == {"beginner", "club", "best"}
     for name, path in CONNECT_4.nets.items():
-        assert weights_of(f"{name}@simulations=8", CONNECT_4) == sha256_of(path)
+        assert checkpoint_of(ContestantText.parse(f"{name}@simulations=8"), CONNECT_4) == (path, sha256_of(path))
     player = open_player("beginner@simulations=8", CONNECT_4)
     assert isinstance(player, SearchPlayer) and player.num_simulations == 8 and player.name == "beginner@simulations=8"
     monkeypatch.chdir(tmp_path)
@@ -221,7 +222,7 @@ def test_a_name_that_the_game_takes_over_is_allowed_once():
 
 @pytest.mark.parametrize("text", ["random", "mcts:100", "no such thing", "solver"])
 def test_only_checkpoints_know_a_game(text):
-    assert game_of(text) is None
+    assert game_of(ContestantText.parse(text)) is None
 
 
 @pytest.mark.parametrize(
@@ -249,7 +250,7 @@ def test_only_checkpoints_know_a_game(text):
         ("mcts:" + "9" * 5000, InvalidSetting, "a contestant has 4,096 at most"),
         ("mcts:9@simulations=9", InvalidSetting, "twice"),
         ("mcts@simulations=9,num_simulations=9", InvalidSetting, "twice"),
-        ("mcts:9@c_puct=1,c_puct=2", InvalidSetting, "twice"),
+        ("mcts:9@c_puct=1,c_puct=2", InvalidSetting, "once"),
         ("mcts:9@temprature=1", UnknownName, "did you mean 'temperature'"),
         ("mcts:9@c_punct=1", UnknownName, "did you mean 'c_puct'"),
         ("mcts:9@reuse_subtree=true", UnknownName, "allowed"),
@@ -283,7 +284,7 @@ def test_a_generation_that_is_not_there_and_a_damaged_card(run, tmp_path):
     file.with_suffix(".json").write_text("{}")
     for ask in (open_player, game_of):
         with pytest.raises(CheckpointError):
-            ask(str(file))
+            ask(ContestantText.parse(str(file)))
 
 
 def test_a_pointer_in_the_place_of_weights_is_called_one(tmp_path):
@@ -358,4 +359,4 @@ def test_a_card_without_a_game_is_refused(run, tmp_path):
     tensors, _ = load_checkpoint(run / "generation_0001.safetensors")
     save_checkpoint(tmp_path / "net.safetensors", tensors, {"parameters": 1})
     with pytest.raises(CheckpointError, match="the card of .*: game is missing"):
-        game_of(str(tmp_path / "net.safetensors"))
+        game_of(ContestantText.parse(str(tmp_path / "net.safetensors")))

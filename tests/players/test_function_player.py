@@ -13,7 +13,7 @@ from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.matches.arena import Arena
 from alphazero.nets.resnet import make_net
-from alphazero.players.contestants import make_player, open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.function_player import FunctionPlayer, LogitsPlayer
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 
@@ -75,7 +75,7 @@ def file(tmp_path):
 
 
 def open_function(file, name, settings=""):
-    return open_contestant(f"python:{file}:{name}{settings}", TIC_TAC_TOE, seed=1, threads=2)
+    return make_player(f"python:{file}:{name}{settings}", TIC_TAC_TOE, seed=1, threads=2)
 
 
 def choose(player, *texts):
@@ -296,5 +296,5 @@ def test_a_player_is_made_of_what_stands_for_one():
     assert isinstance(alone, PolicyPlayer)
     assert choose(searching, "a1")[0] in range(1, 9) and choose(alone, "a1")[0] in range(1, 9)
     for wrong in (5, torch.nn.Linear(2, 2)):
-        with pytest.raises(InvalidSetting, match=f"not a {type(wrong).__name__}"):
+        with pytest.raises(InvalidSetting, match="a contestant is a text"):
             make_player(wrong, TIC_TAC_TOE)

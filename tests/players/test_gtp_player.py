@@ -22,7 +22,7 @@ from alphazero.game.record import read_records, words_of
 from alphazero.matches.arena import Arena
 from alphazero.players import gtp_player
 from alphazero.players.baselines import RandomPlayer
-from alphazero.players.contestants import open_contestant, open_opponents
+from alphazero.players.contestants import make_player, open_opponents
 from alphazero.players.function_player import FunctionPlayer
 from alphazero.players.gtp_player import EngineFault, GtpPlayer
 from alphazero.players.player import Forfeit
@@ -280,12 +280,12 @@ def test_engines_are_not_waited_for_one_after_the_other_when_the_process_was_ask
 
 
 def test_an_engine_in_quotation_marks_with_a_timeout():
-    player = open_contestant(f'gtp:"{fake("well")}"@timeout=7.5', TIC_TAC_TOE, seed=1, threads=1)
+    player = make_player(f'gtp:"{fake("well")}"@timeout=7.5', TIC_TAC_TOE, seed=1, threads=1)
     assert isinstance(player, GtpPlayer) and player._timeout == 7.5
     assert player.choose(TIC_TAC_TOE.game.start(), 0) == 0
-    without = open_contestant(f"gtp:{fake('well')}", TIC_TAC_TOE, seed=1, threads=1)
+    without = make_player(f"gtp:{fake('well')}", TIC_TAC_TOE, seed=1, threads=1)
     assert without.choose(TIC_TAC_TOE.game.start(), 0) == 0
-    odd = open_contestant(f'gtp:"{fake("well", "user@host=1,x")}"', TIC_TAC_TOE, seed=1, threads=1)
+    odd = make_player(f'gtp:"{fake("well", "user@host=1,x")}"', TIC_TAC_TOE, seed=1, threads=1)
     assert odd.choose(TIC_TAC_TOE.game.start(), 0) == 0
 
 
@@ -332,7 +332,7 @@ def test_our_own_engine_is_one():
     """Both ends of the protocol are ours here, in a game with a player who moves twice."""
     loaded = registry.load("dots_and_boxes")
     command = f"{sys.executable} -m alphazero gtp greedy --game dots_and_boxes"
-    player = open_contestant(f"gtp:{command}", loaded, seed=1, threads=1)
+    player = make_player(f"gtp:{command}", loaded, seed=1, threads=1)
     kernels = Kernels(loaded.game)
     result = Arena(kernels, player, RandomPlayer(kernels, 1), 2, seed=1).play()
     assert result.forfeits == ("", "") and result.num_games == 2
@@ -351,7 +351,7 @@ def test_a_real_engine_plays_twenty_games(name, command):
     kernels, log = Kernels(loaded.game), []
     words = loaded.gtp_words(loaded.game)
     player = GtpPlayer(loaded.game, words, " ".join([path, *command.split()[1:]]), log=log)
-    result = Arena(kernels, open_contestant("mcts:50", loaded, seed=1, threads=2), player, 20, seed=1).play()
+    result = Arena(kernels, make_player("mcts:50", loaded, seed=1, threads=2), player, 20, seed=1).play()
     assert result.num_games == 20 and result.forfeits == ("",) * 20
     refused = [before for before, line in itertools.pairwise(log) if line.startswith("?")]
     assert all(command.endswith(" pass") for command in refused) and len(refused) <= 1

@@ -18,7 +18,7 @@ from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.matches.arena import Arena
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.human import COMMANDS, HumanLeft, HumanPlayer, mark_changes
 from alphazero.players.player import Player, TakeBack
 from tests.game.double_move_game import DoubleMove
@@ -28,7 +28,7 @@ TIC_TAC_TOE, CONNECT_4, OTHELLO6 = (registry.load(name) for name in ("tictactoe"
 
 
 def human(loaded: LoadedGame = TIC_TAC_TOE) -> HumanPlayer:
-    player = open_contestant("human", loaded, seed=1, threads=1)
+    player = make_player("human", loaded, seed=1, threads=1)
     assert isinstance(player, HumanPlayer)
     return player
 
@@ -140,12 +140,12 @@ def test_a_hint_comes_from_the_opponent_if_it_searches_and_can_be_played(types, 
     assert player.choose(position, 0) == 0
     shown = capsys.readouterr().out
     assert re.search(r"mcts:400, \d+ simulations:\n  1 +\d+ visits  value \+1\.00  1\n", shown)
-    player.meet(open_contestant("mcts:32", CONNECT_4, seed=1, threads=1))
+    player.meet(make_player("mcts:32", CONNECT_4, seed=1, threads=1))
     types("hint", "1")
     player.choose(CONNECT_4.game.start(), 0)
     shown = capsys.readouterr().out
     assert "mcts:32, 32 simulations:\n" in shown and shown.count(" visits  value ") == 3
-    player.meet(open_contestant("random", CONNECT_4, seed=1, threads=1))
+    player.meet(make_player("random", CONNECT_4, seed=1, threads=1))
     assert player._opponent == "random"
 
 
@@ -192,7 +192,7 @@ def best_margin(position) -> int:
 def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
     file = tmp_path / "game.jsonl"
     player = human()
-    player.meet(open_contestant("greedy", TIC_TAC_TOE, seed=1, threads=1))
+    player.meet(make_player("greedy", TIC_TAC_TOE, seed=1, threads=1))
     types("save", f"save {tmp_path / 'none' / 'x'}", f"save {file}", "c3")
     assert player.choose(TIC_TAC_TOE.game.position("a1 b2 b1"), 3) == 8
     shown = capsys.readouterr().out
@@ -230,7 +230,7 @@ def test_a_human_cannot_be_asked_about_single_positions():
 @pytest.fixture
 def search_on_disk():
     """Compiles the search, if it is not on disk yet: a program that compiles it first says so."""
-    player = open_contestant("mcts:2", TIC_TAC_TOE, seed=1, threads=1)
+    player = make_player("mcts:2", TIC_TAC_TOE, seed=1, threads=1)
     player.select_actions(TIC_TAC_TOE.game.start().state[None], np.array([0]), np.array([0]))
 
 

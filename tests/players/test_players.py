@@ -16,7 +16,7 @@ from alphazero.errors import InvalidSetting, Stopped
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
@@ -156,7 +156,7 @@ def test_every_thread_says_that_it_uses_one():
 @pytest.mark.parametrize("name", ["mcts:20", "minimax:2", "best@simulations=4", "best@simulations=0"])
 def test_a_player_that_nobody_has_any_more_is_gone(name: str):
     """And its threads with it: those of finished matches once stayed until Python looked for cycles."""
-    player = open_contestant(name, registry.load("connect4"), seed=1, threads=2)
+    player = make_player(name, registry.load("connect4"), seed=1, threads=2)
     gone, pool = weakref.ref(player), player._pool
     gc.collect()
     gc.disable()
@@ -268,7 +268,7 @@ def test_a_match_of_players_without_a_net_loads_no_torch():
 @pytest.mark.parametrize("name", ["minimax:40", "mcts:1000000"])
 def test_a_move_that_nobody_waits_for_any_more_ends_soon(name: str):
     """Each of them would take hours, or at least a minute."""
-    player = open_contestant(name, registry.load("connect4"), seed=1, threads=1)
+    player = make_player(name, registry.load("connect4"), seed=1, threads=1)
     states, zero = KERNELS["connect4"].start_states(1), np.zeros(1, np.int64)
     threading.Timer(1.0, player.interrupt).start()
     begin = time.monotonic()
@@ -280,7 +280,7 @@ def test_a_move_that_nobody_waits_for_any_more_ends_soon(name: str):
 @pytest.mark.parametrize("name", ["minimax:3", "mcts:50"])
 def test_a_player_that_was_interrupted_plays_on(name: str):
     """An interruption ends one call: the one that runs, or else the next."""
-    player, fresh = (open_contestant(name, registry.load("tictactoe"), seed=1, threads=2) for _ in range(2))
+    player, fresh = (make_player(name, registry.load("tictactoe"), seed=1, threads=2) for _ in range(2))
     positions = random_positions(GAMES["tictactoe"], 40)
     player.interrupt()
     with pytest.raises(Stopped):

@@ -10,6 +10,7 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.game import kernels as kernels_module
+from alphazero.players.contestant_text import parse_all
 from alphazero.players.net_players import make_net_player
 from alphazero.search.mcts import SearchConfig
 from alphazero.tournaments.tournament import make_tournament, play_tournament
@@ -52,7 +53,12 @@ def test_the_matches_of_a_tournament_load_no_code_anew(tmp_path, monkeypatch):
 
     def play(folder: Path) -> None:
         names = ("random", "greedy", "minimax:1")
-        play_tournament(folder, make_tournament("tictactoe", "round-robin", names, 2, None, 1, False), loaded, 1)
+        play_tournament(
+            folder,
+            make_tournament("tictactoe", "round-robin", parse_all(names), 2, None, 1, False),
+            loaded,
+            1,
+        )
 
     play(tmp_path / "first")
     made.clear()

@@ -8,7 +8,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.matches.arena import Arena
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.player import Player
 
 GAMES = 200
@@ -37,9 +37,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "names"), CASES)
 def test_two_hundred_games_are_balanced_paired_and_distinct(name: str, names: tuple[str, str]):
     loaded = registry.load(name)
-    first, second = (
-        Watched(open_contestant(text, loaded, seed=number, threads=1)) for number, text in enumerate(names)
-    )
+    first, second = (Watched(make_player(text, loaded, seed=number, threads=1)) for number, text in enumerate(names))
     result = Arena(Kernels(loaded.game), first, second, GAMES, seed=9).play()
     assert result.num_games == GAMES and len(result.actions) == GAMES
     openings = [actions[: result.opening_plies] for actions in result.actions]

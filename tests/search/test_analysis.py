@@ -10,7 +10,7 @@ from alphazero.errors import IllegalAction
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestants import open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.search.analysis import LEAVES, Analysis, Found, search_position
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig
@@ -23,7 +23,7 @@ CONNECT_4 = registry.load("connect4")
 
 def analysed(text: str, contestant: str = "mcts:200"):
     position = CONNECT_4.game.position(text)
-    return position, open_contestant(contestant, CONNECT_4, seed=1, threads=1).analysis().run(position)
+    return position, make_player(contestant, CONNECT_4, seed=1, threads=1).analysis().run(position)
 
 
 def played(position: Position, moves) -> Position:
@@ -162,7 +162,7 @@ def test_a_finished_game_is_refused():
 
 
 def test_the_next_position_of_a_game_keeps_what_the_tree_knows_of_it():
-    player = open_contestant("mcts:400", CONNECT_4, seed=1, threads=1)
+    player = make_player("mcts:400", CONNECT_4, seed=1, threads=1)
     analysis = player.analysis()
     position = CONNECT_4.game.position("4 4 3")
     best = analysis.run(position)[0]
@@ -183,7 +183,7 @@ def test_the_next_position_of_a_game_keeps_what_the_tree_knows_of_it():
 
 
 def test_a_tree_that_is_followed_never_outgrows_its_room():
-    analysis = open_contestant("mcts:60", CONNECT_4, seed=1, threads=1).analysis()
+    analysis = make_player("mcts:60", CONNECT_4, seed=1, threads=1).analysis()
     position, rng = CONNECT_4.game.start(), np.random.default_rng(2)
     while not position.terminal:
         for line in analysis.run(position):
@@ -210,7 +210,7 @@ def test_a_network_is_asked_about_several_positions_at_once():
 
 
 def test_the_nodes_of_a_tree_add_up():
-    analysis = open_contestant("mcts:300", CONNECT_4, seed=1, threads=1).analysis()
+    analysis = make_player("mcts:300", CONNECT_4, seed=1, threads=1).analysis()
     position = CONNECT_4.game.position("4 4 3")
     lines = {line.action: line for line in analysis.run(position)}
     root = analysis.node()
@@ -228,7 +228,7 @@ def test_the_nodes_of_a_tree_add_up():
 
 
 def test_nodes_that_are_not_there_are_refused():
-    analysis = open_contestant("mcts:2", CONNECT_4, seed=1, threads=1).analysis()
+    analysis = make_player("mcts:2", CONNECT_4, seed=1, threads=1).analysis()
     analysis.run(CONNECT_4.game.start())
     for path in ([99], [-1], [0, 0, 0, 0]):
         with pytest.raises(KeyError):
@@ -236,7 +236,7 @@ def test_nodes_that_are_not_there_are_refused():
 
 
 def test_a_proven_node_says_so():
-    analysis = open_contestant("mcts:200", CONNECT_4, seed=1, threads=1).analysis()
+    analysis = make_player("mcts:200", CONNECT_4, seed=1, threads=1).analysis()
     analysis.run(CONNECT_4.game.position("1 2 1 2 1 2"))
     root = analysis.node()
     (win,) = [edge for edge in root.edges if edge.action == 0]

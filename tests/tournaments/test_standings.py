@@ -13,6 +13,7 @@ from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.tournament import report
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
+from alphazero.players.contestant_text import parse_all
 from alphazero.tournaments.report import write_report
 from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text
 from alphazero.tournaments.tournament import make_tournament
@@ -38,7 +39,7 @@ RECORDS = [
 
 @pytest.fixture
 def standings():
-    tournament = make_tournament("tictactoe", "round-robin", NAMES, 2, None, 0, False)
+    tournament = make_tournament("tictactoe", "round-robin", parse_all(NAMES), 2, None, 0, False)
     return Standings(tournament, RECORDS, TIC_TAC_TOE)
 
 
@@ -80,7 +81,7 @@ def test_moves_are_counted_where_a_player_moves_twice_in_a_row():
         words.append((position.to_play, position.format(position.legal_actions[0])))
         position = position.play(position.legal_actions[0])
     moves = [word for _, word in words]
-    tournament = make_tournament("double", "round-robin", NAMES, 1, None, 0, False)
+    tournament = make_tournament("double", "round-robin", parse_all(NAMES), 1, None, 0, False)
     played = record("a", "<b>", 0, "1-0", moves=moves[1:], opening=moves[:1])
     rows = {row.name: row for row in Standings(tournament, [played], game).rows}
     by_second = sum(player for player, _ in words[1:])
@@ -108,7 +109,7 @@ def test_the_text_has_a_table_a_cross_table_and_what_to_know(standings):
 
 
 def test_doubts_are_said():
-    tournament = make_tournament("tictactoe", "gauntlet", NAMES, 2, None, 0, False)
+    tournament = make_tournament("tictactoe", "gauntlet", parse_all(NAMES), 2, None, 0, False)
     records = [RECORDS[0], RECORDS[1], record("a", "c", 0, "1-0"), record("c", "a", 1, "0-1")]
     standings = Standings(tournament, records, TIC_TAC_TOE)
     assert "Warning: c: nothing but wins or nothing but losses" in as_text(standings)
@@ -116,7 +117,7 @@ def test_doubts_are_said():
 
 
 def test_who_never_moved_first_has_no_score_of_moving_first():
-    tournament = make_tournament("tictactoe", "gauntlet", NAMES, 1, None, 0, False)
+    tournament = make_tournament("tictactoe", "gauntlet", parse_all(NAMES), 1, None, 0, False)
     standings = Standings(tournament, [RECORDS[0], record("a", "c", 0, "0-1")], TIC_TAC_TOE)
     rows = {row.name: row for row in standings.rows}
     assert rows["a"].score_when_first == 0.5 and rows["c"].score_when_first is None
@@ -184,7 +185,7 @@ def test_the_folder_gets_every_file_and_a_page_of_its_own(standings, tmp_path):
 
 def test_the_results_of_a_hundred_contestants_are_written_for_programs(tmp_path, capsys, monkeypatch):
     names = tuple(f"contestant {number}" for number in range(100))
-    tournament = make_tournament("tictactoe", "round-robin", names, 1, None, 0, False)
+    tournament = make_tournament("tictactoe", "round-robin", parse_all(names), 1, None, 0, False)
     records = [
         record(pairing.first, pairing.second, 0, ("1-0", "1/2-1/2", "0-1")[number % 3])
         for number, pairing in enumerate(tournament.pairings)

@@ -22,6 +22,7 @@ from alphazero.game.record import read_records
 from alphazero.matches import balance, openings
 from alphazero.matches.balance import Balance
 from alphazero.players import contestants
+from alphazero.players.contestant_text import parse_all
 from alphazero.players.contestants import load_net
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
@@ -47,7 +48,7 @@ FOUR = ("random", "greedy", "mcts:8", "mcts:16@temperature=0.5")
 
 def make(contestants=FOUR, games=6, kind="round-robin", **fields):
     settings = {"simulations": None, "seed": 5, "adaptive": False} | fields
-    return make_tournament("tictactoe", kind, contestants, games, **settings)
+    return make_tournament("tictactoe", kind, parse_all(contestants), games, **settings)
 
 
 def play(folder, tournament):
@@ -194,7 +195,7 @@ def test_an_adaptive_tournament_lets_the_net_judge_openings_when_they_are_needed
     monkeypatch.setattr(openings, "AT_ONCE", 1)
     monkeypatch.setattr(balance, "LEAST_PLIES", 2)
     monkeypatch.setattr(tournament_folder, "balance_of", lambda *_: Balance(are_balanced, "a test", by_net=True))
-    monkeypatch.setattr(tournament_folder, "weights_of", lambda *_: "0" * 64)
+    monkeypatch.setattr(tournament_folder, "checkpoint_of", lambda *_: (None, "0" * 64))
     loaded, tournament = registry.load("tictactoe"), make(games=4, adaptive=True)
     with tournament_folder.TournamentFolder(tmp_path, tournament, loaded) as folder:
         assert len(judged) == 2

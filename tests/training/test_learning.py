@@ -13,7 +13,7 @@ import torch
 from alphazero.catalogue import registry
 from alphazero.game import Position
 from alphazero.machine import count_cores
-from alphazero.players.contestants import make_player, open_contestant
+from alphazero.players.contestants import make_player
 from alphazero.players.player import Player
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
@@ -71,8 +71,8 @@ def test_tictactoe_never_loses_to_the_exact_player(tmp_path, seed):
         with Coach(plan, folder) as coach:
             coach.run()
     seconds = time.monotonic() - begin
-    net = open_contestant(str(tmp_path / "run"), loaded, seed=seed, threads=1, simulations=100)
-    exact = open_contestant("minimax:9", loaded, seed=seed, threads=1)
+    net = make_player(str(tmp_path / "run"), loaded, seed=seed, threads=1, simulations=100)
+    exact = make_player("minimax:9", loaded, seed=seed, threads=1)
     # each opening in both seats, and some more often: the exact player chooses among equals at random
     cases = list(itertools.islice(itertools.cycle(itertools.product(openings(2), (0, 1))), 400))
     seats = np.array([seat for _, seat in cases])

@@ -12,7 +12,7 @@ from typing import Annotated
 import tyro
 
 from alphazero.catalogue import registry
-from alphazero.commands.shared import Overwrite, Threads, argument, parse, spare_files
+from alphazero.commands.shared import Contestant, Overwrite, Threads, argument, parse, spare_files
 from alphazero.errors import InputError
 from alphazero.machine import count_cores
 from alphazero.matches.judge import open_players, title_of
@@ -29,7 +29,7 @@ class BenchmarkConfig:
     For more figures, use the games' own commands: python -m games.connect4.benchmark or games.othello.benchmark.
     """
 
-    contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
+    contestant: Annotated[Contestant, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/connect4-1, mcts:400, minimax:4 and so on."""
     game: Annotated[str | None, argument("NAME", "that of a run or checkpoint; all others need one")] = None
     """The game: a name, a Python file or a module."""
@@ -70,8 +70,8 @@ def main(argv: list[str]) -> None:
     for player in players:
         title = title_of(player)
         results[title] = benchmark(player)
-        print(", ".join(dict.fromkeys((config.contestant, title))))
+        print(", ".join(dict.fromkeys((config.contestant.text, title))))
         for name, figure in results[title].items():
             print(f"  {name.replace('_', ' '):<26} {figure:.4f}")
     if config.json is not None:
-        write_json(config.json, {"contestant": config.contestant, "game": loaded.game.name, "figures": results})
+        write_json(config.json, {"contestant": config.contestant.text, "game": loaded.game.name, "figures": results})
