@@ -30,6 +30,8 @@ class JudgeConfig:
     """The player to score."""
     simulations: tuple[int, ...] = (0,)
     """Simulations per position, one or several numbers. 0: the policy of a net without a search."""
+    positions: Path | None = None
+    """Score on the positions of this file instead: moves or a board in each line, and perhaps the exact score."""
     json: Path | None = None
     """Write the figures into this file as well."""
     plot: Path | None = None
@@ -83,6 +85,24 @@ def report(
     print(f"{config.contestant} on {about}")
     for player, judgement in judged:
         print(f"\n{describe(player, judgement, phases)}{details(judgement)}")
+
+
+@dataclass(frozen=True)
+class LabelConfig:
+    """Options of a command that makes the frozen positions of a game's benchmark anew."""
+
+    folder: Path
+    """The folder to write into."""
+    positions: int
+    """Number of positions."""
+    seed: int = 0
+    """The same seed gives the same file."""
+    threads: Threads = field(default_factory=count_cores)
+    """Processor threads."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, positions=(1, 7000), threads=(1, 1024), seed=(0, (1 << 63) - 1))
+        check_output_file("--folder", self.folder / "positions.npz")
 
 
 def take(items: Iterator[Item], count: int, title: str) -> list[Item]:

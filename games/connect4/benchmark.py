@@ -18,7 +18,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -27,10 +26,11 @@ from alphazero.commands.judge import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.game import Game
 from alphazero.matches.judge import Judgement, Measure, ask, signs_right, simulations_of
+from alphazero.matches.labelled import Labelled, load_file
+from alphazero.players.exact import NO_SCORE
 from alphazero.players.player import Player
-from games.connect4.solver import NO_SCORE, Solver
-from games.connect4.solver.confirmation import confirm
-from games.connect4.solver.labelled import Labelled, best_scores, decisive, load_file, load_frozen
+from games.connect4.labelled import decisive, load_frozen
+from games.connect4.solver import GAME, Solver
 
 PHASES = {"0-11": (0, 11), "12-23": (12, 23), "24-": (24, 41)}
 """Parts of the game by ply, first to last."""
@@ -48,7 +48,7 @@ def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], Non
         show = on_progress and (lambda done: on_progress(share + done * (1 - share)))
         values = ask(player, labelled.value_states, value_plies, show).values
         values_right = signs_right(values, labelled.value_scores)
-    scores, best = labelled.column_scores, best_scores(labelled.column_scores)[:, None]
+    scores, best = labelled.scores, labelled.scores.max(axis=1, keepdims=True)
     keeps = (scores != NO_SCORE) & (np.sign(scores) == np.sign(best))
     losses = None
     if answer.policy is not None:
@@ -86,24 +86,16 @@ class BenchmarkConfig(JudgeConfig):
     solver.
     """
 
-    positions: Path | None = None
-    """Score on the positions of this file (lines `moves score`, boards, or JSON lines of moves and scores) instead."""
-    solver_command: str | None = None
-    """A solver program that must confirm the labels: reads `moves` lines, answers `moves score` (as Pons' does)."""
-
 
 def main(argv: list[str]) -> None:
     config = parse(BenchmarkConfig, argv)
     players = config.players(registry.load("connect4"))
-    labelled = load_file(config.positions, Solver(config.threads)) if config.positions else load_frozen()
-    if config.solver_command is not None:
-        count = confirm(labelled, config.solver_command)
-        print(f"{config.solver_command} confirms the labels ({count:,} answers)")
-    source = "the frozen set" if config.positions is None else str(config.positions)
-    num_decisive = int(decisive(labelled.column_scores).sum())
+    solve = Solver(config.threads).column_scores_all
+    labelled = load_file(config.positions, GAME, solve) if config.positions else load_frozen()
+    count = f"{len(labelled.states)} positions, {decisive(labelled.scores).sum()} of them decisive"
     report(
         config, players, lambda player, show: judge(player, labelled, show),
-        about=f"{source}: {len(labelled.states)} positions, {num_decisive} of them decisive",
+        about=f"{config.positions or 'the frozen set'}: {count}",
         label="best outcome kept", phases=PHASES,
         entry=lambda player, judgement: {
             "simulations": simulations_of(player), **judgement.figures(), "by_phase": judgement.by_phase(PHASES),

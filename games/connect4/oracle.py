@@ -15,38 +15,26 @@ from alphazero.errors import InvalidSetting
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import AreBalanced, CompiledOracle, ExactResult, Oracle
-from alphazero.players.player import Chooser, Player
-from games.connect4.solver import TABLE_ENTRIES, column_scores_all, solve_all
+from alphazero.players.exact import ScorePlayer
+from alphazero.players.player import Player
+from games.connect4.solver import TABLE_ENTRIES, shared_solver, solve_all
 from games.connect4.solver.kernels import SQUARES, count_bits, moves_to_end, score_column
-from games.connect4.solver.notation import num_stones
 
 KNOWN_PLY = 14
 """Stones from which the solver needs no book: all columns take some 150,000 positions, seldom a million."""
 
 
-class SolverPlayer(Player):
-    """Wins as soon as possible and loses as late as possible; picks at random among equally good columns."""
-
-    name = "solver"
-
-    def __init__(self, kernels: Kernels, seed: int, threads: int):
-        self._threads, self._chooser = threads, Chooser(kernels, seed)
-
-    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        return self._chooser.best(column_scores_all(states, threads=self._threads), games, plies)
-
-
-def make_solver(
-    kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int
-) -> SolverPlayer:
+def make_solver(kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int) -> Player:
+    """Wins as soon as possible and loses as late as possible."""
     if argument or settings:
         raise InvalidSetting("solver takes no argument and no settings; write solver")
-    return SolverPlayer(kernels, seed, threads)
+    solver = shared_solver()
+    return ScorePlayer("solver", kernels, seed, lambda states: solver.column_scores_all(states, threads=threads))
 
 
 def exact_results(position: Position) -> dict[int, ExactResult]:
     """The result of every column that is not full, the best first."""
-    scores = column_scores_all(position.state[None])[0].tolist()
+    scores = shared_solver().column_scores_all(position.state[None])[0].tolist()
     best_first = sorted(position.legal_actions, key=lambda column: -scores[column])
     return {column: result_of(scores[column], position) for column in best_first}
 
@@ -55,7 +43,7 @@ def result_of(score: int, position: Position) -> ExactResult:
     """A score as a result, whose distance counts the winner's moves."""
     if score == 0:
         return ExactResult(0)
-    moves = moves_to_end(score, num_stones(position))
+    moves = moves_to_end(score, int(np.bitwise_count(position.state).sum()))
     return ExactResult(1 if score > 0 else -1, int(moves))
 
 

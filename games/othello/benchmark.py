@@ -17,7 +17,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -25,20 +24,24 @@ from alphazero.catalogue import registry
 from alphazero.commands.judge import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, count_of
-from alphazero.game import Game
+from alphazero.game import Game, Position
 from alphazero.matches.judge import Judgement, Measure, ask, signs_right, title_of
+from alphazero.matches.labelled import Labelled, load_file
 from alphazero.players.player import Player
 from games.othello.game import Othello
-from games.othello.labelled import Labelled, load_file, load_frozen
+from games.othello.labelled import load_frozen
 from games.othello.solver import Solver
+
+MOST_EMPTY_SQUARES = 20
+"""The most empty squares in positions of files; with more, each takes minutes."""
 
 
 def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], None] | None = None) -> Judgement:
     """Asks `player` about every position; `on_progress` hears the share that is done."""
     plies = np.bitwise_count(labelled.states).sum(axis=1, dtype=np.int64) - 4  # passes do not show in a position
     answer = ask(player, labelled.states, plies, on_progress)
-    scores = labelled.scores.astype(np.int64)
-    played, best = scores[np.arange(len(scores)), answer.actions], scores.max(axis=1)
+    scores, best = labelled.scores.astype(np.int64), labelled.value_scores.astype(np.int64)
+    played = scores[np.arange(len(scores)), answer.actions]
     losses = best - played
     return Judgement(
         {
@@ -68,8 +71,6 @@ class BenchmarkConfig(JudgeConfig):
     solver.
     """
 
-    positions: Path | None = None
-    """Score on the positions of this file instead: a board and who moves in each line, as --XXO... X, or JSON."""
     game: str = "othello"
     """othello or othello6."""
 
@@ -82,7 +83,13 @@ def main(argv: list[str]) -> None:
         raise InvalidSetting(f"--game must be othello or othello6, not {config.game}")
     players = config.players(loaded)
     solver = Solver(game, config.threads)
-    labelled = load_file(config.positions, solver, game) if config.positions else load_frozen(game.size)
+
+    def near(position: Position) -> bool:
+        return bool(solver.num_empty(position.state[None])[0] <= MOST_EMPTY_SQUARES)
+
+    labelled = (
+        load_file(config.positions, game, solver.move_scores, near) if config.positions else load_frozen(game.size)
+    )
 
     def each_loss(judgement: Judgement) -> str:
         losses = judgement.measures["disc_loss"].each

@@ -9,187 +9,51 @@ symmetry, and in each some move is better than another.
 
 from __future__ import annotations
 
-import contextlib
-import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from msgspec import Meta, Struct
 
 from alphazero.catalogue import registry
-from alphazero.commands.judge import take
+from alphazero.commands.judge import LabelConfig, take
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError, StorageError, quote
-from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
-from alphazero.machine import count_cores
 from alphazero.matches.judge import canonical_keys
+from alphazero.matches.labelled import Labelled
 from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
-from alphazero.settings import check_ranges
+from alphazero.players.exact import NO_SCORE
 from alphazero.storage.arrays import Array, read_npz, write_npz
-from alphazero.storage.files import check_output_file, parse_json, read_bytes
-from alphazero.storage.schema import check
 from games.othello.game import Othello
-from games.othello.solver import NO_SCORE, Solver
+from games.othello.solver import Solver
 
 FOLDER = Path(__file__).parent / "data"
 NUM_POSITIONS = 2000
 EMPTY_SQUARES = range(10, 15)
-MOST_EMPTY_SQUARES = 20
-"""The most empty squares in positions of files; with more, each takes minutes."""
 EPSILONS = (0.05, 0.1, 0.2, 0.4)
 """Shares of random moves; each game draws one of these."""
 GAMES_PER_ROUND = 500
-MAX_FILE_BYTES = 1 << 24
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Positions with their truth."""
-
-    names: list[str]
-    """The name of each of the n positions."""
-    states: np.ndarray
-    """`uint64[n, 2]`."""
-    scores: np.ndarray
-    """`int8[n, A]`, the final disc difference for the player to move; NO_SCORE where a move is not allowed."""
-
-
-def frozen_file(size: int) -> Path:
-    return FOLDER / f"endgames_{size}.npz"
 
 
 def load_frozen(size: int) -> Labelled:
     """The frozen set of a board size."""
-    scores = Array(np.int8, ("n", size * size + 1), NO_SCORE, size * size)
-    arrays = read_npz(frozen_file(size), {"states": Array(np.uint64, ("n", 2)), "scores": scores}, max_bytes=1 << 24)
-    names = [f"{size}x{size} {number}" for number in range(1, len(arrays["states"]) + 1)]
-    return Labelled(names, arrays["states"], arrays["scores"])
-
-
-class Known(NamedTuple):
-    """A position of a file."""
-
-    name: str
-    where: str
-    """Its place, for messages."""
-    position: Position
-    scores: dict[str, int]
-    """Scores that the file gives, by move; that of the position itself under ""."""
-
-
-def load_file(path: Path, solver: Solver, game: Othello, most_empty: int = MOST_EMPTY_SQUARES) -> Labelled:
-    """The positions of a file that have at most `most_empty` empty squares, solved anew.
-
-    A line is a board and who moves, or moves: `--XO... X; G8:+18; H1:+12`, the scores being those of moves. Or the file
-    is JSON, `{"name": {"board": "--XO...", "to_move": "X", "score": 6}, ...}`, or an object that holds such an object.
-    All scores may be missing. Raises InputError, also where a score is not the true one.
-    """
-    content = read_bytes(path, MAX_FILE_BYTES)
-    in_json = content.lstrip()[:1] in (b"{", b"[")
-    every = list(_known_of_json(path, content, game) if in_json else _known_of_lines(path, content, game))
-    if not every:
-        raise InputError(f"{path} holds no positions: a line is a board and who moves, as in --XXO... X, or moves")
-    known = [one for one in every if solver.num_empty(one.position.state[None])[0] <= most_empty]
-    if not known:
-        raise InputError(f"{path}: no position has at most {most_empty} empty squares; more take too long")
-    states = np.array([one.position.state for one in known])
-    scores = solver.move_scores(states)
-    for one, row in zip(known, scores, strict=True):
-        for move, score in one.scores.items():
-            true = int(row[one.position.parse(move)] if move else row.max())
-            if score != true:
-                which = f"the score of {move}" if move else "the score"
-                raise InputError(f"{one.where}: {which} is {true}, not {score}; correct it or leave it out")
-    return Labelled([one.name for one in known], states, scores)
-
-
-def _known_of_lines(path: Path, content: bytes, game: Othello) -> Iterator[Known]:
-    for number, line in enumerate(content.decode("utf-8-sig", errors="replace").splitlines(), 1):
-        if line.strip() and not line.lstrip().startswith("%"):  # as Edax marks what is said of positions
-            where = f"{path}, line {number}"
-            text, _, rest = line.partition(";")
-            position = _read(where, text, game)
-            scores = dict(re.findall(r"([A-Za-z][1-8])[: ]\s*([+-]?\d{1,2})\b", rest))
-            with _naming(where):
-                known = {position.format(position.parse(move)): int(score) for move, score in scores.items()}
-            yield Known(f"line {number}", where, position, known)
-
-
-class Problem(Struct):
-    """A position in a file."""
-
-    board: Annotated[str, Meta(max_length=100, description="a drawn board")]
-    to_move: Annotated[Literal["X", "O"], Meta(description='"X" or "O"')]
-    score: Annotated[int | None, Meta(description="a whole number")] = None
-
-
-def _known_of_json(path: Path, content: bytes, game: Othello) -> Iterator[Known]:
-    for name, value in _find_problems(path, content).items():
-        where = f"{path}, position {quote(name)}"
-        problem = check(Problem, value, where, InputError)
-        board = problem.board
-        if len(board) != (cells := game.size**2):
-            raise InputError(
-                f"{where}: a board is {cells} of the signs X, O and -, row by row from the top, not {quote(board)}"
-            )
-        scores = {} if problem.score is None else {"": problem.score}
-        yield Known(name, where, _read(where, f"{board} {problem.to_move}", game), scores)
-
-
-def _find_problems(path: Path, content: bytes) -> dict[str, dict[str, Any]]:
-    form = '{"1": {"board": "--XXO...", "to_move": "X"}, ...}'
-    try:
-        value = parse_json(content, str(path))
-    except StorageError as error:
-        raise InputError(f"{error}; it must look like {form}") from None
-    for found in (value, *(value.values() if isinstance(value, dict) else ())):
-        if isinstance(found, dict) and found and all(isinstance(x, dict) and "board" in x for x in found.values()):
-            return found
-    raise InputError(f"{path} holds no positions; it must look like {form}, or have lines such as --XXO... X")
-
-
-def _read(where: str, text: str, game: Othello) -> Position:
-    """The position of a board or of moves; raises InputError that names `where` it was found."""
-    with _naming(where):
-        position = game.position(text)
-    if position.terminal:
-        raise InputError(f"{where}: neither side can move, so there is nothing to solve; leave it out")
-    return position
-
-
-@contextlib.contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Names the place in what is raised."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+    expected = {"states": Array(np.uint64, ("n", 2)), "scores": Array(np.int8, ("n", size**2 + 1), NO_SCORE, size**2)}
+    arrays = read_npz(FOLDER / f"endgames_{size}.npz", expected, max_bytes=1 << 24)
+    states, scores = arrays["states"], arrays["scores"]
+    return Labelled([], states, scores, states, scores.max(axis=1))
 
 
 # --- making the frozen sets ---
 
 
 @dataclass(frozen=True)
-class LabelledConfig:
+class LabelledConfig(LabelConfig):
     """Makes the frozen sets of Othello endgames."""
 
     folder: Path = FOLDER
-    """The folder to write into."""
     positions: int = NUM_POSITIONS
     """Number of positions for each board."""
-    seed: int = 0
-    """The same seed gives the same files."""
-    threads: int = field(default_factory=count_cores)
-    """Processor threads."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self, positions=(1, 100_000), threads=(1, 1024), seed=(0, (1 << 63) - 1))
-        check_output_file("--folder", self.folder / "endgames_8.npz")
 
 
 def main(argv: list[str]) -> None:
@@ -199,10 +63,9 @@ def main(argv: list[str]) -> None:
         assert isinstance(game, Othello)
         positions = endgames(game, config.seed, Solver(game, config.threads), config.threads)
         found = take(positions, config.positions, f"labelled positions of {name}")
-        path = config.folder / frozen_file(game.size).name
-        write_npz(
-            path, {"states": np.array([state for state, _ in found]), "scores": np.array([row for _, row in found])}
-        )
+        path = config.folder / f"endgames_{game.size}.npz"
+        states, scores = (np.array(part) for part in zip(*found, strict=True))
+        write_npz(path, {"states": states, "scores": scores})
         print(f"{len(found)} positions in {path}, {path.stat().st_size:,} bytes")
 
 

@@ -15,7 +15,8 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.game.spec import ExactResult, Oracle
 from alphazero.players.baselines import MinimaxPlayer
-from alphazero.players.player import Chooser, Player
+from alphazero.players.exact import ScorePlayer
+from alphazero.players.player import Player
 from games.othello.game import Othello
 from games.othello.solver import shared_solver
 
@@ -26,51 +27,41 @@ DEPTH = 4
 """Depth of the minimax search that the solver plays by earlier in the game."""
 
 
-class MostDiscs(Player):
-    """Takes the move that turns over the most discs; equally good ones at random."""
-
-    name = "greedy"
-
-    def __init__(self, kernels: Kernels, seed: int):
-        self._kernels, self._chooser = kernels, Chooser(kernels, seed)
-
-    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        legal_masks, _, _ = self._kernels.describe_all(states)
-        counts = np.zeros(legal_masks.shape, np.int64)
-        for action in range(legal_masks.shape[1]):
-            rows = np.flatnonzero(legal_masks[:, action])
-            children = states[rows]
-            self._kernels.play(children, np.zeros(len(rows), np.int8), np.full(len(rows), action))
-            counts[rows, action] = 1 + np.bitwise_count(children[:, 1])  # the mover's discs, seen from the other side
-        return self._chooser.best(counts, games, plies)
-
-
 class SolverPlayer(Player):
     """Plays for the most discs, perfectly, with at most `empty_squares` empty squares; before that by minimax."""
 
     def __init__(self, kernels: Kernels, empty_squares: int, seed: int, threads: int):
         self.name = f"solver:{empty_squares}"
         assert isinstance(kernels.game, Othello)
-        self._solver, self._threads = shared_solver(type(kernels.game)), threads  # type: ignore[arg-type]
-        self._chooser = Chooser(kernels, seed)
-        self._minimax, self._empty_squares = MinimaxPlayer(kernels, DEPTH, seed, threads), empty_squares
+        solver = shared_solver(type(kernels.game))  # type: ignore[arg-type]
+        self._solver, self._empty_squares = solver, empty_squares
+        self._exact = ScorePlayer("", kernels, seed, lambda x: solver.move_scores(x, best_only=True, threads=threads))
+        self._minimax = MinimaxPlayer(kernels, DEPTH, seed, threads)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         actions = np.empty(len(states), np.int64)
         solved = self._solver.num_empty(states) <= self._empty_squares
-        for rows, choose in ((solved, self._solve), (~solved, self._minimax.select_actions)):
+        for rows, player in ((solved, self._exact), (~solved, self._minimax)):
             if rows.any():
-                actions[rows] = choose(states[rows], games[rows], plies[rows])
+                actions[rows] = player.select_actions(states[rows], games[rows], plies[rows])
         return actions
 
-    def _solve(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        return self._chooser.best(self._solver.move_scores(states, best_only=True, threads=self._threads), games, plies)
 
-
-def make_greedy(kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int) -> MostDiscs:
+def make_greedy(kernels: Kernels, argument: str, settings: Mapping[str, str], *, seed: int, threads: int) -> Player:
+    """Takes the move that turns over the most discs."""
     if argument or settings:
         raise InvalidSetting("greedy takes no argument and no settings; write greedy")
-    return MostDiscs(kernels, seed)
+
+    def count_discs(states: np.ndarray) -> np.ndarray:
+        legal_masks, _, _ = kernels.describe_all(states)
+        counts = np.zeros(legal_masks.shape, np.int64)
+        rows, actions = np.nonzero(legal_masks)
+        children = states[rows]
+        kernels.play(children, np.zeros(len(rows), np.int8), actions)
+        counts[rows, actions] = 1 + np.bitwise_count(children[:, 1])  # the mover's discs, seen from the other side
+        return counts
+
+    return ScorePlayer("greedy", kernels, seed, count_discs)
 
 
 def make_solver(

@@ -8,18 +8,15 @@ and towards the very end those into regions with an odd number of empty squares.
 
 from __future__ import annotations
 
-import threading
 from functools import cache
 
 import numpy as np
 from numba import njit
 
-from alphazero.game.kernels import kernel, kernels_of
-from alphazero.machine import Threads, count_cores
+from alphazero.game.kernels import kernel
+from alphazero.players.exact import NO_SCORE, ExactSolver
 from games.othello.game import ZERO, Othello, board_of, count_bits, moves_of, squares_where, turned_by
 
-NO_SCORE = -100
-"""In arrays of move scores: the move cannot be played."""
 TABLE_ENTRIES = 1 << 17
 """Entries of 24 bytes in each thread's transposition table."""
 SORTED_FROM = 5
@@ -198,20 +195,12 @@ def field_of(size: int) -> np.ndarray:
 # --- the face ---
 
 
-class Solver:
+class Solver(ExactSolver):
     """Solves positions of one board size on all cores, with a transposition table for each thread."""
 
     def __init__(self, game: Othello, threads: int | None = None):
-        self._game, self._kernels, self._field = game, kernels_of(game), field_of(game.size)
-        self._threads = count_cores() if threads is None else threads
-        self._pool = Threads(self._threads)
-        self._own = threading.local()
-        self._memories: list[np.ndarray] = []
-
-    @property
-    def num_nodes(self) -> int:
-        """Positions looked at so far."""
-        return sum(int(moves[0, 0, 0]) for moves in self._memories)
+        super().__init__(lambda: (np.zeros((TABLE_ENTRIES, 3), np.uint64), np.zeros((65, 40, 2), np.uint64)), threads)
+        self._game, self._field = game, field_of(game.size)
 
     def num_empty(self, states: np.ndarray) -> np.ndarray:
         """Empty squares `int64[n]` of `states uint64[n, 2]`."""
@@ -225,19 +214,13 @@ class Solver:
         """
         scores = np.empty((len(states), self._game.num_actions), np.int8)
         order = np.argsort(-self.num_empty(states), kind="stable")  # what takes longest first
-        rows = iter(order.tolist())
 
-        def work(_: int) -> None:
-            if not hasattr(self._own, "memory"):
-                self._own.memory = np.zeros((TABLE_ENTRIES, 3), np.uint64), np.zeros((65, 40, 2), np.uint64)
-                self._memories.append(self._own.memory[1])
-            for row in rows:  # each thread takes the next position that is left
-                piece = slice(row, row + 1)
-                score_moves(
-                    states[piece], self._game.size, best_only, -65, self._field, *self._own.memory, scores[piece]
-                )
+        def work(place: slice, table: np.ndarray, moves: np.ndarray) -> None:
+            row = order[place.start]
+            one, found = states[row : row + 1], scores[row : row + 1]
+            score_moves(one, self._game.size, best_only, -65, self._field, table, moves, found)
 
-        list(self._pool.map(work, range(min(threads or self._threads, len(states)))))
+        self.share(len(states), 1, work, threads)
         return scores
 
 

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import hashlib
 import io
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,13 +21,14 @@ from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.watch import list_games
 from alphazero.game.record import GameRecord, read_records, write_records
+from alphazero.matches.labelled import read_positions
 from alphazero.matches.openings import plies_of
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import load_net
 from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import read_npz, write_npz
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
-from alphazero.storage.files import read_json, to_json, write_json, write_sealed_json
+from alphazero.storage.files import read_json, write_json, write_sealed_json
 from alphazero.storage.formats import check_metrics
 from alphazero.storage.manifest import CONFIG, CONFIG_SEAL, latest_manifest, read_settings
 from alphazero.tournaments.file import read_tournament
@@ -38,9 +38,6 @@ from alphazero.training.parts.resume import read_state
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.report import _matches, read_evaluation
 from alphazero.training.selfplay.past import saved_arrays
-from games.connect4.solver.labelled import _parse_json_line
-from games.connect4.solver.notation import read_lines
-from games.othello.labelled import _known_of_json
 
 SIZES = {"blocks": 1, "channels": 4, "head_channels": 2, "value_hidden": 4}
 SLOTS, SAMPLES = 3, 20
@@ -231,25 +228,9 @@ def write_figures(folder: Path) -> Path:
     return folder / "figures.json"
 
 
-def write_labelled(folder: Path) -> Path:
-    line = {"moves": "4453", "scores": [-5, -5, -2, -3, -4, -2, -2]}
-    (folder / "positions.txt").write_bytes(to_json(line, None))
-    return folder / "positions.txt"
-
-
-def read_labelled(path: Path) -> object:
-    return [_parse_json_line(line, place) for place, line in read_lines(path)]
-
-
-def write_endgames(folder: Path) -> Path:
-    board = "-" * 27 + "OX" + "-" * 6 + "XO" + "-" * 27
-    (folder / "endgames.json").write_text(json.dumps({"start": {"board": board, "to_move": "X", "score": 0}}))
-    return folder / "endgames.json"
-
-
-def read_endgames(path: Path) -> object:
-    game: Any = registry.load("othello").game
-    return list(_known_of_json(path, path.read_bytes(), game))
+def write_positions(folder: Path) -> Path:
+    (folder / "positions.obf").write_text("-" * 27 + "OX" + "-" * 6 + "XO" + "-" * 27 + " X; D3:+0; C4:+0;")
+    return folder / "positions.obf"
 
 
 def write_weights(folder: Path) -> Path:
@@ -271,7 +252,6 @@ FORMATS = {
     "tournament games": Format(write_tournament_games, open_tournament),
     "evaluation": Format(write_evaluation, lambda path: _matches(read_evaluation(path.parent))),
     "figures": Format(write_figures, lambda path: check_metrics(read_json(path), path.name)),
-    "labelled": Format(write_labelled, read_labelled),
-    "endgames": Format(write_endgames, read_endgames),
+    "positions": Format(write_positions, lambda path: read_positions(path, registry.load("othello").game)),
 }
 """All formats that are refused as a whole; damaged lines of metrics are left out instead, so they are read alone."""

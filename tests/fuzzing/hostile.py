@@ -468,25 +468,6 @@ def _texts() -> Iterator[Case]:
         "three players": {"contestants": ["a", "b", "c"]},
     }.items():
         yield Case("records", attack, plain(lambda record, fields=fields: record.update(fields)))
-    for attack, fields in {
-        "an impossible move": {"moves": "9"},
-        "a full column": {"moves": "1111111"},
-        "six scores": {"scores": [1] * 6},
-        "a score in words": {"scores": ["x"] * 7},
-        "scores that cannot be": {"scores": [99] * 7},
-        "no moves": {"moves": None},
-        "a move after the end": {"moves": "12121212"},
-    }.items():
-        yield Case("labelled", attack, plain(lambda line, fields=fields: line.update(fields)))
-    for attack, fields in {
-        "a small board": {"board": "XO"},
-        "a long board": {"board": "X" * 10_000},
-        "nobody to move": {"to_move": "Z"},
-        "a score in words": {"score": "x"},
-        "a board as a list": {"board": ["X"]},
-        "a finished game": {"board": "-" * 64},
-    }.items():
-        yield Case("endgames", attack, plain(lambda value, fields=fields: value["start"].update(fields)))
 
 
 def _figures() -> Iterator[Case]:

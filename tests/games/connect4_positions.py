@@ -6,26 +6,34 @@ import numpy as np
 
 from alphazero.catalogue import registry
 from alphazero.game import Position
+from alphazero.matches.labelled import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
-from games.connect4.solver.labelled import Labelled, load_frozen
-from games.connect4.solver.notation import GAME
+from games.connect4.labelled import load_frozen
+from games.connect4.solver import GAME
 
 CONNECT_4 = registry.load("connect4")
 
 
+def after(moves: str) -> Position:
+    return GAME.position([int(move) - 1 for move in moves])
+
+
 def state_after(moves: str) -> np.ndarray:
-    return GAME.position([int(move) - 1 for move in moves]).state
+    return after(moves).state
+
+
+def written(position: Position) -> str:
+    return "".join(str(action + 1) for action in position.actions)
 
 
 def labelled_of(rows: list[tuple[str, list[int]]], values: list[tuple[str, int]] = ()) -> Labelled:
+    states, value_states = (
+        np.array([state_after(moves) for moves, _ in part], np.uint64).reshape(-1, 2) for part in (rows, values)
+    )
+    scores = np.array([scores for _, scores in rows], np.int8).reshape(-1, 7)
     return Labelled(
-        [moves for moves, _ in rows],
-        np.array([state_after(moves) for moves, _ in rows], np.uint64).reshape(-1, 2),
-        np.array([scores for _, scores in rows], np.int8).reshape(-1, 7),
-        [moves for moves, _ in values],
-        np.array([state_after(moves) for moves, _ in values], np.uint64).reshape(-1, 2),
-        np.array([score for _, score in values], np.int8),
+        [moves for moves, _ in rows], states, scores, value_states, np.array([x for _, x in values], np.int8)
     )
 
 
@@ -51,23 +59,19 @@ class Planted(Player):
         return Assessment(actions, policy, values)
 
 
-def part_of(labelled: Labelled, rows: np.ndarray) -> Labelled:
+@functools.cache
+def late_positions() -> Labelled:
+    """400 positions of the frozen set from ply 20 on, and 400 others."""
+    frozen = load_frozen()
+    rows = np.random.default_rng(1).permutation(np.flatnonzero(plies_of(frozen) >= 20))[:400]
     return Labelled(
-        [labelled.moves[row] for row in rows], labelled.states[rows], labelled.column_scores[rows],
-        [labelled.value_moves[row] for row in rows], labelled.value_states[rows], labelled.value_scores[rows],
+        [frozen.names[row] for row in rows], frozen.states[rows], frozen.scores[rows], frozen.value_states[rows],
+        frozen.value_scores[rows],
     )  # fmt: skip
 
 
-@functools.cache
-def late_positions() -> Labelled:
-    """400 positions of the frozen set from ply 20 on."""
-    frozen = load_frozen()
-    rows = np.flatnonzero([len(moves) >= 20 for moves in frozen.moves])
-    return part_of(frozen, np.random.default_rng(1).permutation(rows)[:400])
-
-
 def plies_of(labelled: Labelled) -> np.ndarray:
-    return np.array([len(moves) for moves in labelled.moves])
+    return np.bitwise_count(labelled.states).sum(axis=1, dtype=np.int64)
 
 
 def open_player(text: str, seed: int = 1, threads: int = 1, **more) -> Player:

@@ -1,30 +1,26 @@
-"""The figures of `games.connect4.pons` against sums done by hand; its command; and the solver as a contestant."""
+"""The figures of `games.connect4.benchmark` against sums done by hand; and its command."""
 
-import copy
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from alphazero.catalogue import registry
 from alphazero.commands.shared import run_command
 from alphazero.game.kernels import Kernels
 from alphazero.matches.judge import Judgement, Measure
+from alphazero.matches.labelled import Labelled
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.players.player import Assessment, Player
 from alphazero.search.evaluator import Evaluator
 from games.connect4.benchmark import PHASES, judge, main
-from games.connect4.solver import NO_SCORE, Solver
-from games.connect4.solver.labelled import Labelled, best_scores, load_frozen
-from games.connect4.solver.notation import GAME
-from tests.games.connect4_positions import CONNECT_4, Planted, labelled_of, late_positions, open_player, part_of
+from games.connect4.labelled import load_frozen
+from games.connect4.solver import GAME, NO_SCORE
+from tests.games.connect4_positions import CONNECT_4, Planted, labelled_of, late_positions, open_player, plies_of
 
 KERNELS = Kernels(GAME)
 NO = NO_SCORE
@@ -169,28 +165,18 @@ def test_phases_begin_at_plies_12_and_24_and_one_without_positions_has_no_figure
     assert empty.pop("positions") == 0 and len(empty) == 8 and set(empty.values()) == {None}
 
 
-def test_the_figures_by_ply_are_of_the_plies_that_have_positions():
-    judgement = judgement_of([3, 0, 3, 41], [1, 1, 0, 0], [3, 4], [True, True])
-    by_ply = judgement.by_ply()
-    assert list(by_ply) == [0, 3, 41] and all(type(ply) is int for ply in by_ply)
-    assert [figures["positions"] for figures in by_ply.values()] == [1, 2, 1]
-    assert [figures["accuracy"] for figures in by_ply.values()] == [1.0, 0.5, 0.0]
-    assert [figures["value_sign_accuracy"] for figures in by_ply.values()] == [None, 1.0, None]
-
-
 def test_a_position_belongs_to_the_ply_of_its_stones():
     moves = [GAME_OF_24_PLIES[:ply] for ply in (0, 1, 11, 12, 23, 24)]
     labelled = labelled_of([(text, [1] * 7) for text in moves], [(moves[3], 1)])
     judgement = judge(Planted({}, values={moves[3]: 1.0}), labelled)
-    assert judgement.measures["accuracy"].plies.tolist() == [0, 1, 11, 12, 23, 24] and judgement.measures[
-        "value_sign_accuracy"
-    ].plies.tolist() == [12]
-    assert [phase["positions"] for phase in judgement.by_phase(PHASES).values()] == [3, 2, 1]
+    assert judgement.measures["accuracy"].plies.tolist() == [0, 1, 11, 12, 23, 24]
+    by_ply = judgement.by_ply()
+    assert list(by_ply) == [0, 1, 11, 12, 23, 24] and all(type(ply) is int for ply in by_ply)
+    assert [figures["value_sign_accuracy"] for figures in by_ply.values()] == [None] * 3 + [1.0] + [None] * 2
 
 
 def test_every_position_is_a_game_of_its_own_and_progress_reaches_1():
     frozen, asked, shares = load_frozen(), [], []
-    some = part_of(frozen, np.arange(1000, 2100))
 
     class Noting(Player):
         def select_actions(self, states, games, plies):
@@ -200,11 +186,11 @@ def test_every_position_is_a_game_of_its_own_and_progress_reaches_1():
             asked.append((states, games, plies))
             return Assessment(np.full(len(states), 3), None, np.zeros(len(states), np.float32))
 
-    judge(Noting(), some, shares.append)
+    judge(Noting(), frozen, shares.append)
     states, numbers, plies = (np.concatenate(parts) for parts in zip(*asked, strict=True))
-    assert np.array_equal(states, np.concatenate([some.states, some.value_states]))
-    assert numbers.tolist() == [*range(1100), *range(1100)]
-    assert plies.tolist() == [len(moves) for moves in [*some.moves, *some.value_moves]]
+    assert np.array_equal(states, np.concatenate([frozen.states, frozen.value_states]))
+    assert numbers.tolist() == [*range(7000), *range(len(frozen.value_states))]
+    assert plies[:7000].tolist() == plies_of(frozen).tolist()
     assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == 1.0 and len(shares) == len(asked) > 2
 
 
@@ -222,18 +208,18 @@ def test_a_perfect_player_is_always_right(late):
 
 
 def test_a_player_that_takes_the_worst_column_is_never_right(late):
-    worst = np.where(late.column_scores == NO_SCORE, 100, late.column_scores).argmin(axis=1)
-    figures = judge(Planted(dict(zip(late.moves, worst.tolist(), strict=True))), late).figures()
+    worst = np.where(late.scores == NO_SCORE, 100, late.scores).argmin(axis=1)
+    figures = judge(Planted(dict(zip(late.names, worst.tolist(), strict=True))), late).figures()
     assert figures["accuracy"] == figures["strict_accuracy"] == 0.0
 
 
 def test_random_is_right_as_often_as_there_are_good_columns():
     frozen = load_frozen()
-    legal = frozen.column_scores != NO_SCORE
-    best = best_scores(frozen.column_scores)[:, None]
-    keeps = legal & (np.sign(frozen.column_scores) == np.sign(best))
+    legal = frozen.scores != NO_SCORE
+    best = frozen.scores.max(axis=1, keepdims=True)
+    keeps = legal & (np.sign(frozen.scores) == np.sign(best))
     figures = judge(RandomPlayer(KERNELS, seed=1), frozen).figures()
-    shares = keeps.sum(axis=1) / legal.sum(axis=1), (frozen.column_scores == best).sum(axis=1) / legal.sum(axis=1)
+    shares = keeps.sum(axis=1) / legal.sum(axis=1), (frozen.scores == best).sum(axis=1) / legal.sum(axis=1)
     assert 0.3 < shares[1].mean() < shares[0].mean() < 0.6
     assert figures["accuracy"] == pytest.approx(shares[0].mean(), abs=0.02)  # 3.5 standard deviations
     assert figures["strict_accuracy"] == pytest.approx(shares[1].mean(), abs=0.02)
@@ -273,42 +259,27 @@ def policy_of(net, threads: int = 1) -> PolicyPlayer:
     return PolicyPlayer("", kernels, [Evaluator(kernels, net) for _ in range(threads)], 0, use_threads=net.use_threads)
 
 
-@pytest.mark.parametrize("perturbed", [False, True])
-def test_a_generations_figures_do_not_depend_on_threads(perturbed, nets):
-    net = load_net(nets[perturbed])
+def test_a_generations_figures_are_those_of_the_command_on_any_number_of_threads(nets, tmp_path):
+    net = load_net(nets[True])
     figures = [CONNECT_4.make_benchmark(GAME)(policy_of(net, threads)) for threads in (1, 2)]
     assert figures[0] == figures[1]
-    assert list(figures[0]) == [
-        "pons_accuracy", "pons_strict_accuracy", "pons_cross_entropy", "pons_value_sign_accuracy"
-    ]  # fmt: skip
     assert all(type(figure) is float for figure in figures[0].values())
     assert 0.2 < figures[0]["pons_strict_accuracy"] < figures[0]["pons_accuracy"] < 0.6
-
-
-@pytest.mark.parametrize("perturbed", [False, True])
-def test_a_generations_figures_are_those_of_the_command(perturbed, nets, tmp_path):
-    figures = CONNECT_4.make_benchmark(GAME)(policy_of(load_net(nets[perturbed])))
-    [entry] = run_json(tmp_path, nets[perturbed], "--simulations", "0")
+    [entry] = run_json(tmp_path, nets[True], "--simulations", "0")
     assert entry["positions"] == 7000
-    assert figures == {f"pons_{name}": round(entry[name], 5) for name in FIGURES}
+    assert figures[0] == {f"pons_{name}": round(entry[name], 5) for name in FIGURES}
 
 
 def test_a_benchmark_follows_the_net_as_it_learns(nets):
-    net, other = load_net(nets[False]), load_net(nets[True])
-    benchmark = CONNECT_4.make_benchmark(GAME)
+    net, benchmark = load_net(nets[False]), CONNECT_4.make_benchmark(GAME)
     before = benchmark(policy_of(net))
     net.load(nets[True])
-    assert benchmark(policy_of(net)) == benchmark(policy_of(other)) != before
-    assert copy.copy(before) == benchmark(policy_of(load_net(nets[False])))
+    assert benchmark(policy_of(net)) == benchmark(policy_of(load_net(nets[True]))) != before
 
 
 def test_a_figure_that_a_player_has_no_opinion_on_is_left_out():
     figures = CONNECT_4.make_benchmark(GAME)(make_player("greedy", CONNECT_4, seed=0, threads=2))
     assert list(figures) == ["pons_accuracy", "pons_strict_accuracy"]
-
-
-def test_other_games_have_no_benchmark():
-    assert registry.load("tictactoe").make_benchmark is None
 
 
 # --- the command ---
@@ -352,11 +323,6 @@ def test_greedy_is_reported_in_a_table(positions, capsys):
     ]
 
 
-def test_the_frozen_set_is_what_is_asked_about_unless_told_otherwise(capsys):
-    assert run_pons("random") == 0
-    assert capsys.readouterr().out.startswith("random on the frozen set: 7000 positions, 7000 of them decisive\n")
-
-
 NAMES_OF_FIGURES = {"positions", *FIGURES, *(f"{name}_interval" for name in FIGURES)}
 
 
@@ -380,35 +346,15 @@ def test_the_json_of_a_net_has_an_entry_for_each_number_of_simulations(nets, pos
 
 def test_the_json_of_a_player_that_does_not_search_has_one_entry(positions, tmp_path):
     [entry] = run_json(tmp_path, "random", "--simulations", "0", "100", "--positions", positions)
-    assert entry["simulations"] is None and entry["contestant"] == "random"
-    for name in ("cross_entropy", "value_sign_accuracy"):
-        assert entry[name] is None and entry[f"{name}_interval"] is None
-    [entry] = run_json(tmp_path, "mcts:30", "--simulations", "0", "100", "--positions", positions)
-    assert entry["simulations"] == 30 and entry["cross_entropy"] >= 0
+    assert entry["simulations"] is None and entry["cross_entropy"] is None and entry["cross_entropy_interval"] is None
     entries = run_json(tmp_path, "mcts", "--simulations", "20", "10", "--positions", positions)
     assert [entry["simulations"] for entry in entries] == [20, 10]
 
 
-def test_the_solver_has_every_figure_right_by_the_command(positions, tmp_path):
-    [entry] = run_json(tmp_path, "solver", "--positions", positions)
-    assert entry["accuracy"] == entry["strict_accuracy"] == 1.0 and entry["simulations"] is None
-
-
-def test_a_search_knows_more_than_the_policy_alone(nets, tmp_path, late):
-    file = tmp_path / "late.jsonl"
-    lines = [
-        json.dumps({"moves": moves, "scores": [None if score == NO_SCORE else score for score in scores]})
-        for moves, scores in zip(late.moves[:200], late.column_scores.tolist(), strict=False)
-    ]
-    file.write_text("\n".join(lines))
-    policy, search = run_json(tmp_path, nets[True], "--simulations", "0", "100", "--positions", file)
-    assert search["accuracy"] > policy["accuracy"] + 0.1
-    assert search["cross_entropy"] < policy["cross_entropy"]
-
-
-def test_the_same_seed_gives_the_same_figures(tmp_path):
+def test_the_same_seed_gives_the_same_figures(tmp_path, capsys):
     first, again, other = (run_json(tmp_path, "random", "--seed", seed) for seed in (1, 1, 2))
     assert first == again != other
+    assert capsys.readouterr().out.startswith("random on the frozen set: 7000 positions, 7000 of them decisive\n")
 
 
 @pytest.mark.parametrize(
@@ -419,65 +365,27 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
     assert run_pons("mcts", "--simulations", "5", "10", "--positions", positions, "--plot", tmp_path / name) == 0
     content = (tmp_path / name).read_bytes()
     assert content.startswith(beginning) and len(content) > 2000
-    if name == "a.svg":
-        assert b"<svg" in content
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["radnom"], "did you mean 'random'"),
-        ([], "CONTESTANT"),
         (["human"], "human plays one game at a time"),
-        (["mcts", "--simulations", "0"], "mcts needs at least 1 simulation"),
-        (["random", "--simulations", "x"], "--simulations takes whole numbers with spaces between, as in"),
-        (["random", "--simulations", "0,100"], "whole numbers with spaces between, as in --simulations 0 100 (see"),
-        (["random", "--simulations", ""], "--simulations takes whole numbers"),
-        (["random", "--simulations", "1.5"], "--simulations takes whole numbers"),
-        (["random", "--simulations", "-1"], "--simulations must lie between 0 and 1,000,000"),
+        (["random", "--simulations", "0,100"], "--simulations takes whole numbers"),
+        (["random", "--simulations", "-1"], "--simulations must lie between"),
         (["random", "--simulations"], "--simulations takes one or several numbers"),
-        (["random", "--simulations", "5", "1000001"], "--simulations must lie between 0 and 1,000,000"),
-        (["random", "--plot", "result.txt"], "--plot takes a file that ends in .png, .svg, .pdf, not 'result.txt'"),
-        (["random", "--plot", "missing/result.png"], "--plot takes a file in a folder that exists"),
+        (["random", "--plot", "result.txt"], "--plot takes a file that ends in"),
         (["random", "--plot", "x.png", "--json", "./x.png"], "--json and --plot name one file"),
         (["random", "--json", "missing/result.json"], "--json takes a file in a folder that exists"),
-        (["random", "--json", "."], "--json takes a file, and '.' is a folder"),
-        (["random", "--positions", "missing.txt"], "there is no file missing.txt"),
-        (["random", "--positions", "empty.txt"], "empty.txt, line 1, column 1: the file is empty"),
-        (["random", "--positions", "."], "cannot read .: "),
-        (["random", "--positions", "wrong.txt"], "wrong.txt, line 1, column 6: the score is -2, not 3"),
-        (["random", "--threads", "0"], "--threads must lie between 1 and 1,024"),
-        (["random", "--seed", "-1"], "--seed must lie between 0 and"),
-        (["random", "--simulation", "5"], "did you mean --simulations"),
-        (["missing.safetensors"], "is no file or folder here"),
-        (["random", "--plot", "a" * 300 + ".png"], ""),
         (["random", "--json", "a" * 300 + ".json"], ""),
+        (["random", "--positions", "wrong.txt"], "wrong.txt, line 1: the score is -2, not 3"),
     ],
 )
 def test_wrong_command_lines_end_with_one_line(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    Path("empty.txt").write_text("")
     Path("wrong.txt").write_text("4453 3\n")
     assert run_command(main, arguments) == 2
     output, errors = capsys.readouterr()
     assert output == "" and errors.startswith("error: ") and errors.count("\n") == 1
     assert message in errors
-
-
-def test_the_labels_of_a_small_file_are_the_solvers(positions, tmp_path):
-    # the positions of these tests are what they say
-    solver = Solver(threads=1)
-    for line in POSITIONS_FILE:
-        moves, score = line.split()
-        assert solver.solve(GAME.position([int(move) - 1 for move in moves])) == int(score)
-
-
-def test_the_commands_old_name_is_the_same_command(positions):
-    line = ["greedy", "--positions", str(positions), "--threads", "1"]
-    said = [
-        subprocess.run(
-            [sys.executable, "-m", f"games.connect4.{name}", *line], capture_output=True, text=True, check=True
-        ).stdout
-        for name in ("benchmark", "pons")
-    ]
-    assert said[0] == said[1] and said[0].startswith("greedy on ")

@@ -10,9 +10,9 @@ from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
 from alphazero.game.spec import ExactResult
+from alphazero.matches.labelled import Labelled
 from games.connect4 import solver
-from games.connect4.solver.labelled import Labelled, best_scores
-from games.connect4.solver.notation import GAME
+from games.connect4.solver import GAME
 from tests.games.connect4_positions import CONNECT_4, late_positions, open_player, plies_of, state_after
 
 
@@ -22,11 +22,11 @@ def late() -> Labelled:
 
 
 def test_the_solver_plays_all_best_columns_and_only_those(late):
-    rows = np.flatnonzero([len(moves) >= 26 for moves in late.moves])
+    rows = np.flatnonzero(plies_of(late) >= 26)
     states, numbers, plies = late.states[rows], np.arange(len(rows)), plies_of(late)[rows]
-    best = late.column_scores[rows] == best_scores(late.column_scores[rows])[:, None]
+    best = late.scores[rows] == late.scores[rows].max(axis=1, keepdims=True)
     player, chosen = open_player("solver"), np.zeros(best.shape, bool)
-    for repetition in range(40):
+    for repetition in range(25):
         chosen[numbers, player.select_actions(states, 1000 * repetition + numbers, plies)] = True
     assert not (chosen & ~best).any() and (best.sum(axis=1) > 1).sum() > 20
     assert (chosen == best).mean() > 0.99
@@ -34,7 +34,7 @@ def test_the_solver_plays_all_best_columns_and_only_those(late):
 
 def test_the_seed_decides_which_of_the_best_columns_the_solver_plays(late):
     plies = plies_of(late)
-    several = (late.column_scores == best_scores(late.column_scores)[:, None]).sum(axis=1) > 1
+    several = (late.scores == late.scores.max(axis=1, keepdims=True)).sum(axis=1) > 1
     first, again, other = (
         open_player("solver", seed, threads).select_actions(late.states, np.arange(400), plies)
         for seed, threads in ((1, 1), (1, 2), (2, 1))
@@ -59,19 +59,11 @@ def test_the_solver_takes_no_argument_and_no_settings(text):
         open_player(text)
 
 
-def test_the_solver_can_be_pitted(tmp_path, capsys):
+def test_the_solver_can_be_pitted(tmp_path):
     file = tmp_path / "result.json"
     assert run_command(pit.main, ["solver", "random", "--games", "4", "--json", str(file), "--threads", "1"]) == 0
     result = json.loads(file.read_text())
     assert result["games"] == 4 and result["contestants"][0]["wins"] >= 3
-    assert capsys.readouterr().out.startswith("connect4: solver against random, 4 games\n")
-    assert run_command(pit.main, ["solver", "solver", "--games", "2", "--threads", "1"]) == 0
-    assert capsys.readouterr().out.startswith("connect4: solver against solver, 2 games\n")
-
-
-def test_only_connect_four_has_a_solver(capsys):
-    assert run_command(pit.main, ["solver", "random", "--game", "tictactoe", "--games", "2"]) == 2
-    assert "unknown contestant 'solver'" in capsys.readouterr().err
 
 
 def test_one_solver_is_behind_player_oracle_and_balance(monkeypatch):
@@ -97,13 +89,13 @@ def test_one_solver_is_behind_player_oracle_and_balance(monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_solver_uses_no_more_threads_than_it_is_told(threads, late):
     fresh, seen = solver.Solver(3), set()
-    memory = fresh._memory
+    memory = fresh.memory
 
     def noted():
         seen.add(threading.get_ident())
         return memory()
 
-    fresh._memory = noted
-    expected = solver.column_scores_all(late.states[:60])
+    fresh.memory = noted
+    expected = solver.shared_solver().column_scores_all(late.states[:60])
     assert np.array_equal(fresh.column_scores_all(late.states[:60], threads=threads), expected)
     assert 1 <= len(seen) <= threads

@@ -1,9 +1,5 @@
 """Othello against positions drawn by hand, published counts, and the lines that solved it."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,6 +9,7 @@ from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from games.othello.game import Othello
 from tests.game.perft import count_games
+from tests.games.othello_facts import FACTS
 
 OTHELLO, OTHELLO6 = (registry.load(name).game for name in ("othello", "othello6"))
 KERNELS = {game.name: Kernels(game) for game in (OTHELLO, OTHELLO6)}
@@ -129,12 +126,6 @@ def test_notation(game: Othello):
             game.parse_action(wrong, state)
 
 
-@pytest.fixture(scope="module")
-def facts() -> dict[str, Any]:
-    """Published facts, with their sources."""
-    return json.loads((Path(__file__).parent / "othello_facts.json").read_text())
-
-
 def count_without_passes(game: Othello, depth: int) -> list[int]:
     """Perft where a pass is no ply and a game that is over counts once at every deeper depth, by layers of states."""
     kernels, counts = KERNELS[game.name], []
@@ -159,21 +150,21 @@ def count_without_passes(game: Othello, depth: int) -> list[int]:
 
 
 @each_size
-def test_perft_with_passes_as_plies(game: Othello, facts: dict[str, Any]):
-    published = facts[f"othello_{game.size}x{game.size}_perft_pass_counts_as_ply"]
+def test_perft_with_passes_as_plies(game: Othello):
+    published = FACTS[f"othello_{game.size}x{game.size}_perft_pass_counts_as_ply"]
     for depth in range(1, 10):  # no game is over before its ninth ply
         assert count_games(KERNELS[game.name], depth) == published[str(depth)]
 
 
 @each_size
-def test_perft_without_passes(game: Othello, facts: dict[str, Any]):
-    published = facts[f"othello_{game.size}x{game.size}_perft_pass_free"]
+def test_perft_without_passes(game: Othello):
+    published = FACTS[f"othello_{game.size}x{game.size}_perft_pass_free"]
     assert count_without_passes(game, 9) == [published[str(depth)] for depth in range(1, 10)]
 
 
 @pytest.mark.slow
-def test_deeper_perft_without_passes(facts: dict[str, Any]):
-    published = facts["othello_8x8_perft_pass_free"]
+def test_deeper_perft_without_passes():
+    published = FACTS["othello_8x8_perft_pass_free"]
     assert count_without_passes(OTHELLO, 11) == [published[str(depth)] for depth in range(1, 12)]
 
 
@@ -187,17 +178,17 @@ def play_line(game: Othello, squares: list[str]) -> tuple[Position, int]:
     return position, passes
 
 
-def test_the_line_of_perfect_play_ends_32_to_32(facts: dict[str, Any]):
+def test_the_line_of_perfect_play_ends_32_to_32():
     """Takizawa 2023, "Othello is solved"."""
-    line = facts["othello_8x8_value"]["optimal_line"]
+    line = FACTS["othello_8x8_value"]["optimal_line"]
     position, passes = play_line(OTHELLO, [line[i : i + 2] for i in range(0, len(line), 2)])
     assert position.terminal and position.outcome == 0 and passes == 0
     assert "X 32, O 32" in str(position)
 
 
-def test_the_line_of_perfect_play_on_6x6_ends_16_to_20(facts: dict[str, Any]):
+def test_the_line_of_perfect_play_on_6x6_ends_16_to_20():
     """Feinstein 1993; he writes the board as the middle of an 8 x 8 one, b2-g7."""
-    line = facts["othello_6x6_value"]["optimal_line_bcdefg_234567"].split()
+    line = FACTS["othello_6x6_value"]["optimal_line_bcdefg_234567"].split()
     squares = [chr(ord(square[0]) - 1) + str(int(square[1]) - 1) for square in line]
     position, passes = play_line(OTHELLO6, squares)
     assert position.terminal and position.outcome == -1 and passes == 1

@@ -8,12 +8,14 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.commands.shared import run_command
+from alphazero.matches.labelled import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
 from games.othello import benchmark, labelled
 from games.othello.benchmark import judge, main, make_benchmark
-from games.othello.labelled import Labelled, load_frozen
+from games.othello.labelled import load_frozen
 from games.othello.solver import NO_SCORE
+from tests.games.othello_facts import write_problems
 
 FIGURES = ("accuracy", "outcome_accuracy", "disc_loss", "value_sign_accuracy")
 
@@ -57,7 +59,7 @@ def test_figures_by_hand():
     scores[0, [1, 2]] = 6, 2
     scores[1, [1, 2]] = 2, 6
     scores[2, [1, 2]] = 0, 10
-    positions = Labelled(["a", "b", "c"], frozen.states[:3], scores)
+    positions = Labelled(["a", "b", "c"], frozen.states[:3], scores, frozen.states[:3], scores.max(axis=1))
     judgement = judge(Planted(positions, lambda row: 1, lambda score: 0.4 if score == 6 else 0.3), positions)
     figures = judgement.figures()
     assert judgement.measures["disc_loss"].each.tolist() == [0, 4, 10]
@@ -84,11 +86,11 @@ def command(*argv: object) -> int:
 
 
 def test_the_command_on_published_positions(tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.setattr(benchmark, "load_file", lambda *arguments: labelled.load_file(*arguments, most_empty=17))
-    result = tmp_path / "result.json"
-    assert command("solver:17", "--positions", Path(__file__).parent / "othello_facts.json", "--json", result) == 0
+    monkeypatch.setattr(benchmark, "MOST_EMPTY_SQUARES", 16)
+    result, problems = tmp_path / "result.json", write_problems(tmp_path)
+    assert command("solver:16", "--positions", problems, "--json", result) == 0
     said = capsys.readouterr().out
-    assert "3 positions" in said and said.count("right") == 3
+    assert "2 positions" in said and said.count("right") == 2
     (figures,) = json.loads(result.read_text())
     assert figures["accuracy"] == 1.0 and figures["disc_loss"] == 0.0
 
@@ -98,10 +100,7 @@ def test_the_command_on_published_positions(tmp_path: Path, monkeypatch, capsys)
     [
         (["random", "--game", "nim"], "must be othello or othello6"),
         (["random", "--simulations", "x"], "--simulations takes whole numbers"),
-        (["human"], "one game at a time"),
-        (["random", "--positions", "none.json"], "none.json"),
-        (["nobody"], "unknown contestant"),
-        (["random", "--threads", "0"], "--threads"),
+        (["random", "--positions", "none.obf"], "none.obf"),
     ],
 )
 def test_wrong_input_gets_one_sentence(argv: list[str], words: str, capsys):

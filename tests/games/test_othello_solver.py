@@ -1,6 +1,5 @@
 """The endgame solver against published endgames, plain negamax over plain rules, and its own moves."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,16 +9,17 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InvalidSetting
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
+from alphazero.matches.labelled import load_file
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import make_player
-from games.othello.labelled import Labelled, load_file, load_frozen
+from games.othello.labelled import load_frozen
 from games.othello.solver import NO_SCORE, Solver
+from tests.games.othello_facts import PROBLEMS, write_problems
 from tests.games.plain_othello_solver import agrees, board_of
 
-FACTS = Path(__file__).parent / "othello_facts.json"
 ROOT = Path(__file__).resolve().parents[2]
 GAMES = {8: registry.load("othello").game, 6: registry.load("othello6").game}
 SOLVERS = {size: Solver(game, 2) for size, game in GAMES.items()}
@@ -55,7 +55,7 @@ def plain_score(position: Position) -> int:
 
 
 @each_size
-@pytest.mark.parametrize("num_empty", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("num_empty", [1, 2, 4, 6])
 def test_scores_are_those_of_plain_negamax(size: int, num_empty: int):
     states = random_positions(size, num_empty, 12 if num_empty < 6 else 3, seed=num_empty)
     scores = SOLVERS[size].move_scores(states)
@@ -76,7 +76,7 @@ def test_a_finished_game_has_no_move_to_score():
 
 @each_size
 def test_with_best_only_the_best_moves_are_the_same(size: int):
-    states = random_positions(size, 11, 40, seed=1)
+    states = random_positions(size, 11, 20, seed=1)
     exact, quick = (SOLVERS[size].move_scores(states, best_only) for best_only in (False, True))
     best = exact.max(axis=1, keepdims=True)
     np.testing.assert_array_equal(quick.max(axis=1, keepdims=True), best)
@@ -86,7 +86,7 @@ def test_with_best_only_the_best_moves_are_the_same(size: int):
 @each_size
 def test_a_position_is_worth_its_best_move(size: int):
     """Scores of a position and of its children, each solved alone."""
-    states = random_positions(size, 10, 20, seed=2)
+    states = random_positions(size, 10, 10, seed=2)
     kernels = Kernels(GAMES[size])
     scores = SOLVERS[size].move_scores(states)
     for state, row in zip(states, scores, strict=True):
@@ -97,22 +97,17 @@ def test_a_position_is_worth_its_best_move(size: int):
                 assert -SOLVERS[size].move_scores(child).max() == row[action]
 
 
-def test_published_endgames():
-    """FForum's problems with at most 17 empty squares: every move's score."""
-    problems = json.loads(FACTS.read_text())["ffo_endgames"]
-    game = GAMES[8]
-    labelled = load_file(FACTS, Solver(game, 2), game, most_empty=17)
-    assert len(labelled.names) == 3
-    for name, row in zip(labelled.names, labelled.scores, strict=True):
-        found = {game.format_action(a, labelled.states[0]): int(row[a]) for a in np.flatnonzero(row != NO_SCORE)}
-        assert found == problems[name]["all_moves"]
+@pytest.mark.parametrize(("most_empty", "count"), [(17, 3), pytest.param(20, 16, marks=pytest.mark.slow)])
+def test_published_endgames(most_empty: int, count: int, tmp_path: Path):
+    """FForum's problems: `load_file` compares the published score of every move."""
+    assert len(PROBLEMS) == 16 and all("all_moves" in problem for problem in PROBLEMS.values())
 
+    def near(position: Position) -> bool:
+        return bool(SOLVERS[8].num_empty(position.state[None])[0] <= most_empty)
 
-@pytest.mark.slow
-def test_published_endgames_with_20_empty_squares():
-    """`load_file` compares the scores that the file gives."""
-    labelled = load_file(FACTS, SOLVERS[8], GAMES[8])
-    assert len(labelled.names) == 16
+    labelled = load_file(write_problems(tmp_path), GAMES[8], SOLVERS[8].move_scores, near)
+    assert len(labelled.names) == count
+    assert count_errors(labelled.states[:1], labelled.scores[:1], 8) == 0
 
 
 @each_size
@@ -122,7 +117,7 @@ def test_the_frozen_set_is_labelled_exactly(size: int):
     assert len(labelled.states) == 2000
     empty = SOLVERS[size].num_empty(labelled.states)
     assert set(empty.tolist()) == {10, 11, 12, 13, 14}
-    rows = np.random.default_rng(0).permutation(2000)[:150]
+    rows = np.random.default_rng(0).permutation(2000)[:80]
     np.testing.assert_array_equal(SOLVERS[size].move_scores(labelled.states[rows]), labelled.scores[rows])
     worst = np.where(labelled.scores == NO_SCORE, 100, labelled.scores).min(axis=1)
     assert (worst < labelled.scores.max(axis=1)).all(), "a position in which all moves are equally good shows nothing"
@@ -130,36 +125,28 @@ def test_the_frozen_set_is_labelled_exactly(size: int):
     assert len(np.unique(canonical, axis=0)) == 2000
 
 
-def count_errors(labelled: Labelled, size: int) -> int:
+def count_errors(states: np.ndarray, scores: np.ndarray, size: int) -> int:
     """Positions whose labels the second solver contradicts."""
-    pairs = zip(labelled.states, labelled.scores, strict=True)
-    return sum(not agrees(board_of(state, size), scores, NO_SCORE, size) for state, scores in pairs)
-
-
-def part(labelled: Labelled, rows: np.ndarray) -> Labelled:
-    return Labelled([labelled.names[row] for row in rows], labelled.states[rows], labelled.scores[rows])
+    pairs = zip(states, scores, strict=True)
+    return sum(not agrees(board_of(state, size), row, NO_SCORE, size) for state, row in pairs)
 
 
 @each_size
 def test_a_second_solver_agrees_with_labels_of_the_frozen_set(size: int):
     labelled = load_frozen(size)
-    few = np.flatnonzero(SOLVERS[size].num_empty(labelled.states) <= 12)
-    chosen = part(labelled, np.random.default_rng(1).choice(few, 30, replace=False))
-    assert count_errors(chosen, size) == 0
-    best = chosen.scores.argmax(axis=1)
-    chosen.scores[np.arange(30), best] -= 2
-    assert count_errors(chosen, size) == 30
+    few = np.flatnonzero(SOLVERS[size].num_empty(labelled.states) <= 11)
+    rows = np.random.default_rng(1).choice(few, 30, replace=False)
+    states, scores = labelled.states[rows], labelled.scores[rows]
+    assert count_errors(states, scores, size) == 0
+    scores[np.arange(30), scores.argmax(axis=1)] -= 2
+    assert count_errors(states, scores, size) == 30
 
 
 @pytest.mark.slow
 @each_size
 def test_a_second_solver_agrees_with_all_labels_of_the_frozen_set(size: int):
-    assert count_errors(load_frozen(size), size) == 0
-
-
-def test_a_second_solver_agrees_on_published_endgames():
-    labelled = load_file(FACTS, SOLVERS[8], GAMES[8], most_empty=14)
-    assert len(labelled.names) >= 1 and count_errors(labelled, 8) == 0
+    labelled = load_frozen(size)
+    assert count_errors(labelled.states, labelled.scores, size) == 0
 
 
 SOLVE_ONE = """
@@ -208,52 +195,7 @@ def test_greedy_takes_most_discs():
         assert set(chosen.tolist()) == {action for action, count in counts.items() if count == max(counts.values())}
 
 
-@pytest.mark.parametrize("text", ["solver:0", "solver:23", "solver:0168", "solver:x", "solver@a=1", "greedy:2"])
+@pytest.mark.parametrize("text", ["solver:0", "solver:23", "solver:x", "solver@a=1", "greedy:2"])
 def test_wrong_settings_are_refused(text: str):
     with pytest.raises(InvalidSetting, match="write (solver|greedy)"):
         make_player(text, registry.load("othello"), seed=0, threads=1)
-
-
-# --- positions of files ---
-
-# FForum's problem 1 as a line of fforum-1-19.obf, which comes with Edax (abulmo/edax-reversi, commit 75848c8)
-FFO_1 = (
-    "--XXXXX--OOOXX-O-OOOXXOX-OXOXOXXOXXXOXXX--XOXOXX-XXXOOO--OOOOO-- X; "
-    "G8:+18; H1:+12; H7:+6; A2:+6; A3:+4; B1:-4; A4:-22; G2:-24;"
-)
-
-
-def test_lines_of_boards_are_read_with_the_scores_of_their_moves(tmp_path: Path):
-    """A line of moves besides, from the game that Takizawa's solution ends with (arXiv:2310.19387v3, figure 1)."""
-    path = tmp_path / "positions.obf"
-    moves = "F5D6C3D3C4F4F6F3E6E7D7C5B6D8C6C7D2B5A5A6A7G5E3B4C8G6G4C2E8D1F7E2G3H4F1E1F2G1B1F8G8B3H3B2H5B7A3A4A1A2C1H2"
-    path.write_text(f"{FFO_1}\n % FForum's first\n{FFO_1.lower().replace('x;', 'x ; ')}\n{moves}\n")
-    labelled = load_file(path, SOLVERS[8], GAMES[8])
-    assert labelled.names == ["line 1", "line 3", "line 4"]
-    assert (labelled.states[0] == labelled.states[1]).all() and labelled.scores[0].max() == 18
-    assert labelled.scores[2].max() == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[1", "is not valid JSON"),
-        ("[1]", "holds no positions"),
-        ("", "holds no positions: a line is a board and who moves"),
-        ("% a remark\n\n", "holds no positions: a line is a board and who moves"),
-        ('{"1": {"board": "XO", "to_move": "X"}}', "64 of the signs X, O and -"),
-        ('{"1": {"board": "' + "X" * 64 + '", "to_move": "B"}}', 'must be "X" or "O"'),
-        ('{"1": {"board": "' + "X" * 64 + '", "to_move": "X"}}', "neither side can move"),
-        ('{"1": {"board": "' + "-" * 64 + '", "to_move": "X"}}', "position '1': .* in the middle are never empty"),
-        ("--XXXXX--OOOXX-O X", "line 1: .* it has 64 cells"),
-        (f"\n{FFO_1.partition(';')[0]}; G8:+18; H1:+10", "line 2: the score of h1 is 12, not 10"),
-        (f"{FFO_1.partition(';')[0]}; E4:+18", "line 1: 'E4' is not a legal action"),
-        ("f5d6 z9", "line 1: 'z9' is not a legal action"),
-        ('{"1": {"board": "-O' + "X" * 62 + '", "to_move": "X", "score": 3}}', "the score is 64"),
-    ],
-)
-def test_wrong_files_are_refused(tmp_path: Path, text: str, words: str):
-    path = tmp_path / "positions.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match=words):
-        load_file(path, SOLVERS[8], GAMES[8])

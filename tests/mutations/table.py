@@ -479,9 +479,4 @@ MUTATIONS = [
         ("who answers no ping does not keep a place", "BoundedSocket.keepalive_timeout", without("abort"),
          "test_who_reads_nothing_does_not_keep_a_place"),
     ),
-    *in_file("games/connect4/solver/confirmation.py", "tests/games/test_solver_program.py",
-        ("a solver program's answer has an end", "_read",
-         instead("program.stdout.readline(...)", "program.stdout.readline()"),
-         "test_an_answer_without_end_is_not_read_to_its_end"),
-    ),
 ]  # fmt: skip

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from alphazero.game.kernels import Kernels
+from alphazero.matches.labelled import Labelled
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
-from games.connect4.solver import NO_SCORE
-from games.connect4.solver.labelled import Labelled
-from games.connect4.solver.notation import GAME
+from games.connect4.solver import GAME, NO_SCORE
 from tests.games.connect4_positions import late_positions, open_player, plies_of, state_after
 
 KERNELS = Kernels(GAME)
@@ -47,7 +46,7 @@ def net_players(threads: int) -> list[Player]:
 @pytest.mark.parametrize("which", range(6))
 def test_a_net_and_a_search_say_what_their_actions_rest_on(which, late):
     states, plies = late.states, plies_of(late)
-    legal, numbers = late.column_scores != NO_SCORE, np.arange(len(states))
+    legal, numbers = late.scores != NO_SCORE, np.arange(len(states))
     alone = net_players(1)[which]
     said = alone.assess(states, numbers, plies)
     assert said.actions.shape == said.values.shape == (400,) and said.policy.shape == (400, 7)
@@ -63,7 +62,7 @@ def test_a_net_and_a_search_say_what_their_actions_rest_on(which, late):
 
 def test_the_policy_of_a_net_is_its_prior_over_legal_columns(late):
     plies = plies_of(late)
-    legal = late.column_scores != NO_SCORE
+    legal = late.scores != NO_SCORE
     said = net_players(1)[0].assess(late.states, np.arange(400), plies)
     priors, values = uneven(late.states, legal)
     masses = np.where(legal, priors, 0).astype(np.float64)

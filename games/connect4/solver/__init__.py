@@ -3,16 +3,12 @@
 The score is positive if the player to move wins, negative if the opponent does, 0 for a draw; its size says how early:
 22 less the number of stones that the winner will have played, which is half the stones left on the board, plus one.
 
-    python -m games.connect4.solver 4453            the board, and the result of every column
+    python -m games.connect4.solver 4453            the board, and the score of every column
     python -m games.connect4.solver --file FILE     checks a file of lines `moves score`
 """
 
 from __future__ import annotations
 
-import math
-import threading
-import time
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,38 +17,32 @@ import numpy as np
 from alphazero.errors import StorageError
 from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
-from alphazero.machine import Threads, count_cores
+from alphazero.players.exact import NO_SCORE, ExactSolver
 from alphazero.storage.arrays import Array, read_npz
+from games.connect4.game import Connect4
 from games.connect4.solver.kernels import BOOK_BITS, BOOK_HEADER, SQUARES, solve_many
-from games.connect4.solver.notation import GAME
 
 BOOK_FILE = Path(__file__).parents[1] / "data" / "book.npz"
-NO_SCORE = -100
-"""In arrays of column scores: the column cannot be played."""
+GAME = Connect4()
 TABLE_ENTRIES = 1 << 20
 """Entries of 8 bytes in each thread's transposition table; a larger one would not fit the processor's cache."""
 POSITIONS_PER_CALL = 64
 """Positions that a thread takes at once, at most."""
 
 
-class Solver:
+class Solver(ExactSolver):
     """Solves positions on all cores, with a transposition table of 8 MB for each thread.
 
     `book` false: without the opening book.
     """
 
     def __init__(self, threads: int | None = None, book: bool = True):
-        self._threads = count_cores() if threads is None else threads
-        self._pool = Threads(self._threads)
-        self._own = threading.local()
-        self._memories: list[np.ndarray] = []
+        # unlike zeros, full touches its memory now, not in a search
+        super().__init__(
+            lambda: (np.full(TABLE_ENTRIES, 0, np.uint64), np.zeros(8 * (SQUARES + 1), np.uint64)), threads
+        )
         self._book = read_book() if book else np.zeros(0, np.uint8)
         self._kernels = kernels_of(GAME)
-
-    @property
-    def num_nodes(self) -> int:
-        """Positions looked at so far."""
-        return sum(int(moves[0]) for moves in self._memories)
 
     def solve(self, position: Position, weak: bool = False) -> int:
         """The score of a position; -1, 0 or 1 if `weak`."""
@@ -68,7 +58,15 @@ class Solver:
         _, terminal, values = self._kernels.describe_all(states)
         lost_by = (SQUARES + 2 - np.bitwise_count(states).sum(axis=1, dtype=np.int64)) // 2
         scores = np.where(values < 0, -1 if weak else -lost_by, 0).astype(np.int8)
-        scores[~terminal] = self._solve_open(states[~terminal], weak, threads or self._threads)
+        left = states[~terminal]
+        found = np.empty(len(left), np.int8)
+        size = max(1, min(POSITIONS_PER_CALL, len(left) // (8 * (threads or self.threads))))
+
+        def work(rows: slice, table: np.ndarray, moves: np.ndarray) -> None:
+            solve_many(left[rows], weak, table, moves, self._book, found[rows])
+
+        self.share(len(left), size, work, threads)
+        scores[~terminal] = found
         return scores
 
     def column_scores_all(self, states: np.ndarray, weak: bool = False, threads: int | None = None) -> np.ndarray:
@@ -80,47 +78,6 @@ class Solver:
         scores = np.full(legal_masks.shape, NO_SCORE, np.int8)
         scores[rows, columns] = -self.solve_all(children, weak, threads)
         return scores
-
-    def solve_timed(self, states: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """`(scores int8[m], seconds float64[m])` of `states uint64[n, 2]`, piece after piece, none of them over.
-
-        The seconds are of processor time: those that a thread waits for others do not count.
-        """
-
-        def work(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            scores, seconds = np.empty(len(piece), np.int8), np.empty(len(piece))
-            memory = self._memory()
-            for i in range(len(piece)):
-                one, score = piece[i : i + 1], scores[i : i + 1]
-                begin = time.thread_time()
-                solve_many(one, False, *memory, self._book, score)
-                seconds[i] = time.thread_time() - begin
-            return scores, seconds
-
-        return self._pool.map(work, np.array_split(states, math.ceil(len(states) / 8)))
-
-    def _solve_open(self, states: np.ndarray, weak: bool, threads: int) -> np.ndarray:
-        """Scores of positions that are not over."""
-        scores = np.empty(len(states), np.int8)
-        size = max(1, min(POSITIONS_PER_CALL, len(states) // (8 * threads)))
-        starts = iter(range(0, len(states), size))
-
-        def work(_: int) -> None:
-            memory = self._memory()
-            for start in starts:  # each thread takes the next piece that is left
-                piece = slice(start, start + size)
-                solve_many(states[piece], weak, *memory, self._book, scores[piece])
-
-        list(self._pool.map(work, range(min(threads, math.ceil(len(states) / size)))))
-        return scores
-
-    def _memory(self) -> tuple[np.ndarray, np.ndarray]:
-        """This thread's transposition table and scratch space."""
-        if not hasattr(self._own, "memory"):
-            table = np.full(TABLE_ENTRIES, 0, np.uint64)  # unlike zeros, it touches its memory now, not in a search
-            self._own.memory = table, np.zeros(8 * (SQUARES + 1), np.uint64)
-            self._memories.append(self._own.memory[1])
-        return self._own.memory
 
 
 def read_book(path: Path = BOOK_FILE) -> np.ndarray:
@@ -153,8 +110,3 @@ def column_scores(position: Position, weak: bool = False) -> list[int | None]:
 def solve_all(states: np.ndarray, weak: bool = False, threads: int | None = None) -> np.ndarray:
     """Scores `int8[n]` of `states uint64[n, 2]`, on all cores, or on `threads` of them."""
     return shared_solver().solve_all(states, weak, threads)
-
-
-def column_scores_all(states: np.ndarray, weak: bool = False, threads: int | None = None) -> np.ndarray:
-    """Column scores `int8[n, 7]` of `states uint64[n, 2]`, as `solve_all`; NO_SCORE where no stone can be played."""
-    return shared_solver().column_scores_all(states, weak, threads)

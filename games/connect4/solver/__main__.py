@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -11,19 +12,17 @@ import numpy as np
 import tyro
 
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InputError, InvalidSetting, count_of
-from alphazero.game import Position
+from alphazero.errors import InputError, InvalidSetting
 from alphazero.machine import count_cores
-from alphazero.progress import Progress
+from alphazero.matches.labelled import read_positions
 from alphazero.settings import check_ranges
 from games.connect4.oracle import ORACLE, result_of
-from games.connect4.solver import Solver
-from games.connect4.solver.notation import parse_moves, parse_scored_line, read_lines
+from games.connect4.solver import GAME, Solver
 
 
 @dataclass(frozen=True)
 class SolverConfig:
-    """Solves a Connect Four position exactly: the result of every column when both sides play perfectly.
+    """Solves a Connect Four position exactly: the score of every column when both sides play perfectly.
 
     A score is positive if the player to move wins, negative if the opponent does; its size says how early.
     """
@@ -45,60 +44,37 @@ class SolverConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(SolverConfig, argv)
+    solver = Solver(config.threads, config.book)
     if config.file is not None:
-        check_file(config.file, Solver(config.threads, config.book))
-    else:
-        show_position(parse_moves(config.moves), Solver(config.threads, config.book))
-
-
-def show_position(position: Position, solver: Solver) -> None:
-    """Prints the board and the result of each column."""
-    print(f"{position}\n")
-    if position.terminal:
-        print(
-            {1: "X has won", -1: "O has won", 0: "a draw"}[position.outcome]
-            + f" after {count_of(position.ply, 'move')}"
-        )
+        check_file(config.file, solver)
         return
-    scores = solver.column_scores(position)
-    best = max(score for score in scores if score is not None)
-    words = {score: ORACLE.words(result_of(score, position)) for score in scores if score is not None}
-    outcome = words[best] if best else "it is a draw"
-    print(f"{'XO'[position.to_play]} to move after {count_of(position.ply, 'move')}; with perfect play {outcome}\n")
-    print("column  score")
-    for action, score in enumerate(scores):
-        if score is None:
-            print(f"{action + 1:>6}      -  full")
-        else:
-            print(f"{action + 1:>6}  {score:>5}  {words[score]}")
-    columns = [str(action + 1) for action, score in enumerate(scores) if score == best]
-    print(f"\nbest: {', '.join(columns)}")
+    position = GAME.position(config.moves)
+    print(f"{position}\n\ncolumn  score")
+    for action, score in enumerate(solver.column_scores(position)):
+        if score is not None:
+            print(f"{action + 1:>6}  {score:>5}  {ORACLE.words(result_of(score, position))}")
 
 
 def check_file(path: Path, solver: Solver) -> None:
     """Solves every line of a file, prints the wrong ones and how long it took; raises InputError if any is wrong."""
-    lines = [(place, *parse_scored_line(line, place)) for place, line in read_lines(path)]
-    states = np.array([position.state for _, position, _ in lines])
-    solver.solve(parse_moves("112233"))  # loads what is compiled
-    before, num_done, num_wrong = solver.num_nodes, 0, 0
-    seconds: list[float] = []
-    with Progress(f"solving {path}") as progress:
-        for scores, times in solver.solve_timed(states):
-            for (place, _, given), score in zip(lines[num_done:], scores, strict=False):
-                if given is not None and score != given:
-                    num_wrong += 1
-                    print(f"{place}: the score is {score}, not {given}")
-            num_done += len(scores)
-            seconds += times.tolist()
-            progress.show(num_done / len(lines), f"{num_done} of {len(lines)} positions, {num_wrong} wrong")
-    num_nodes = solver.num_nodes - before
+    known = read_positions(path, GAME)
+    states = np.array([one.position.state for one in known])
+    solver.solve(GAME.position("112233"))  # loads what is compiled
+    nodes, begin = solver.num_nodes, time.perf_counter()
+    scores = solver.solve_all(states).tolist()
+    seconds, nodes = time.perf_counter() - begin, solver.num_nodes - nodes
+    count = len(known)
+    wrong = [
+        f"{one.where}: the score is {score}, not {one.score}"
+        for one, score in zip(known, scores, strict=True)
+        if one.score not in (None, score)
+    ]
+    print("".join(f"{line}\n" for line in wrong) + f"{count - len(wrong)} of {count} right; ", end="")
     print(
-        f"{len(lines) - num_wrong} of {len(lines)} right; mean {1e3 * sum(seconds) / len(lines):.4f} ms, "
-        f"worst {1e3 * max(seconds):.3f} ms; mean {num_nodes / len(lines):,.0f} nodes, "
-        f"{num_nodes / sum(seconds) / 1e6:.2f} million nodes/s"
+        f"mean {1e3 * seconds / count:.4f} ms, {nodes / count:,.0f} nodes; {nodes / seconds / 1e6:.2f} million nodes/s"
     )
-    if num_wrong:
-        raise InputError(f"wrong scores in {path}: {num_wrong} of {len(lines)}; correct the lines named above")
+    if wrong:
+        raise InputError(f"wrong scores in {path}: {len(wrong)} of {count}; correct the lines named above")
 
 
 if __name__ == "__main__":

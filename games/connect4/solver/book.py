@@ -8,30 +8,26 @@ have its score as their exclusive or. That is a static function on a binary fuse
 Fuse Filters: Fast and Smaller Than Xor Filters"), with 1.13 cells a position.
 
     python -m games.connect4.book --check 1000                        compares the book with the solver
-    python -m games.connect4.book --make --scores-from bitbully       makes it anew, minutes
-    python -m games.connect4.book --make                              the same by our own solver: some 100 core hours
+    python -m games.connect4.book --make                              makes it anew, minutes
 
-Making it goes on where it was interrupted. `bitbully` is another solver for Connect Four, with a book of 12 stones, MIT
-licensed, in its package `bitbully-databases`; scores are facts, so either way makes the same file.
+Making it needs `bitbully`, another solver for Connect Four, with a book of 12 stones, MIT licensed, in its package
+`bitbully-databases`; our own would need some 100 core hours.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numba import njit
 
 from alphazero.commands.shared import parse
-from alphazero.errors import InputError, UnknownName, quote
+from alphazero.errors import InputError
 from alphazero.machine import count_cores
-from alphazero.progress import Progress
+from alphazero.progress import Progress, say
 from alphazero.settings import check_ranges
-from alphazero.storage.arrays import Array, read_npz, write_npz
+from alphazero.storage.arrays import write_npz
 from games.connect4.game import has_four
 from games.connect4.solver import BOOK_FILE, Solver, read_book
 from games.connect4.solver.kernels import (
@@ -50,14 +46,6 @@ from games.connect4.solver.kernels import (
     safe_squares,
 )
 
-logger = logging.getLogger(__name__)
-
-CHUNK = 1 << 13
-"""Positions whose scores are kept in one file while the book is made."""
-
-Score = Callable[[np.ndarray], np.ndarray]
-"""`states uint64[n, 2]` to scores `int8[n]`."""
-
 
 @dataclass(frozen=True)
 class BookConfig:
@@ -65,10 +53,6 @@ class BookConfig:
 
     make: bool = False
     """Make the book anew; without it, the book that is there is checked."""
-    scores_from: str = "solver"
-    """The source of the scores: solver (ours), or bitbully if it is installed."""
-    work: Path = Path("runs/connect4-book")
-    """Folder for intermediate results: an interrupted run goes on there."""
     check: int = 1000
     """Positions of the book, picked at random, whose scores our own solver must find without it."""
     seed: int = 0
@@ -78,19 +62,14 @@ class BookConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, check=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 1024))
-        if self.scores_from not in ("solver", "bitbully"):
-            raise UnknownName("source of scores", self.scores_from, ("solver", "bitbully"))
 
 
 def main(argv: list[str]) -> None:
     config = parse(BookConfig, argv)
-    logger.info("listing the positions of %d stones", BOOK_PLY)
     states = quiet_positions(BOOK_PLY)
     if config.make:
-        score = _score_by_bitbully() if config.scores_from == "bitbully" else Solver(config.threads, False).solve_all
-        scores = collect_scores(states, score, config.work)
-        write_npz(BOOK_FILE, {"book": make_book(states, scores)})
-        logger.info("%s: %d positions, %d bytes", BOOK_FILE, len(states), BOOK_FILE.stat().st_size)
+        write_npz(BOOK_FILE, {"book": make_book(states, bitbullys_scores(states))})
+        say(f"{BOOK_FILE}: {len(states)} positions, {BOOK_FILE.stat().st_size} bytes")
     check(states, config)
 
 
@@ -179,43 +158,23 @@ def _quiet(states):
 # --- their scores ---
 
 
-def collect_scores(states: np.ndarray, score: Score, work: Path) -> np.ndarray:
-    """`int8[n]`; every piece is kept in `work` when it is done, and read there the next time."""
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"--work takes a folder, not {quote(str(work), 200)}: {reason}") from error
-    scores = np.empty(len(states), np.int8)
-    starts = range(0, len(states), CHUNK)
-    with Progress("scores for the book") as progress:
-        for number, start in enumerate(starts):
-            path, piece = work / f"scores_{number:04d}.npz", slice(start, start + CHUNK)
-            if not path.exists():
-                write_npz(path, {"states": states[piece], "scores": score(states[piece])})
-            scored = {"states": Array(np.uint64, ("n", 2)), "scores": Array(np.int8, ("n",))}
-            kept = read_npz(path, scored, max_bytes=1 << 20)
-            if not np.array_equal(kept["states"], states[piece]):
-                raise InputError(f"{path} is of other positions: give --work another folder")
-            scores[piece] = kept["scores"]
-            progress.show((number + 1) / len(starts), f"{start + CHUNK:,} of {len(states):,} positions")
-    return scores
-
-
-def _score_by_bitbully() -> Score:
+def bitbullys_scores(states: np.ndarray) -> np.ndarray:
+    """`int8[n]`; raises InputError if bitbully is not installed."""
     try:
         import bitbully  # type: ignore[import-not-found]
     except ImportError:
-        raise InputError("bitbully is not installed: pip install bitbully, or leave --scores-from out") from None
+        raise InputError("--make needs bitbully, which is not installed: pip install bitbully") from None
     agent = bitbully.BitBully("12-ply-dist")
     squares = np.array([[7 * column + row for row in range(6)] for column in range(7)], np.uint64)
-
-    def score(states: np.ndarray) -> np.ndarray:
-        own, opponent = ((states[:, i, None, None] >> squares & ONE).astype(int) for i in range(2))
-        boards = (own + 2 * opponent).tolist()  # 12 stones: the first player is to move
-        return np.array([agent.mtdf(bitbully.Board(board)) for board in boards], np.int8)
-
-    return score
+    scores = np.empty(len(states), np.int8)
+    with Progress("scores for the book") as progress:
+        for start in range(0, len(states), 1 << 13):
+            piece = states[start : start + (1 << 13)]
+            own, opponent = ((piece[:, i, None, None] >> squares & ONE).astype(int) for i in range(2))
+            boards = (own + 2 * opponent).tolist()  # 12 stones: the first player is to move
+            scores[start : start + len(piece)] = [agent.mtdf(bitbully.Board(board)) for board in boards]
+            progress.show(start / len(states), f"{start:,} of {len(states):,} positions")
+    return scores
 
 
 # --- the table ---
