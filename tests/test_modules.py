@@ -20,7 +20,6 @@ TESTED_IN = {
     "tests/commands/test_report.py": ["alphazero/training/report.py"],
     "tests/cluster/test_d2_access.py": ["alphazero/cluster/access.py"],
     "tests/cluster/test_connection.py": ["alphazero/cluster/ray_cluster.py"],
-    "tests/cluster/test_matches.py": ["alphazero/cluster/match_guest.py"],
     "tests/cluster/test_pool.py": ["alphazero/cluster/host.py"],
     "tests/cluster/test_self_play.py": ["alphazero/cluster/self_play_guest.py"],
     "tests/doctor/test_installation.py": ["alphazero/doctor/findings.py", "alphazero/doctor/speed.py"],

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from alphazero.errors import InputError, InvalidSetting, quote, shorten
 from alphazero.invocation import WINDOWS, option
@@ -28,8 +29,6 @@ SECONDS_TO_ANSWER = 20.0
 """A head that says nothing for so long is taken for gone."""
 SECONDS_OF_STRANGER = 60.0
 """A process that knocks without a token may take so long: it imports Ray before."""
-SECURE_MODES = "token", "k8s"
-"""Values of RAY_AUTH_MODE that authenticate."""
 
 _REFUSED = re.compile(r"^ray\.exceptions\.(AuthenticationError|\w+: .*(Unauthenticated|InvalidAuthToken))", re.M)
 """The last line of Ray's that a cluster with a token gives to a stranger."""
@@ -37,15 +36,6 @@ _REFUSED = re.compile(r"^ray\.exceptions\.(AuthenticationError|\w+: .*(Unauthent
 
 class ClusterError(InputError):
     """A cluster cannot be reached, refuses us, or is gone."""
-
-
-def check_ray() -> None:
-    """Raises InvalidSetting if Ray is not installed."""
-    if importlib.util.find_spec("ray") is None:
-        raise InvalidSetting(
-            f'{option("cluster")} needs Ray, which is not installed: install it by `pip install "ray>=2.52"`, or leave '
-            f"{option('cluster')} out"
-        )
 
 
 def check_address(address: str, where: str) -> None:
@@ -59,18 +49,31 @@ def check_address(address: str, where: str) -> None:
         raise InvalidSetting(f"{where} takes {AUTO}, {LOCAL} or HOST:PORT of a cluster's head, not {quote(address)}")
 
 
-def check_version(version: str) -> None:
+def check_ray() -> str:
+    """The mode of authentication; raises InvalidSetting if Ray is not installed, or its authentication is off."""
+    if importlib.util.find_spec("ray") is None:
+        raise InvalidSetting(
+            f'{option("cluster")} needs Ray, which is not installed: install it by `pip install "ray>=2.52"`, or leave '
+            f"{option('cluster')} out"
+        )
+    mode = os.environ.get("RAY_AUTH_MODE", "token")
+    if mode.lower() not in ("token", "k8s"):
+        raise InvalidSetting(
+            f"RAY_AUTH_MODE is {quote(mode)}, so whoever reaches the cluster's ports could run code on its "
+            "machines: unset it, and give every machine the same RAY_AUTH_TOKEN"
+        )
+    return mode
+
+
+def check_imported(version: str) -> None:
+    """Raises InvalidSetting if Ray, which is imported now, authenticates nobody: it reads its mode once."""
+    from ray import _raylet
+
     found = re.match(r"(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) < LEAST_RAY:
         raise InvalidSetting(f"Ray {version} knows no authentication: update it to 2.52 or newer")
-
-
-def check_mode() -> None:
-    """Raises InvalidSetting if this process loaded Ray while its authentication was off: Ray reads that once."""
-    from ray import _raylet
-
-    ask_mode = getattr(_raylet, "get_authentication_mode", None)
-    if ask_mode is not None and not ask_mode():  # 0 = disabled
+    raylet: Any = _raylet
+    if not raylet.get_authentication_mode():  # 0 = disabled
         raise InvalidSetting(
             "Ray was imported here before, with its authentication off, and does not look again: set "
             "RAY_AUTH_MODE=token before `import ray`, or restart this program (a notebook's kernel)"
@@ -85,14 +88,12 @@ def find_address() -> str | None:
         return None if named == LOCAL else named
     # as Ray chooses it
     own = tempfile.gettempdir() if WINDOWS else sys.platform == "linux" and os.environ.get("TMPDIR")
-    folder = os.environ.get("RAY_TMPDIR") or own or "/tmp"
-    file = Path(folder) / "ray" / "ray_current_cluster"
+    file = Path(os.environ.get("RAY_TMPDIR") or own or "/tmp") / "ray" / "ray_current_cluster"
     with contextlib.suppress(OSError, ValueError), open(file, encoding="ascii") as opened:
         owner, address = os.fstat(opened.fileno()).st_uid, opened.read(200).strip()
-        host, _, port = address.rpartition(":")
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=2):  # else the file is an old one
-            if not hasattr(os, "getuid") or owner in (0, os.getuid()):
-                return address
+        _connect(address, 2)  # else the file is an old one
+        if not hasattr(os, "getuid") or owner in (0, os.getuid()):
+            return address
         logger.warning(
             "the Ray cluster at %s was begun by another user of this machine, so %s does not use it: name its address "
             "if you trust that user", shorten(address), option("cluster", AUTO),
@@ -100,11 +101,15 @@ def find_address() -> str | None:
     return None
 
 
+def _connect(address: str, seconds: float) -> None:
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
+
+
 def knock(address: str) -> None:
     """Raises ClusterError if nobody listens there: Ray would try for minutes."""
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
+        _connect(address, SECONDS_TO_ANSWER)
     except (OSError, ValueError, OverflowError) as error:
         raise ClusterError(say_why(str(error), address)) from error
 
@@ -139,9 +144,9 @@ def check_locked(address: str) -> None:
 def say_why(text: str, address: str | None) -> str:
     """Ray's words in one sentence of ours."""
     text = " ".join(text.split())
-    where = f"the Ray cluster at {shorten(address)}" if address else "a Ray cluster on this machine"
     if address is None:
-        return f"{where} cannot be started: {shorten(text, 300)}"
+        return f"a Ray cluster on this machine cannot be started: {shorten(text, 300)}"
+    where = f"the Ray cluster at {shorten(address)}"
     if re.search("AuthenticationError|InvalidAuthToken|Unauthenticated|Unauthorized|authentication token", text, re.I):
         return (
             f"{where} does not take our token: set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH, to the one that the cluster "

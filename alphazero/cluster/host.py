@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import traceback
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from alphazero.cluster.connection import make_folder
 from alphazero.errors import InputError, shorten
 from alphazero.fingerprint import framework_fingerprint
 
@@ -26,8 +23,8 @@ class Guest(Protocol):
     def play(self, order: Any) -> bytes:
         """Does what an order says; returns the games as bytes that can be checked."""
 
-    def take(self, generation: int, folder: Path) -> None:
-        """Gets new weights, a checkpoint in the folder."""
+    def take(self, generation: int, files: Mapping[str, bytes]) -> None:
+        """Gets new weights, checkpoints by the names of their files."""
 
 
 class Parcel(NamedTuple):
@@ -43,16 +40,13 @@ class Host:
 
     def hello(self) -> tuple[str, Any]:
         """The version of the framework, and the process."""
-        return DONE, {
-            "framework": framework_fingerprint(),
-            "pid": os.getpid(),
-        }
+        return DONE, {"framework": framework_fingerprint(), "pid": os.getpid()}
 
     def load(self, maker: str) -> tuple[str, Any]:
         """Imports the module of `maker`, which takes seconds; the coach makes its networks meanwhile."""
 
         def load() -> None:
-            importlib.import_module(maker.partition(":")[0])
+            _find(maker)
 
         return _answer(load)
 
@@ -60,8 +54,7 @@ class Host:
         """Makes the guest by the function `maker`, as `module:function`; answers with its fingerprint."""
 
         def make() -> str:
-            module, _, name = maker.partition(":")
-            self._guest: Guest = getattr(importlib.import_module(module), name)(settings)
+            self._guest: Guest = _find(maker)(settings)
             self._generation = -1
             return self._guest.fingerprint
 
@@ -85,14 +78,14 @@ class Host:
         except ray.exceptions.RayError as error:  # the disk or the store is full, or the machine that has them is gone
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise InputError(f"it cannot fetch the network that plays ({shorten(reason, 200)})") from error
-        folder = Path(make_folder("az-weights"))
-        try:
-            for name, content in files.items():
-                (folder / Path(name).name).write_bytes(content)
-            self._guest.take(parcel.generation, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        self._guest.take(parcel.generation, files)
         self._generation = parcel.generation
+
+
+def _find(maker: str) -> Callable[[Any], Guest]:
+    module, _, name = maker.partition(":")
+    found: Callable[[Any], Guest] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def _answer(work: Callable[[], Any]) -> tuple[str, Any]:

@@ -1,24 +1,34 @@
-"""A tournament's games on a cluster: each is a function of the seed and its number, wherever it is played."""
+"""A tournament's games on a cluster: each is a function of the seed and its number, wherever it is played.
+
+`Spread` hands out the games, and `MatchGuest` plays them inside of a host.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
+import tempfile
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
 
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.cluster.connection import Cluster
-from alphazero.cluster.match_guest import GuestSettings, MatchOrder
-from alphazero.cluster.pool import Pool, Seat
+from alphazero.cluster.pool import Pool, RemoteHost
 from alphazero.errors import CheckpointError, InputError, StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
-from alphazero.game.record import GameRecord, parse_record
-from alphazero.nets.devices import INFERENCES, wanted_inference
-from alphazero.players.contestants import checkpoint_of, load_net
+from alphazero.game.kernels import kernels_of
+from alphazero.game.record import GameRecord, line_of, parse_record
+from alphazero.matches.arena import Arena, get_ready
+from alphazero.matches.report import records_of
+from alphazero.nets.devices import INFERENCES, want_inference, wanted_inference
+from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import checkpoint_of, load_net, make_player
+from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
@@ -35,27 +45,125 @@ sooner, from Ray."""
 MOST_BYTES = 1 << 24
 """The most bytes of an answer."""
 PAUSE = 0.2
+MOST_OPEN = 16
+"""Contestants that a host has in memory at once."""
+
+
+@dataclass(frozen=True)
+class GuestSettings:
+    """All that a host needs to play matches of a tournament."""
+
+    load: Callable[[], LoadedGame]
+    """Makes the game anew; can be sent to a process."""
+    game_name: str
+    """The game's name in records."""
+    contestants: Mapping[str, ContestantText]
+    """By their names in the results."""
+    nets: Mapping[str, str]
+    """The names of the nets' checkpoints in the parcel, without their endings."""
+    seed: int
+    simulations: int | None
+    device: str
+    inference: str
+    """The library that runs nets on the processor."""
+
+
+class MatchOrder(NamedTuple):
+    """Some games of a pair."""
+
+    first: str
+    second: str
+    games: tuple[int, ...]
+    """The numbers of the games, ascending."""
+    num_games: int
+    """All games of the pair."""
+    openings: tuple[tuple[int, ...], ...]
+    """The actions of every opening of the pair."""
+
+
+class MatchGuest:
+    """The guest of a host that plays for a tournament; see `alphazero.cluster.host.Guest`."""
+
+    def __init__(self, settings: GuestSettings):
+        self._settings, self._loaded = settings, settings.load()
+        want_inference(settings.inference)
+        self.fingerprint = game_fingerprint(self._loaded.game)
+        self._kernels = kernels_of(self._loaded.game)
+        self._files: Mapping[str, bytes] = {}
+        self._open = functools.lru_cache(MOST_OPEN)(self._open_player)
+
+    def take(self, generation: int, files: Mapping[str, bytes]) -> None:
+        """Keeps the nets of the contestants."""
+        self._files = files
+
+    def play(self, order: MatchOrder) -> bytes:
+        """The records of the games, a line of JSON each."""
+        settings, names = self._settings, (order.first, order.second)
+        first, second = map(self._open, names)
+        openings = [self._loaded.game.position(actions) for actions in order.openings]
+        result = Arena(
+            self._kernels, first, second, order.num_games, settings.seed, numbers=order.games, openings=openings
+        ).play()  # fmt: skip
+        records = records_of(result, self._loaded.game, settings.game_name, names, settings.seed)
+        return "".join(f"{line_of(record)}\n" for record in records).encode()
+
+    def _open_player(self, name: str) -> Player:
+        settings = self._settings
+        contestant = settings.contestants[name]
+        with tempfile.TemporaryDirectory(prefix="az-net-") as folder:  # gone when the net is loaded
+            if net := settings.nets.get(name):
+                path = Path(folder) / f"{net}.safetensors"
+                for file in (path, path.with_suffix(".json")):
+                    file.write_bytes(self._files[file.name])
+                contestant = contestant.at(path)
+            player = make_player(
+                contestant, self._loaded, seed=settings.seed, threads=1, simulations=settings.simulations,
+                device=settings.device,
+            )  # fmt: skip
+        player.name = name
+        get_ready(self._kernels, player)
+        return player
 
 
 class Spread:
-    """Plays games of one tournament on a cluster, round after round; made open, and to be closed."""
+    """Plays games of one tournament on a cluster, round after round; to be closed. It is the work of its pool."""
+
+    maker = "alphazero.cluster.matches:MatchGuest"
+    patience = PATIENCE
 
     def __init__(self, cluster: Cluster, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):
-        self._work = _Matches(tournament, loaded, device)
-        self._pool = Pool(cluster, self._work)
+        self.tournament, self._loaded, self._device = tournament, loaded, device
+        self.fingerprint = game_fingerprint(loaded.game)
+        nets = dict[str, str]()
+        self._content: dict[str, bytes] = {}
+        for i, (name, contestant) in enumerate(tournament.contestants.items()):
+            if (found := checkpoint_of(contestant, loaded)) is not None:
+                path, nets[name] = found[0], str(i)
+                weights, card = checkpoint_bytes(path)
+                if hashlib.sha256(weights).hexdigest() != tournament.weights[name]:
+                    raise CheckpointError(f"{path} was replaced while this tournament began: run the command again")
+                self._content |= {f"{i}.safetensors": weights, f"{i}.json": card}
+        assert loaded.load_again is not None
+        self._settings = GuestSettings(
+            loaded.load_again, tournament.game, tournament.contestants, nets, tournament.seed,
+            tournament.simulations, "cpu", _same_for_all(tournament, loaded),
+        )  # fmt: skip
+        self._waiting: deque[MatchOrder] = deque()
+        self._arrived: deque[list[GameRecord]] = deque()
+        self._look = threading.Event()
+        self._pool = Pool(cluster, self)
 
     def play(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
         """Plays the missing games and keeps each as soon as it has arrived."""
-        work, total = self._work, sum(map(len, missing.values()))
-        work.add(folder, missing)
+        self.add(folder, missing)
         self._pool.start()
-        done = 0
-        with Progress(f"{len(work.tournament.contestants)} contestants") as progress:
+        done, total = 0, sum(map(len, missing.values()))
+        with Progress(f"{len(self.tournament.contestants)} contestants") as progress:
             while done < total:
-                work.arrived.wait(PAUSE)
-                work.arrived.clear()
-                while work.records:
-                    records = work.records.popleft()
+                self._look.wait(PAUSE)
+                self._look.clear()
+                while self._arrived:
+                    records = self._arrived.popleft()
                     folder.add(records)
                     done += len(records)
                 self._pool.raise_error()  # after what has arrived is kept
@@ -63,98 +171,49 @@ class Spread:
                 note = f"{len(folder.records):,} of {folder.num_games:,} games on {workers}"
                 progress.show(done / total, note)
 
+    def add(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
+        """More games to play."""
+        for pairing, numbers in missing.items():
+            target, names = folder.targets[pairing], (pairing.first, pairing.second)
+            openings = tuple(opening.actions for opening in folder.openings(target))
+            alone = any(self.tournament.contestants[name].plays_alone for name in names)
+            size = GAMES_ALONE if alone else GAMES_OF_ORDER
+            for start in range(0, len(numbers), size):
+                games = tuple(numbers[start : start + size])
+                self._waiting.append(MatchOrder(*names, games, target, openings))
+
     def close(self) -> None:
         """Ends all hosts; a second call does nothing."""
         self._pool.close()
 
-
-class _Matches:
-    """The work of the pool: orders for games of pairs, and the records that come back."""
-
-    maker = "alphazero.cluster.match_guest:MatchGuest"
-    patience = PATIENCE
-
-    def __init__(self, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):
-        self.tournament, self._loaded, self._device = tournament, loaded, device
-        self.fingerprint = game_fingerprint(loaded.game)
-        files = dict[str, str]()
-        self._content: dict[str, bytes] | None = {}
-        for i, (name, contestant) in enumerate(tournament.contestants.items()):
-            if (found := checkpoint_of(contestant, loaded)) is not None:
-                path, _ = found
-                files[name] = f"{i}.safetensors"
-                weights, card = checkpoint_bytes(path)
-                if hashlib.sha256(weights).hexdigest() != tournament.weights[name]:
-                    raise CheckpointError(f"{path} was replaced while this tournament began: run the command again")
-                self._content |= {files[name]: weights, f"{i}.json": card}
-        assert loaded.load_again is not None
-        self._settings = GuestSettings(
-            loaded.load_again, tournament.game, tournament.contestants, files, tournament.seed,
-            tournament.simulations, "cpu", _same_for_all(tournament, loaded),
-        )  # fmt: skip
-        self._waiting: deque[MatchOrder] = deque()
-        self._under_way: dict[int, MatchOrder] = {}
-        self._orders = 0
-        self._lock = threading.Lock()
-        self.records: deque[list[GameRecord]] = deque()
-        """Games that have arrived."""
-        self.arrived = threading.Event()
-
-    def add(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
-        """More games to play."""
-        for pairing, numbers in missing.items():
-            target = folder.targets[pairing]
-            openings = tuple(opening.actions for opening in folder.openings(target))
-            pair = [self.tournament.contestants[name] for name in (pairing.first, pairing.second)]
-            size = GAMES_ALONE if any(contestant.plays_alone for contestant in pair) else GAMES_OF_ORDER
-            for start in range(0, len(numbers), size):
-                games = tuple(numbers[start : start + size])
-                with self._lock:
-                    self._orders += 1
-                    order = MatchOrder(self._orders, pairing.first, pairing.second, games, target, openings)
-                    self._waiting.append(order)
-
     # --- as Work ------------------------------------------------------------------------------------------------------
 
-    def settings(self, seat: Seat) -> GuestSettings:
-        return replace(self._settings, device=seat.device if self._device == "auto" else self._device)
+    def settings(self, host: RemoteHost) -> GuestSettings:
+        return replace(self._settings, device=host.device if self._device == "auto" else self._device)
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
-        content, self._content = self._content, None
+        content, self._content = self._content, {}
         return (0, content) if content else None
 
-    def next_order(self, seat: Seat) -> MatchOrder | None:
-        with self._lock:
-            if not self._waiting:
-                return None
-            order = self._waiting.popleft()
-            self._under_way[order.number] = order
-            return order
+    def next_order(self, host: RemoteHost) -> MatchOrder | None:
+        return self._waiting.popleft() if self._waiting else None
 
-    def take(self, answers: Sequence[tuple[Seat, Any, bytes]]) -> list[Seat]:
+    def take(self, answers: Sequence[tuple[RemoteHost, MatchOrder, bytes]]) -> list[RemoteHost]:
         refused = []
-        for seat, order, content in answers:
-            if self._under_way.pop(order.number, None) is None:
-                continue  # somebody else has played it
+        for host, order, content in answers:
             try:
-                records = self._read(content, order, f"an answer of {seat.name}")
+                records = self._read(content, order, f"an answer of {host.name}")
             except InputError as error:
                 logger.warning("%s", error)
-                refused.append(seat)
-                self._play_again(order)
-                continue
-            self.records.append(records)
-        self.arrived.set()
+                refused.append(host)
+                self.lose(host, [order])
+            else:
+                self._arrived.append(records)
+        self._look.set()
         return refused
 
-    def lose(self, seat: Seat, orders: Sequence[Any]) -> None:
-        for order in orders:
-            if self._under_way.pop(order.number, None) is not None:
-                self._play_again(order)
-
-    def _play_again(self, order: MatchOrder) -> None:
-        with self._lock:
-            self._waiting.appendleft(order)
+    def lose(self, host: RemoteHost, orders: Sequence[MatchOrder]) -> None:
+        self._waiting.extendleft(orders)
 
     def _read(self, content: bytes, order: MatchOrder, where: str) -> list[GameRecord]:
         """The records of an answer; raises InputError unless they are the games of the order, played by the rules."""

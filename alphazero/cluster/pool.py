@@ -8,6 +8,7 @@ nobody. A machine whose hosts fail again and again is left out, and so is one wi
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from alphazero.cluster.access import ClusterError
-from alphazero.cluster.connection import Cluster, Node
+from alphazero.cluster.connection import Cluster, Machine
 from alphazero.cluster.host import BUG, DONE, Host, Parcel
 from alphazero.errors import shorten
 from alphazero.fingerprint import framework_fingerprint
@@ -40,14 +41,12 @@ MOST_FAILURES = 3
 
 
 @dataclass(eq=False)
-class Seat:
+class RemoteHost:
     """A host, seen from here."""
 
     number: int
     """Counts hosts since the pool began."""
-    node: Node
-    device: str
-    """`cpu` or `cuda`."""
+    machine: Machine
     actor: Any
     pid: int = 0
     """The number of its process there, once it has answered."""
@@ -63,9 +62,14 @@ class Seat:
     """It has done an order."""
 
     @property
+    def device(self) -> str:
+        """`cpu` or `cuda`."""
+        return "cuda" if self.machine.gpus else "cpu"
+
+    @property
     def name(self) -> str:
         """For people."""
-        return f"worker {self.number} on {self.node.name}"
+        return f"worker {self.number} on {self.machine.name}"
 
 
 class Work(Protocol):
@@ -78,19 +82,19 @@ class Work(Protocol):
     patience: float
     """Seconds without an answer after which a host that works is taken for lost."""
 
-    def settings(self, seat: Seat) -> Any:
+    def settings(self, host: RemoteHost) -> Any:
         """The argument of the maker."""
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
         """New files for all hosts, with a generation that counts up; None as long as nothing is new."""
 
-    def next_order(self, seat: Seat) -> Any:
+    def next_order(self, host: RemoteHost) -> Any:
         """An order for a host that has time; None if there is nothing to do now."""
 
-    def take(self, answers: Sequence[tuple[Seat, Any, bytes]]) -> list[Seat]:
+    def take(self, answers: Sequence[tuple[RemoteHost, Any, bytes]]) -> list[RemoteHost]:
         """Takes answers in, each with the order behind it; returns the hosts whose answers do not fit."""
 
-    def lose(self, seat: Seat, orders: Sequence[Any]) -> None:
+    def lose(self, host: RemoteHost, orders: Sequence[Any]) -> None:
         """A host is gone, and so are the answers to its orders."""
 
 
@@ -102,7 +106,7 @@ class Pool:
 
     def __init__(self, cluster: Cluster, work: Work):
         self._cluster, self._work = cluster, work
-        self.seats: list[Seat] = []
+        self.hosts: list[RemoteHost] = []
         self.num_replaced = 0
         """Hosts that were lost so far."""
         self.refused: dict[str, str] = {}
@@ -114,9 +118,8 @@ class Pool:
         self._numbers = 0
         self._next_look = 0.0
         self._said_waiting = math.inf
-        self._started = threading.Event()
+        self._started, self._over = threading.Event(), threading.Event()
         self._error: BaseException | None = None
-        self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
 
     def place(self) -> None:
@@ -139,13 +142,13 @@ class Pool:
     def close(self) -> None:
         """Ends all hosts; a second call does nothing."""
         self._over.set()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
+        if self._thread.is_alive():
             self._thread.join()
 
     @property
     def num_ready(self) -> int:
         """Hosts that play."""
-        return sum(seat.stage == "ready" for seat in self.seats)
+        return sum(host.stage == "ready" for host in self.hosts)
 
     # --- the thread --------------------------------------------------------------------------------------------------
 
@@ -155,182 +158,163 @@ class Pool:
                 if time.monotonic() >= self._next_look:
                     self._look_around()
                 if self._started.is_set():
-                    self._send_files()
-                    for seat in self.seats:
-                        self._begin(seat)
-                        self._give_orders(seat)
+                    if found := self._work.files():
+                        generation, files = found
+                        self._parcel = Parcel(generation, [self._cluster.ray.put(files)])
+                    for host in self.hosts:
+                        self._give_orders(host)
                 self._collect()
                 self._end_silent_ones()
         except BaseException as error:
             self._error = error
         finally:
-            for seat in self.seats:
-                self._kill(seat)
-            self.seats = []
+            for host in self.hosts:
+                self._kill(host)
+            self.hosts = []
 
     def _look_around(self) -> None:
         """Loses the hosts of machines that are gone, and places hosts where there is room."""
         self._next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
-        nodes = self._cluster.nodes()
-        there = {node.identity for node in nodes}
-        for seat in [seat for seat in self.seats if seat.node.identity not in there]:
-            self._lose(seat, "its machine is gone")
-        self._known |= {node.identity for node in nodes if node.room}
+        machines = self._cluster.machines()
+        there = {machine.identity for machine in machines}
+        for host in [host for host in self.hosts if host.machine.identity not in there]:
+            self._lose(host, "its machine is gone")
+        self._known |= {machine.identity for machine in machines if machine.room}
         if self.refused and self._known <= self.refused.keys():  # else one that is gone may come back
             raise ClusterError(f"no machine of the cluster can play: {'; '.join(self.refused.values())}")
-        usable = [node for node in nodes if node.identity not in self.refused]
-        counts = Counter(seat.node.identity for seat in self.seats)
+        usable = [machine for machine in machines if machine.identity not in self.refused]
+        counts = Counter(host.machine.identity for host in self.hosts)
         most = self._cluster.workers or math.inf
-        while len(self.seats) < most and (free := [node for node in usable if counts[node.identity] < node.room]):
-            node = min(free, key=lambda node: counts[node.identity])  # few hosts are spread over many machines
-            counts[node.identity] += 1
-            self._place(node)
+        while len(self.hosts) < most and (free := [each for each in usable if counts[each.identity] < each.room]):
+            machine = min(free, key=lambda each: counts[each.identity])  # few hosts are spread over many machines
+            counts[machine.identity] += 1
+            self._numbers += 1
+            host = RemoteHost(self._numbers, machine, self._cluster.place(Host, machine))
+            host.calls[host.actor.hello.remote()] = None
+            self.hosts.append(host)
         if not self.num_ready and time.monotonic() > self._said_waiting:
             self._said_waiting = time.monotonic() + SECONDS_OF_WAITING
             logger.warning("no worker of the cluster is ready yet: they wait for free cores, or for machines to come")
 
-    def _place(self, node: Node) -> None:
-        self._numbers += 1
-        actor = self._cluster.place(Host, node)
-        seat = Seat(self._numbers, node, "cuda" if node.gpus else "cpu", actor)
-        seat.calls[actor.hello.remote()] = None
-        self.seats.append(seat)
-
-    def _send_files(self) -> None:
-        if found := self._work.files():
-            generation, files = found
-            self._parcel = Parcel(generation, [self._cluster.ray.put(files)])
-
-    def _begin(self, seat: Seat) -> None:
-        if seat.stage == "there":
-            seat.stage, seat.since = "begin", time.monotonic()
-            seat.calls[seat.actor.begin.remote(self._work.maker, self._work.settings(seat))] = None
-
-    def _give_orders(self, seat: Seat) -> None:
-        while seat.stage == "ready" and len(seat.calls) < DEPTH:
-            order = self._work.next_order(seat)
+    def _give_orders(self, host: RemoteHost) -> None:
+        if host.stage == "there":
+            host.stage, host.since = "begin", time.monotonic()
+            host.calls[host.actor.begin.remote(self._work.maker, self._work.settings(host))] = None
+        while host.stage == "ready" and len(host.calls) < DEPTH:
+            order = self._work.next_order(host)
             if order is None:
                 return
-            if not seat.calls:
-                seat.since = time.monotonic()
-            seat.calls[seat.actor.play.remote(order, self._parcel)] = order
+            if not host.calls:
+                host.since = time.monotonic()
+            host.calls[host.actor.play.remote(order, self._parcel)] = order
 
     def _collect(self) -> None:
         """Waits for answers a moment, and takes in all that have come."""
         ray = self._cluster.ray
-        seats = {reference: seat for seat in self.seats for reference in seat.calls}
-        if not seats:
+        hosts = {reference: host for host in self.hosts for reference in host.calls}
+        if not hosts:
             self._over.wait(SECONDS_TO_WAIT)
             return
-        references = list(seats)
-        lost, refused = list[tuple[Seat, str, list[Any]]](), list[tuple[Seat, str]]()
-        done, _ = ray.wait(references, num_returns=1, timeout=SECONDS_TO_WAIT, fetch_local=True)
-        if done and len(references) > 1:
-            done, _ = ray.wait(references, num_returns=len(references), timeout=0, fetch_local=True)
-        answers = []
+        lost, refused = list[tuple[RemoteHost, str, Any]](), list[tuple[RemoteHost, str]]()
+        answers = list[tuple[RemoteHost, Any, bytes]]()
+        ray.wait(list(hosts), num_returns=1, timeout=SECONDS_TO_WAIT, fetch_local=True)
+        done, _ = ray.wait(list(hosts), num_returns=len(hosts), timeout=0, fetch_local=True)
         for reference in done:
-            seat = seats[reference]
-            order = seat.calls.pop(reference)
+            host = hosts[reference]
+            order = host.calls.pop(reference)
             try:
                 kind, answer = ray.get(reference)
             except ray.exceptions.RayError as error:
-                lost.append((seat, _reason(error), [order]))
+                lost.append((host, _reason(error), order))
                 continue
-            seat.since, seat.heard = time.monotonic(), True
+            host.since, host.heard = time.monotonic(), True
             if kind == BUG:
-                raise RuntimeError(f"in {seat.name}:\n{answer}")
+                raise RuntimeError(f"in {host.name}:\n{answer}")
             if kind != DONE:
-                lost.append((seat, str(answer), [order]))
-            elif seat.stage == "ready" and not isinstance(answer, bytes):
-                lost.append((seat, f"it has answered with {type(answer).__name__} instead of bytes", [order]))
-            elif seat.stage == "ready":
-                seat.played, self._failures[seat.node.identity] = True, 0
-                answers.append((seat, order, answer))
-            elif reason := self._promote(seat, answer):
-                refused.append((seat, reason))
+                lost.append((host, str(answer), order))
+            elif host.stage != "ready":
+                if reason := self._promote(host, answer):
+                    refused.append((host, reason))
+            elif isinstance(answer, bytes):
+                host.played, self._failures[host.machine.identity] = True, 0
+                answers.append((host, order, answer))
+            else:
+                lost.append((host, f"it has answered with {type(answer).__name__} instead of bytes", order))
         # only now: what a host has answered before it was lost counts
-        refused += [(seat, "what it sent does not fit") for seat in (self._work.take(answers) if answers else ())]
-        for seat, reason in refused:
-            self._refuse(seat, reason)
-        for seat, reason, orders in lost:
-            self._lose(seat, reason, orders)
+        refused += [(host, "what it sent does not fit") for host in (self._work.take(answers) if answers else ())]
+        for host, reason in refused:
+            self._refuse(host.machine, reason)
+        for host, reason, order in lost:
+            self._lose(host, reason, order)
 
-    def _promote(self, seat: Seat, answer: Any) -> str:
+    def _promote(self, host: RemoteHost, answer: Any) -> str:
         """Takes a host from one stage to the next; returns why not, or nothing."""
-        if seat.stage == "hello":
-            theirs, ours = answer["framework"], framework_fingerprint()
-            if theirs != ours:
-                return f"it has another version of alphazero ({theirs}, and here it is {ours})"
-            seat.stage, seat.pid = "load", answer["pid"]
-            seat.calls[seat.actor.load.remote(self._work.maker)] = None
-        elif seat.stage == "load":
-            seat.stage = "there"
-        elif answer != self._work.fingerprint:
-            return f"it has another version of the game ({answer}, and here it is {self._work.fingerprint})"
-        else:
-            seat.stage = "ready"
+        what, theirs, ours = "the game", answer, self._work.fingerprint
+        if host.stage == "hello":
+            what, theirs, ours = "alphazero", answer["framework"], framework_fingerprint()
+        if host.stage != "load" and theirs != ours:
+            return f"it has another version of {what} ({theirs}, and here it is {ours})"
+        if host.stage == "hello":
+            host.pid = answer["pid"]
+            host.calls[host.actor.load.remote(self._work.maker)] = None
+        host.stage = {"hello": "load", "load": "there", "begin": "ready"}[host.stage]
         return ""
 
     def _end_silent_ones(self) -> None:
         now = time.monotonic()
-        for seat in list(self.seats):
+        for host in list(self.hosts):
             patience = self._work.patience
-            if seat.stage != "ready":
-                patience = PATIENCE_AT_FIRST if seat.heard else math.inf
-            if seat.calls and now - seat.since > patience:
-                self._lose(seat, f"it has said nothing for {patience:.0f} s")
+            if host.stage != "ready":
+                patience = PATIENCE_AT_FIRST if host.heard else math.inf
+            if host.calls and now - host.since > patience:
+                self._lose(host, f"it has said nothing for {patience:.0f} s")
 
     # --- losing hosts ------------------------------------------------------------------------------------------------
 
-    def _lose(self, seat: Seat, reason: str, orders: Sequence[Any] = ()) -> None:
-        """A host is gone; the next look around places another one."""
-        if seat not in self.seats:  # another of its answers has said so, or its machine was left out
-            self._work.lose(seat, [order for order in orders if order is not None])
+    def _lose(self, host: RemoteHost, reason: str, order: Any = None) -> None:
+        """A host is gone, and its answer to that order; the next look around places another one."""
+        there = host in self.hosts  # else another of its answers has said so, or its machine was left out
+        self._remove(host, order)
+        if not there:
             return
-        logger.warning("%s is lost: %s; another one takes its place", seat.name, reason)
+        logger.warning("%s is lost: %s; another one takes its place", host.name, reason)
         self.num_replaced += 1
-        self._remove(seat, orders)
-        if not seat.played:
-            self._failures[seat.node.identity] += 1
-            if self._failures[seat.node.identity] >= MOST_FAILURES:
-                self._refuse_node(seat.node, f"{MOST_FAILURES} workers in a row could not play, the last one: {reason}")
+        identity = host.machine.identity
+        if not host.played:
+            self._failures[identity] += 1
+            if self._failures[identity] >= MOST_FAILURES:
+                reason = f"{MOST_FAILURES} workers in a row could not play, the last one: {reason}"
+                self._refuse(host.machine, reason)
 
-    def _refuse(self, seat: Seat, reason: str) -> None:
-        """The host's machine is not asked again."""
-        self._remove(seat)
-        self._refuse_node(seat.node, reason)
+    def _refuse(self, machine: Machine, reason: str) -> None:
+        """The machine is not asked again."""
+        if machine.identity not in self.refused:
+            self.refused[machine.identity] = f"{machine.name}: {shorten(reason, 300)}"
+            logger.warning("the cluster's machine %s is left out: %s", machine.name, shorten(reason, 300))
+        for host in [host for host in self.hosts if host.machine.identity == machine.identity]:
+            self._remove(host)
 
-    def _refuse_node(self, node: Node, reason: str) -> None:
-        if node.identity not in self.refused:
-            self.refused[node.identity] = f"{node.name}: {shorten(reason, 300)}"
-            logger.warning("the cluster's machine %s is left out: %s", node.name, shorten(reason, 300))
-        for seat in [seat for seat in self.seats if seat.node.identity == node.identity]:
-            self._remove(seat)
+    def _remove(self, host: RemoteHost, order: Any = None) -> None:
+        self._work.lose(host, [each for each in (order, *host.calls.values()) if each is not None])
+        host.calls = {}
+        if host in self.hosts:
+            self.hosts.remove(host)
+            self._kill(host)
 
-    def _remove(self, seat: Seat, orders: Sequence[Any] = ()) -> None:
-        if seat in self.seats:
-            self.seats.remove(seat)
-            lost = [*orders, *(order for order in seat.calls.values() if order is not None)]
-            seat.calls = {}
-            self._work.lose(seat, [order for order in lost if order is not None])
-            self._kill(seat)
-
-    def _kill(self, seat: Seat) -> None:
-        try:
-            self._cluster.ray.kill(seat.actor, no_restart=True)
-        except Exception as error:  # it is gone already, or the head is
-            logger.debug("%s: %s", seat.name, error)
+    def _kill(self, host: RemoteHost) -> None:
+        with contextlib.suppress(Exception):  # it is gone already, or the head is
+            self._cluster.ray.kill(host.actor, no_restart=True)
 
 
 def _reason(error: Exception) -> str:
     """Ray's words for the loss of an actor, less its advice."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    kind = type(error).__name__
     for line in reversed(lines):
         if line.startswith(("ModuleNotFoundError", "ImportError")):
             what = "alphazero is not installed" if "'alphazero'" in line else "a module cannot be imported"
             return f"{what} there ({shorten(line, 200)})"
-    if kind in ("ActorDiedError", "ActorUnavailableError", "RayActorError", "NodeDiedError"):
+    kind = type(error).__name__
+    if kind in ("ActorDiedError", "ActorUnavailableError"):
         told = next((line for line in lines if "exit" in line.lower() or "died" in line.lower()), "")
         return f"its process has died ({shorten(told, 160)})" if told else "its process has died"
     return shorten(" ".join(lines), 200) or kind

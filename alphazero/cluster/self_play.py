@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from alphazero.cluster.connection import Cluster
-from alphazero.cluster.pool import Pool, Seat
+from alphazero.cluster.pool import Pool, RemoteHost
 from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order
 from alphazero.errors import StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
-from alphazero.game.kernels import Kernels
 from alphazero.machine import count_cores
 from alphazero.nets.neural_net import Trainer
 from alphazero.nets.torch_trainer import MOST_THREADS
@@ -58,48 +57,57 @@ class _Ledger:
     """The games that a host plays at once, and the numbers that it was given and that have not come back."""
 
     slots: int
-    granted: int = 0
-    ended: int = 0
     numbers: set[int] = field(default_factory=set)
     orders: int = 0
     """Games that orders under way ask for."""
 
 
-class _Play:
-    """The work of the pool: orders for games, and the games that come back."""
+class AllHosts:
+    """A `Worker` that is all hosts of a cluster together, and the work of their pool."""
 
     maker = "alphazero.cluster.self_play_guest:RemotePlayer"
     patience = PATIENCE
+    num_slots = 0
+    """The games in progress are elsewhere, and are not saved."""
 
-    def __init__(self, assignment: Assignment, settings: WorkerSettings, num_hosts: Callable[[], int]):
+    def __init__(self, cluster: Cluster, assignment: Assignment):
         plan = self._plan = assignment.plan
-        self._settings, self.inbox, self._playing = settings, assignment.inbox, assignment.playing
-        self._inference = assignment.inference
+        self._cluster, self._assignment, self.inbox = cluster, assignment, assignment.inbox
+        self._settings = plan.worker_settings(
+            assignment.sizes, device="cpu", inference="torch", deterministic=False, threads=1,
+            num_slots=plan.config.self_play.num_slots,
+        )  # fmt: skip
         self.fingerprint = game_fingerprint(plan.loaded.game)
         self.wanted = plan.config.self_play.games_per_generation
-        self._num_hosts = num_hosts
         self.versions = assignment.versions
         """The generations whose networks took over self-play, in ascending order."""
         self._lock = threading.Lock()
         """Held while the versions grow: the coach and the pool both see to it."""
         self._ledgers: dict[int, _Ledger] = {}
-        self.next_game = 0
-        self.counts, self.cpu_seconds = SelfPlayCounts(), 0.0
+        self._next_game = 0
+        self._counts, self.cpu_seconds = SelfPlayCounts(), 0.0
         self.bytes = self.positions = 0
         """The counts of all chunks so far."""
-        self.shown: list[tuple[FinishedGame, int]] = []
-        self.wants_shown = True
+        self._shown: list[tuple[FinishedGame, int]] = []
+        self._wants_shown = True
         self._sent: int | None = None
-        self.arrived = threading.Event()
+        self._arrived = threading.Event()
         self.resting: str | None = None
         """Ray's name of the machine on which the network learns now; its hosts get no orders."""
+        self.began: float | None = None
+        """The end of the last call of `play`."""
+        self.counted, self._playing_now = SelfPlayCounts(), False
+        """The counts of then."""
+        self.pool = Pool(cluster, self)
 
     # --- as Work ------------------------------------------------------------------------------------------------------
 
-    def settings(self, seat: Seat) -> WorkerSettings:
-        slots = slots_of_host(self._plan.config, self._num_hosts())
-        self._ledgers[seat.number] = _Ledger(slots * (2 if seat.device == "cuda" else 1))
-        return replace(self._settings, num_slots=slots, device=seat.device, inference=self._inference())
+    def settings(self, host: RemoteHost) -> WorkerSettings:
+        slots = slots_of_host(self._plan.config, expected_hosts(self._cluster))
+        self._ledgers[host.number] = _Ledger(slots * (2 if host.device == "cuda" else 1))
+        return replace(
+            self._settings, num_slots=slots, device=host.device, inference=self._assignment.inference()
+        )  # fmt: skip
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
         generation, path = self.note_version()
@@ -111,183 +119,148 @@ class _Play:
     def note_version(self) -> tuple[int, Path]:
         """Counts the network that plays as one that has taken over; returns its generation and checkpoint."""
         with self._lock:
-            generation, path = self._playing()
+            generation, path = self._assignment.playing()
             if not self.versions or generation > self.versions[-1]:
                 self.versions.append(generation)
         return generation, path
 
-    def next_order(self, seat: Seat) -> Order | None:
-        if seat.node.identity == self.resting:
+    def next_order(self, host: RemoteHost) -> Order | None:
+        # if its games suffice for the next generation, the learner is behind
+        if host.machine.identity == self.resting or self.inbox.num_games >= self.wanted:
             return None
-        if self.inbox.num_games >= self.wanted:  # the learner is behind: its next generation is complete
-            return None
-        ledger, num_games = self._ledgers[seat.number], games_of_order(self.wanted / len(self._ledgers))
+        ledger, num_games = self._ledgers[host.number], games_of_order(self.wanted / len(self._ledgers))
         # all slots, as many again if all their games end at once, and the games of orders under way
-        needed = 2 * ledger.slots + ledger.orders + num_games - (ledger.granted - ledger.ended)
-        ranges: tuple[tuple[int, int], ...] = ()
-        if needed > 0:
-            ranges = ((self.next_game, needed),)
-            ledger.numbers |= set(range(self.next_game, self.next_game + needed))
-            ledger.granted += needed
-            self.next_game += needed
+        first, new = self._next_game, max(0, 2 * ledger.slots + ledger.orders + num_games - len(ledger.numbers))
+        ledger.numbers |= set(range(first, first + new))
+        self._next_game += new
         ledger.orders += num_games
-        show, self.wants_shown = self.wants_shown, False
-        return Order(ranges, num_games, SECONDS_OF_ORDER, show)
+        show, self._wants_shown = self._wants_shown, False
+        return Order(first, new, num_games, SECONDS_OF_ORDER, show)
 
-    def take(self, answers: Sequence[tuple[Seat, Order, bytes]]) -> list[Seat]:
-        game, refused, chunks = self._plan.loaded.game, [], []
-        for seat, order, content in answers:
-            ledger = self._ledgers[seat.number]
+    def take(self, answers: Sequence[tuple[RemoteHost, Order, bytes]]) -> list[RemoteHost]:
+        refused, chunks = [], []
+        for host, order, content in answers:
+            ledger = self._ledgers[host.number]
             ledger.orders -= order.num_games
             try:
-                chunk = unpack(content, f"a chunk of {seat.name}", game, len(ledger.numbers))
-                numbers = set(chunk.games[:, 0].tolist())
-                if not numbers <= ledger.numbers:
-                    raise StorageError(f"a chunk of {seat.name}: it holds games that nobody asked it for")
-                if len(content) > 1.1 * raw_bytes(game, len(chunk.samples), chunk.num_games) + HEADER_BYTES:
-                    raise StorageError(f"a chunk of {seat.name}: it is larger than its games")
-                if (chunk.games[:, 2] > self.versions[-1]).any():
-                    raise StorageError(f"a chunk of {seat.name}: it names weights that have never played")
+                chunk = self._read(content, ledger, f"a chunk of {host.name}")
             except StorageError as error:
                 logger.warning("%s", error)
-                refused.append(seat)
+                refused.append(host)
                 continue
-            ledger.numbers -= numbers
-            ledger.ended += len(numbers)
-            self.counts += chunk.counts
+            ledger.numbers -= set(chunk.games[:, 0].tolist())
+            self._counts += chunk.counts
             self.cpu_seconds += chunk.cpu_milliseconds / 1000
             self.bytes, self.positions = self.bytes + len(content), self.positions + len(chunk.samples)
-            self.shown = chunk.shown or self.shown
-            self.wants_shown |= order.show and not chunk.shown
+            self._shown = chunk.shown or self._shown
+            self._wants_shown |= order.show and not chunk.shown
             chunks.append(chunk)
         self.inbox.add(chunks)
-        self.arrived.set()
+        self._arrived.set()
         return refused
 
-    def lose(self, seat: Seat, orders: Sequence[Order]) -> None:
-        self._ledgers.pop(seat.number, None)
-        self.wants_shown |= any(order.show for order in orders)
+    def _read(self, content: bytes, ledger: _Ledger, where: str) -> Chunk:
+        """The games of an answer; raises StorageError unless the host was asked for them."""
+        game = self._plan.loaded.game
+        chunk = unpack(content, where, game, len(ledger.numbers))
+        if not ledger.numbers.issuperset(chunk.games[:, 0].tolist()):
+            raise StorageError(f"{where}: it holds games that nobody asked it for")
+        if len(content) > 1.1 * raw_bytes(game, len(chunk.samples), chunk.num_games) + HEADER_BYTES:
+            raise StorageError(f"{where}: it is larger than its games")
+        if (chunk.games[:, 2] > self.versions[-1]).any():
+            raise StorageError(f"{where}: it names weights that have never played")
+        return chunk
 
+    def lose(self, host: RemoteHost, orders: Sequence[Order]) -> None:
+        self._ledgers.pop(host.number, None)
+        self._wants_shown |= any(order.show for order in orders)
 
-class ClusterWorker:
-    """A `Worker` that is all hosts of a cluster together."""
-
-    def __init__(self, play: _Play, pool: Pool, kernels: Kernels):
-        self._play, self._pool, self._kernels = play, pool, kernels
-        self.num_slots = 0
-        """The games in progress are elsewhere, and are not saved."""
-        self.began: float | None = None
-        """The end of the last call of `play`."""
-        self.counted, self._playing_now = SelfPlayCounts(), False
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time of all hosts."""
-        return self._play.cpu_seconds
+    # --- as Worker ----------------------------------------------------------------------------------------------------
 
     def counts(self) -> SelfPlayCounts:
         """As of the last call of `play`; while it plays, those of now. So games count that arrived in between."""
-        return self._play.counts if self._playing_now else self.counted
+        return self._counts if self._playing_now else self.counted
 
     def play(self, num_games: int, until: Until = NO_LIMIT) -> Samples:
         """Waits until so many games have arrived, and takes them; raises what has ended the pool."""
-        play, inbox, begin = self._play, self._play.inbox, time.monotonic()
-        self._pool.start()
+        begin = time.monotonic()
+        self.pool.start()
         self._playing_now = True
         try:
-            inbox.leave_out(self._oldest())
             while not until.is_over():
-                self._pool.raise_error()
+                self.inbox.leave_out(self.oldest())
+                self.pool.raise_error()
                 passed = time.monotonic() - begin
                 enough = num_games if passed <= until.seconds else min(num_games, LEAST_GAMES)
-                if inbox.num_games >= enough or passed > until.most_seconds:
+                if self.inbox.num_games >= enough or passed > until.most_seconds:
                     break
-                play.arrived.wait(PAUSE)
-                play.arrived.clear()
-                inbox.leave_out(self._oldest())
-            taken = inbox.take(num_games)
-            self.taken = taken or Chunk(no_samples(self._kernels.game), np.empty((0, 3), np.int64))
+                self._arrived.wait(PAUSE)
+                self._arrived.clear()
+            taken = self.inbox.take(num_games)
+            self.taken = taken or Chunk(no_samples(self._plan.loaded.game), np.empty((0, 3), np.int64))
             return self.taken.samples
         finally:
-            self.counted, self.began, self._playing_now = play.counts, time.monotonic(), False
-            play.wants_shown = True
+            self.counted, self.began, self._playing_now = self._counts, time.monotonic(), False
+            self._wants_shown = True
 
-    def _oldest(self) -> int:
+    def oldest(self) -> int:
         """The oldest generation whose weights may have played in a game."""
-        versions = self._play.versions
-        return versions[-1 - MOST_AGE] if len(versions) > MOST_AGE else 0
+        return self.versions[-1 - MOST_AGE] if len(self.versions) > MOST_AGE else 0
+
+    def ages(self) -> np.ndarray:
+        """For each game that `play` has taken, the networks that took over since its first weights: `int64[n]`."""
+        versions = self.versions
+        return np.array([len(versions) - bisect.bisect_right(versions, w) for w in self.taken.games[:, 2]], np.int64)
 
     def finished_games(self) -> list[tuple[FinishedGame, int]]:
         """As in Worker."""
-        return self._play.shown
+        return self._shown
 
     def state(self) -> dict[str, np.ndarray]:
         """No games in progress, and the number of the next one."""
-        arrays = saved_arrays(self._kernels.game).items()
         empty: dict[str, np.ndarray] = {
             name: np.zeros([0 if size == "slots" else int(size) for size in array.shape], array.dtype)
-            for name, array in arrays
+            for name, array in saved_arrays(self._plan.loaded.game).items()
         }
-        return empty | {"next_game": np.array(self._play.next_game, np.int64)}
+        return empty | {"next_game": np.array(self._next_game, np.int64)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Numbers games from there on; games in progress begin anew."""
-        self._play.next_game = max(self._play.next_game, int(state["next_game"]))
+        self.begin_at(int(state["next_game"]))
 
     def begin_at(self, first_game: int) -> None:
         """Numbers games from `first_game` on."""
-        self._play.next_game = max(self._play.next_game, first_game)
+        self._next_game = max(self._next_game, first_game)
 
     def forget(self) -> None:
         """Does nothing: hosts clear their caches when they get new weights."""
 
     def close(self) -> None:
         """Ends all hosts."""
-        self._pool.close()
-
-    def ages(self) -> np.ndarray:
-        """For each game that `play` has taken, the networks that took over since its first weights: `int64[n]`."""
-        versions = self._play.versions
-        return np.array([len(versions) - bisect.bisect_right(versions, w) for w in self.taken.games[:, 2]], np.int64)
+        self.pool.close()
 
 
 class ClusterWorkers:
     """The hosts of a cluster; learning stays here, on one device."""
 
     keeps_games = False
+    num_slots = 0
 
     def __init__(self, cluster: Cluster, assignment: Assignment):
-        plan = self._plan = assignment.plan
-        self._cluster, self.inbox = cluster, assignment.inbox
-        settings = plan.worker_settings(
-            assignment.sizes, device="cpu", inference="torch", deterministic=False, threads=1,
-            num_slots=plan.config.self_play.num_slots,
-        )  # fmt: skip
-        self._play = _Play(assignment, settings, lambda: expected_hosts(self._cluster))
-        self.pool = Pool(self._cluster, self._play)
-        self.worker = ClusterWorker(self._play, self.pool, assignment.kernels)
+        self._plan, self._cluster, self.inbox = assignment.plan, cluster, assignment.inbox
+        self.worker = AllHosts(cluster, assignment)
+        self.pool = self.worker.pool
         self.all: Sequence[Worker] = [self.worker]
-        self.num_slots = 0
+        self.place, self.start, self.close = self.pool.place, self.pool.start, self.pool.close
+        self.played = self.worker.counts
 
     def describe(self) -> str:
         """The machines and the number of games at once, as a phrase."""
         slots = slots_of_host(self._plan.config, expected_hosts(self._cluster))
         return f"on {self._cluster.describe()}: each worker plays {count_of(slots, 'game')} at once"
 
-    def place(self) -> None:
-        """Lets hosts load their code while this process makes its networks."""
-        self.pool.place()
-
-    def start(self) -> None:
-        """Lets hosts begin to play while this process still gets ready."""
-        self.pool.start()
-
     def get_ready(self) -> None:
         """Does nothing: hosts get ready by themselves."""
-
-    def played(self) -> SelfPlayCounts:
-        """Counts of all hosts together."""
-        return self.worker.counts()
 
     def begin_counting(self) -> tuple[float, SelfPlayCounts]:
         """The time and the counts from which a generation's games count: hosts play on while the network learns."""
@@ -300,8 +273,8 @@ class ClusterWorkers:
 
     def forget(self) -> None:
         """Lets all hosts get orders again, once it is known which network plays; older games age by it."""
-        self._play.note_version()
-        self._play.resting = None
+        self.worker.note_version()
+        self.worker.resting = None
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
         """Not known: the machines differ."""
@@ -314,7 +287,7 @@ class ClusterWorkers:
 
     def figures(self) -> dict[str, Any]:
         """Figures of the games that the last call of `play` has taken."""
-        ages, taken = self.worker.ages(), self.worker.taken
+        worker, ages, taken = self.worker, self.worker.ages(), self.worker.taken
         return {
             "games": taken.num_games,
             "plies_per_game": round(len(taken.samples) / max(1, taken.num_games), 2),
@@ -324,7 +297,7 @@ class ClusterWorkers:
             "games_left_out": self.inbox.count_left_out(),
             "weights_age": round(float(ages.mean()), 3) if len(ages) else 0.0,
             "oldest_weights_age": int(ages.max(initial=0)),
-            "bytes_per_position": round(self._play.bytes / max(1, self._play.positions), 1),
+            "bytes_per_position": round(worker.bytes / max(1, worker.positions), 1),
         }
 
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
@@ -345,12 +318,8 @@ class ClusterWorkers:
         They would slow it down with games by the last weights. Hosts elsewhere play on.
         """
         if self._plan.device_kinds == ["cpu"] and min(self._plan.threads, MOST_THREADS) >= count_cores():
-            self._play.resting = self._cluster.here()
+            self.worker.resting = self._cluster.here()
         return learn_here()
-
-    def close(self) -> None:
-        """Ends all hosts; a second call does nothing."""
-        self.pool.close()
 
 
 def slots_of_host(config: RunConfig, num_hosts: int) -> int:
@@ -360,5 +329,5 @@ def slots_of_host(config: RunConfig, num_hosts: int) -> int:
 
 def expected_hosts(cluster: Cluster) -> int:
     """The hosts that fit on the machines that are there now."""
-    there = sum(node.room for node in cluster.nodes())
+    there = sum(machine.room for machine in cluster.machines())
     return max(1, min(there, cluster.workers or there))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+import tempfile
 import time
-from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +30,10 @@ CARD = "weights.json"
 class Order(NamedTuple):
     """Some games to play."""
 
-    first_games: tuple[tuple[int, int], ...]
-    """Numbers for games to begin: the first one, and how many in a row."""
+    first_game: int
+    """Further games may begin here, with this number and those after it,"""
+    new_games: int
+    """so many."""
     num_games: int
     """The order is done when so many games are over,"""
     seconds: float
@@ -39,41 +42,16 @@ class Order(NamedTuple):
     """Sends a few games for people along."""
 
 
-class Numbers:
-    """The numbers of games that may begin here; several threads take them."""
-
-    def __init__(self) -> None:
-        self._ranges: deque[tuple[int, int]] = deque()
-        self._lock = threading.Lock()
-
-    def add(self, first: int, count: int) -> None:
-        """Adds `first`, `first + 1`, ..."""
-        with self._lock:
-            self._ranges.append((first, count))
-
-    def take(self, count: int) -> np.ndarray:
-        """The next ones, `int64[count]`."""
-        found: list[int] = []
-        with self._lock:
-            while len(found) < count:
-                first, there = self._ranges.popleft()
-                taken = min(there, count - len(found))
-                found += range(first, first + taken)
-                if taken < there:
-                    self._ranges.appendleft((first + taken, there - taken))
-        return np.array(found, np.int64)
-
-
 class NumberedSelfPlay(SelfPlay):
     """Self-play whose games have the numbers that somebody hands out."""
 
-    def draw_from(self, numbers: Numbers) -> None:
+    def draw_from(self, numbers: SimpleQueue[int]) -> None:
         """Begins new games by these numbers, and all later ones."""
         self._numbers = numbers
-        self._begin_games(np.arange(self.num_slots), numbers.take(self.num_slots))
+        self._begin_games(np.arange(self.num_slots), self._take_numbers(self.num_slots))
 
     def _take_numbers(self, count: int) -> np.ndarray:
-        return self._numbers.take(count)
+        return np.array([self._numbers.get_nowait() for _ in range(count)], np.int64)
 
 
 class RemotePlayer:
@@ -86,23 +64,25 @@ class RemotePlayer:
         self.fingerprint = game_fingerprint(loaded.game)
         self._net.use_threads(1)
         compile_all(kernels, config.self_play, config.search, self._net)
-        evaluators = make_evaluators(kernels, self._net, 1, config.cache_size)
         self._players = [
             NumberedSelfPlay(
                 kernels, config.self_play, config.search, evaluate, settings.num_slots, settings.seed,
                 value_targets=loaded.value_targets,
             )
-            for evaluate in evaluators
+            for evaluate in make_evaluators(kernels, self._net, 1, config.cache_size)
         ]  # fmt: skip
-        self._numbers = Numbers()
+        self._numbers: SimpleQueue[int] = SimpleQueue()
         self._begun = self._fresh = False
         self._surplus = 0
         """Games that ended beyond those that orders asked for: the next ones ask for fewer."""
         self._counts, self._cpu = SelfPlayCounts(), time.process_time()
 
-    def take(self, generation: int, folder: Path) -> None:
-        """Plays by the checkpoint in the folder from now on."""
-        self._net.load(folder / CHECKPOINT)
+    def take(self, generation: int, files: Mapping[str, bytes]) -> None:
+        """Plays by the checkpoint in the files from now on."""
+        with tempfile.TemporaryDirectory(prefix="az-weights-") as folder:
+            for name in (CHECKPOINT, CARD):
+                (Path(folder) / name).write_bytes(files[name])
+            self._net.load(Path(folder) / CHECKPOINT)
         for player in self._players:
             player.forget()
             player.weights = generation
@@ -110,28 +90,28 @@ class RemotePlayer:
 
     def play(self, order: Order) -> bytes:
         """A chunk of games that are over; the others go on with the next order."""
-        for first, count in order.first_games:
-            self._numbers.add(first, count)
+        for number in range(order.first_game, order.first_game + order.new_games):
+            self._numbers.put(number)
         if not self._begun:
             for player in self._players:
                 player.draw_from(self._numbers)
         search_anew, self._begun, self._fresh = self._fresh or not self._begun, True, False
         wanted = max(0, order.num_games - self._surplus)
-        end = time.monotonic() + order.seconds
-        samples, ended = self._play(wanted, Until(lambda: time.monotonic() >= end), search_anew)
+        until, share = Until(most_seconds=order.seconds), -(-wanted // len(self._players))
+
+        def play(player: SelfPlay) -> Samples:
+            return player.play(share, until, search_anew=search_anew)
+
+        if len(self._players) == 1:
+            found = [play(self._players[0])]
+        else:  # a GPU searches for one while the other's moves are played
+            with ThreadPoolExecutor(len(self._players)) as pool:
+                found = list(pool.map(play, self._players))
+        ended = np.concatenate([player.ended_games() for player in self._players])
         self._surplus = max(0, len(ended) + self._surplus - order.num_games)
         counts = sum((player.counts() for player in self._players), SelfPlayCounts())
         cpu = time.process_time()
         shown = [game for player in self._players for game in player.finished_games()][:4] if order.show else []
-        chunk = Chunk(samples, ended, counts - self._counts, int(1000 * (cpu - self._cpu)), shown)
+        chunk = Chunk(Samples.join(found), ended, counts - self._counts, int(1000 * (cpu - self._cpu)), shown)
         self._counts, self._cpu = counts, cpu
         return pack(chunk)
-
-    def _play(self, num_games: int, until: Until, search_anew: bool) -> tuple[Samples, np.ndarray]:
-        if len(self._players) == 1:
-            found = [self._players[0].play(num_games, until, search_anew=search_anew)]
-        else:  # a GPU searches for one while the other's moves are played
-            share = -(-num_games // len(self._players))
-            with ThreadPoolExecutor(len(self._players)) as pool:
-                found = list(pool.map(lambda player: player.play(share, until, search_anew=search_anew), self._players))
-        return Samples.join(found), np.concatenate([player.ended_games() for player in self._players])

@@ -14,8 +14,8 @@ from statistics import median
 import numpy as np
 
 from alphazero.catalogue import registry
-from alphazero.cluster.connection import Cluster, Node
-from alphazero.cluster.pool import Seat
+from alphazero.cluster.connection import Cluster, Machine
+from alphazero.cluster.pool import RemoteHost
 from alphazero.cluster.self_play import games_of_order
 from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order, RemotePlayer
 from alphazero.errors import InvalidSetting
@@ -33,7 +33,7 @@ from benchmarks.scale.simulation import Costs
 
 SEED = 1
 REPEATS = 12
-SEATS = 256
+HOSTS = 256
 NICENESS = 15
 """Of a host on a cluster: Ray starts it at this priority."""
 
@@ -91,7 +91,7 @@ def play(settings: WorkerSettings, folder: Path, seconds: float, games_per_net: 
 
     The network counts as a new one after every `games_per_net` games, since it then answers for all positions anew.
     """
-    player = RemotePlayer(settings)
+    player, files = RemotePlayer(settings), {name: (folder / name).read_bytes() for name in (CHECKPOINT, CARD)}
     slots = settings.num_slots
     order_games = games_of_order(games_per_net)
     first, orders, content = 0, 0, b""
@@ -99,8 +99,8 @@ def play(settings: WorkerSettings, folder: Path, seconds: float, games_per_net: 
     began = begin
     while time.monotonic() - begin < 2 * seconds:  # the first half fills the slots with games of all lengths
         if orders % max(1, games_per_net // order_games) == 0:
-            player.take(orders, folder)
-        answer = player.play(Order(((first, 4 * slots),), order_games, seconds / 2, False))
+            player.take(orders, files)
+        answer = player.play(Order(first, 4 * slots, order_games, seconds / 2, False))
         first, orders = first + 4 * slots, orders + 1
         chunk = unpack(answer, "a chunk", game, 1 << 20)
         content = answer if chunk.num_games else content
@@ -148,24 +148,24 @@ def _ingest(path: Path, game_name: str, content: bytes) -> tuple[float, float, f
 
 def _message(cluster: Cluster, content: bytes) -> float:
     """Seconds from a call to its answer of that size: the time that Ray takes."""
-    (node, *_) = cluster.nodes()
-    actor = cluster.place(Host, node)
+    (machine, *_) = cluster.machines()
+    actor = cluster.place(Host, machine)
     return _time(lambda: cluster.ray.get(actor.answer.remote(content)))
 
 
 def _look() -> float:
     """Seconds of the pool's thread for each host that has nothing to say."""
-    seats = [
-        Seat(i, Node("n", "n", "n", 1, 0), "cpu", None, stage="ready", calls={object(): 0, object(): 0})
-        for i in range(SEATS)
+    hosts = [
+        RemoteHost(i, Machine("n", "n", "n", 1, 0), None, stage="ready", calls={object(): 0, object(): 0})
+        for i in range(HOSTS)
     ]
 
     def look() -> list[object]:
-        found = {reference: seat for seat in seats for reference in seat.calls}
+        found = {reference: host for host in hosts for reference in host.calls}
         now = time.monotonic()
-        return [seat for seat in seats if len(seat.calls) < 2 or now - seat.since > 1e9] + list(found)
+        return [host for host in hosts if len(host.calls) < 2 or now - host.since > 1e9] + list(found)
 
-    return _time(look) / SEATS
+    return _time(look) / HOSTS
 
 
 def time_update(net: NeuralNet, config: RunConfig, game_name: str, threads: int = 1) -> float:

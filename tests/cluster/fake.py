@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from alphazero.cluster.connection import Node
+from alphazero.cluster.connection import Machine
 from alphazero.cluster.pool import Pool
 from alphazero.cluster.ray_cluster import RayCluster
 
@@ -120,9 +120,9 @@ def run_out_of_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     end_silent_ones = Pool._end_silent_ones
 
     def later(pool: Pool) -> None:
-        for seat in pool.seats:
-            if seat.number == 1 and seat.stage == "ready":
-                seat.since -= pool._work.patience
+        for host in pool.hosts:
+            if host.number == 1 and host.stage == "ready":
+                host.since -= pool._work.patience
         end_silent_ones(pool)
 
     monkeypatch.setattr(Pool, "_end_silent_ones", later)
@@ -131,15 +131,15 @@ def run_out_of_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 class FakeCluster(RayCluster):
     """Machines that come and go, and hosts on them."""
 
-    def __init__(self, nodes: Sequence[Node], workers: int | None = None):
+    def __init__(self, machines: Sequence[Machine], workers: int | None = None):
         super().__init__("local", workers, threads=1)
-        self.there = list(nodes)
+        self.there = list(machines)
         self.ray = FakeRay()
-        self.actors: list[tuple[Node, FakeActor]] = []
+        self.actors: list[tuple[Machine, FakeActor]] = []
         self.behave: Callable[[int, str, int], None] = lambda actor, name, call: None
         """Called with the number of an actor, a method and the number of the call, before each call."""
         self.bodies: Callable[[type, int], Any] = lambda body, number: body()
-        self.placing: Node
+        self.placing: Machine
         """The machine of the actor that is placed now."""
 
     def open(self) -> None: ...
@@ -149,15 +149,15 @@ class FakeCluster(RayCluster):
     def here(self) -> str:
         return self.there[0].identity
 
-    def nodes(self) -> list[Node]:
+    def machines(self) -> list[Machine]:
         return list(self.there)
 
-    def place(self, body: type, node: Node) -> Any:
-        number, self.placing = len(self.actors), node
+    def place(self, body: type, machine: Machine) -> Any:
+        number, self.placing = len(self.actors), machine
         actor = FakeActor(self.bodies(body, number), number, lambda name, call: self.behave(number, name, call))
-        self.actors.append((node, actor))
+        self.actors.append((machine, actor))
         return actor
 
 
-def machine(name: str, cpus: int = 1, gpus: int = 0) -> Node:
-    return Node(name, name, "127.0.0.1", cpus, gpus)
+def machine(name: str, cpus: int = 1, gpus: int = 0) -> Machine:
+    return Machine(name, name, "127.0.0.1", cpus, gpus)

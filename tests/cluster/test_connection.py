@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -34,8 +33,9 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     ray.is_initialized = lambda: found[-1:] == ["init"]  # type: ignore[attr-defined]
     ray.shutdown = lambda: found.append("shutdown")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "ray", ray)
-    monkeypatch.setattr(connection, "check_ray", lambda: None)
-    monkeypatch.setattr(connection, "check_mode", lambda: None)
+    monkeypatch.setattr(connection, "check_ray", lambda: "token")
+    monkeypatch.setattr(connection, "check_imported", lambda version: None)
+    monkeypatch.setattr(connection, "_kept_quiet", connection.contextlib.nullcontext)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return found
 
@@ -147,32 +147,11 @@ def test_a_mistake_makes_no_folder(calls: list[str], monkeypatch, tmp_path: Path
     assert calls == ["init"] and list(tmp_path.iterdir()) == []
 
 
-def test_folders_of_dead_processes_are_removed(calls: list[str], monkeypatch, tmp_path: Path):
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        pass
-    kept = tmp_path / f"az-ray-{os.getppid()}-abcd", tmp_path / "az-ray-abcdefgh", tmp_path / f"az-ray-{ended.pid}-link"
-    for folder in (tmp_path / f"az-ray-{ended.pid}-abcd", tmp_path / f"az-ray-{os.getpid()}-abcd", *kept[:2]):
-        (folder / "session").mkdir(parents=True)
-    kept[2].symlink_to(kept[1])
+def test_the_folder_of_a_cluster_on_this_machine_goes_with_it(calls: list[str], monkeypatch, tmp_path: Path):
     monkeypatch.setattr(connection, "_init", begin(calls, lambda: None))
-    monkeypatch.setattr(connection, "_kept_quiet", connection.contextlib.nullcontext)
-    cluster = Cluster("local")
-    cluster.open()
-    (own,) = set(tmp_path.iterdir()) - set(kept)
-    assert re.fullmatch(rf"az-ray-{os.getpid()}-\w+", own.name)
-    cluster.close()
-    assert set(tmp_path.iterdir()) == set(kept) and (kept[1] / "session").exists()
-
-
-def test_weights_of_dead_processes_are_removed_and_those_of_this_one_stay(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        pass
-    dead, own = tmp_path / f"az-weights-{ended.pid}-abcd", tmp_path / f"az-weights-{os.getpid()}-abcd"
-    dead.mkdir()
-    own.mkdir()  # perhaps another worker's, in this process
-    made = connection.make_folder("az-weights")
-    assert set(tmp_path.iterdir()) == {own, Path(made)} and f"-{os.getpid()}-" in made
+    with Cluster("local"):
+        assert [folder.name.startswith("az-ray-") for folder in tmp_path.iterdir()] == [True]
+    assert list(tmp_path.iterdir()) == [] and calls == ["init", "shutdown"]
 
 
 LEAVING = """

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.cluster.pool import Pool, Seat
+from alphazero.cluster.pool import Pool, RemoteHost
 from alphazero.cluster.ray_cluster import RayCluster
-from alphazero.cluster.self_play import _Play
+from alphazero.cluster.self_play import AllHosts
 from alphazero.cluster.self_play_guest import Order
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, LearnerConfig, RunConfig
@@ -100,7 +100,7 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
         wait_until(lambda: pool.num_ready > 0)  # before the run asks for games
 
         def act() -> None:
-            (pid,) = [seat.pid for seat in pool.seats if seat.stage == "ready"]
+            (pid,) = [host.pid for host in pool.hosts if host.stage == "ready"]
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
             wait_until(lambda: pool.num_replaced > 0)
@@ -163,12 +163,12 @@ def test_workers_killed_every_ten_seconds_for_two_minutes(ray_cluster, tmp_path:
     folder, coaches, killed, sender = tmp_path / "run", list[Coach](), list[int](), dict[int, int]()
     learner = LearnerConfig(batch_size=256, sample_reuse=1)
     config = replace(CONFIG, learner=learner, self_play=replace(CONFIG.self_play, games_per_generation=240))
-    take = _Play.take
+    take = AllHosts.take
 
-    def note(work: _Play, answers: Sequence[tuple[Seat, Order, bytes]]) -> list[Seat]:
-        for seat, _, content in answers:
+    def note(work: AllHosts, answers: Sequence[tuple[RemoteHost, Order, bytes]]) -> list[RemoteHost]:
+        for host, _, content in answers:
             games = unpack(content, "a chunk", GAME.game, 100_000).games
-            sender.update(dict.fromkeys(games[:, 0].tolist(), seat.number))
+            sender.update(dict.fromkeys(games[:, 0].tolist(), host.number))
         return take(work, answers)
 
     def kill(over: threading.Event) -> None:
@@ -177,14 +177,14 @@ def test_workers_killed_every_ten_seconds_for_two_minutes(ray_cluster, tmp_path:
         for i in range(1, 13):
             if over.wait(begin + 10.0 * i - time.monotonic()):
                 return
-            seats = [seat for seat in pool_of(coaches[0]).seats if seat.stage == "ready" and seat.number != spared]
-            if seats:
-                longest_there = min(seats, key=lambda seat: seat.number)
+            hosts = [host for host in pool_of(coaches[0]).hosts if host.stage == "ready" and host.number != spared]
+            if hosts:
+                longest_there = min(hosts, key=lambda host: host.number)
                 os.kill(longest_there.pid, signal.SIGKILL)
                 killed.append(longest_there.number)
         coaches[0].stop.set()
 
-    monkeypatch.setattr(_Play, "take", note)
+    monkeypatch.setattr(AllHosts, "take", note)
     node = add_node(ray_cluster, num_cpus=2)
     with meanwhile(kill):
         run = play(folder, ray_cluster.address, 1_000_000, coaches.append, config)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.cluster.match_guest import MatchGuest
-from alphazero.cluster.matches import _Matches
+from alphazero.cluster.matches import MatchGuest, Spread
 from alphazero.errors import CheckpointError
 from alphazero.matches import openings
 from alphazero.nets.devices import INFERENCE_VARIABLE, wanted_inference
@@ -20,6 +19,7 @@ from alphazero.players.contestant_text import parse_all
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import TournamentFolder
 from alphazero.tournaments.tournament import make_tournament, with_nets_found
+from tests.cluster.fake import FakeCluster
 
 LOADED = registry.load("tictactoe")
 
@@ -33,10 +33,10 @@ def net(tmp_path: Path) -> Path:
     return path
 
 
-def matches(net: Path, device: str = "auto") -> _Matches:
+def matches(net: Path, device: str = "auto") -> Spread:
     names = ("random", "greedy", f"{net}@simulations=2")
     tournament = make_tournament("tictactoe", "round-robin", parse_all(names), 2, None, 1, False)
-    return _Matches(with_nets_found(tournament, LOADED), LOADED, device)
+    return Spread(FakeCluster([]), with_nets_found(tournament, LOADED), LOADED, device)
 
 
 def seat(device: str) -> Any:
@@ -83,7 +83,9 @@ def test_orders_have_the_openings_of_the_folder(net: Path, tmp_path: Path, monke
 
 def test_orders_are_small_where_a_contestant_plays_one_game_at_a_time(tmp_path: Path):
     names = ("random", "greedy", "gtp:an-engine")
-    work = _Matches(make_tournament("tictactoe", "round-robin", parse_all(names), 20, None, 1, False), LOADED)
+    work = Spread(
+        FakeCluster([]), make_tournament("tictactoe", "round-robin", parse_all(names), 20, None, 1, False), LOADED
+    )
     with TournamentFolder(tmp_path / "played", work.tournament, LOADED) as folder:
         work.add(folder, folder.missing())
     orders = [order for order in iter(lambda: work.next_order(seat("cpu")), None)]

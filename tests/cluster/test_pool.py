@@ -18,13 +18,13 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.cluster import pool as pool_module
 from alphazero.cluster.access import ClusterError
-from alphazero.cluster.connection import Node
+from alphazero.cluster.connection import Machine
 from alphazero.cluster.host import DONE, MISTAKE, Host, Parcel, _answer
-from alphazero.cluster.match_guest import MatchGuest
-from alphazero.cluster.matches import Spread
+from alphazero.cluster.matches import MatchGuest, Spread
 from alphazero.cluster.pool import Pool
 from alphazero.game.record import GameRecord
 from alphazero.players.contestant_text import parse_all
+from alphazero.tournaments.folder import Tournament
 from alphazero.tournaments.tournament import make_tournament, play_tournament
 from tests.cluster.fake import ActorDiedError, FakeCluster, FakeRay, RayError, machine, run_out_of_patience
 
@@ -33,11 +33,13 @@ CONTESTANTS = ("random", "greedy", "minimax:2")
 GAMES = 40
 
 
+def make(games: int = GAMES) -> Tournament:
+    contestants = parse_all(CONTESTANTS)
+    return make_tournament("tictactoe", "round-robin", contestants, games, None, seed=5, adaptive=False)
+
+
 def play(folder: Path, cluster: FakeCluster | None = None, games: int = GAMES) -> list[GameRecord]:
-    tournament = make_tournament(
-        "tictactoe", "round-robin", parse_all(CONTESTANTS), games, None, seed=5, adaptive=False
-    )
-    return play_tournament(folder, tournament, GAME, threads=1, device="cpu", cluster=cluster)  # type: ignore[arg-type]
+    return play_tournament(folder, make(games), GAME, threads=1, device="cpu", cluster=cluster)  # type: ignore[arg-type]
 
 
 def told(records: Sequence[GameRecord]) -> list[dict[str, Any]]:
@@ -152,14 +154,12 @@ def test_hosts_load_their_code_before_the_work_is_ready():
         called.append(name)
 
     cluster.behave = note
-    tournament = make_tournament(
-        "tictactoe", "round-robin", parse_all(CONTESTANTS), GAMES, None, seed=5, adaptive=False
-    )
+    tournament = make()
     spread = Spread(cluster, tournament, GAME)
     pool = spread._pool
     pool.place()
     try:
-        wait_until(lambda: [seat.stage for seat in pool.seats] == ["there", "there"])
+        wait_until(lambda: [host.stage for host in pool.hosts] == ["there", "there"])
         assert sorted(called) == ["hello", "hello", "load", "load"]
         pool.start()
         wait_until(lambda: pool.num_ready == 2)
@@ -171,10 +171,8 @@ def test_hosts_load_their_code_before_the_work_is_ready():
 def test_a_pool_that_has_ended_says_why_when_it_is_started_again():
     """As when all machines are refused while the run still makes its networks."""
     cluster = FakeCluster([machine("a")])
-    cluster.nodes = lambda: (_ for _ in ()).throw(ClusterError("the head does not answer"))  # type: ignore[method-assign]
-    tournament = make_tournament(
-        "tictactoe", "round-robin", parse_all(CONTESTANTS), GAMES, None, seed=5, adaptive=False
-    )
+    cluster.machines = lambda: (_ for _ in ()).throw(ClusterError("the head does not answer"))  # type: ignore[method-assign]
+    tournament = make()
     pool = Spread(cluster, tournament, GAME)._pool
     pool.place()
     pool._thread.join(60)
@@ -238,7 +236,7 @@ def test_a_host_that_differs_is_refused_and_the_others_play_its_games(
 
 
 @pytest.mark.parametrize("others", [[], [machine("head", 0)], [machine("learner", 0, gpus=1)]])
-def test_if_all_machines_are_refused_the_reasons_are_said(tmp_path: Path, others: list[Node]):
+def test_if_all_machines_are_refused_the_reasons_are_said(tmp_path: Path, others: list[Machine]):
     """A machine that has no room for workers cannot help."""
     cluster = FakeCluster([machine("a"), *others])
     cluster.bodies = lambda usual, number: OtherFramework()
@@ -358,13 +356,13 @@ def test_an_answer_that_is_no_bytes_loses_its_host_and_no_games(tmp_path: Path, 
 
 def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, alone, caplog):
     """A busy pool sees both at once; the second call, and nothing else, is played again."""
-    cluster, orders = FakeCluster([machine("a")]), list[int]()
+    cluster, orders = FakeCluster([machine("a")]), list[Any]()
     collect = Pool._collect
 
     def later(pool: Pool) -> None:
-        for seat in pool.seats:
-            if seat.stage == "ready" and seat.number == 1:
-                wait(seat.calls, timeout=60)
+        for host in pool.hosts:
+            if host.stage == "ready" and host.number == 1:
+                wait(host.calls, timeout=60)
         collect(pool)
 
     def die(actor: int, name: str, call: int) -> None:
@@ -373,7 +371,7 @@ def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, 
 
     class Noting(Host):
         def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
-            orders.append(order.number)
+            orders.append((order.first, order.second, order.games))
             return super().play(order, parcel)
 
     cluster.behave, cluster.bodies = die, lambda usual, number: Noting()
@@ -385,24 +383,20 @@ def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, 
 
 def test_a_tournament_waits_for_slow_games(tmp_path: Path):
     """Engines think for minutes; the games of an order are asked for again only after an hour."""
-    tournament = make_tournament(
-        "tictactoe", "round-robin", parse_all(CONTESTANTS), GAMES, None, seed=5, adaptive=False
-    )
+    tournament = make()
     assert Spread(FakeCluster([machine("a")]), tournament, GAME)._pool._work.patience == 3600
 
 
 def test_workers_in_place_of_lost_ones_stay_spread(tmp_path: Path):
     cluster = FakeCluster([machine(name, 4) for name in "abcd"], workers=4)
-    tournament = make_tournament(
-        "tictactoe", "round-robin", parse_all(CONTESTANTS), GAMES, None, seed=5, adaptive=False
-    )
+    tournament = make()
     pool = Spread(cluster, tournament, GAME)._pool
     pool._look_around()
     for _ in range(6):
-        pool.seats[0].played = True
-        pool._lose(pool.seats[0], "planted")
+        pool.hosts[0].played = True
+        pool._lose(pool.hosts[0], "planted")
         pool._look_around()
-        assert sorted(seat.node.identity for seat in pool.seats) == ["a", "b", "c", "d"]
+        assert sorted(host.machine.identity for host in pool.hosts) == ["a", "b", "c", "d"]
 
 
 def test_a_head_that_is_gone_ends_the_command_with_a_sentence(tmp_path: Path):
@@ -411,7 +405,7 @@ def test_a_head_that_is_gone_ends_the_command_with_a_sentence(tmp_path: Path):
     def gone() -> list:
         raise ClusterError("the head of the Ray cluster does not answer")
 
-    cluster.behave = lambda actor, name, call: setattr(cluster, "nodes", gone)
+    cluster.behave = lambda actor, name, call: setattr(cluster, "machines", gone)
     with pytest.raises(ClusterError, match="does not answer"):
         play(tmp_path / "t", cluster)
 

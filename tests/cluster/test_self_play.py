@@ -12,17 +12,17 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.cluster import self_play as workers_module
-from alphazero.cluster.connection import Node
-from alphazero.cluster.pool import Seat
+from alphazero.cluster.connection import Machine
+from alphazero.cluster.pool import RemoteHost
 from alphazero.cluster.ray_cluster import RayCluster
 from alphazero.cluster.self_play import (
-    ClusterWorker,
+    AllHosts,
     ClusterWorkers,
     expected_hosts,
     games_of_order,
     slots_of_host,
 )
-from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Numbers, Order, RemotePlayer
+from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order, RemotePlayer
 from alphazero.errors import InvalidSetting, StorageError
 from alphazero.search.placement import make_evaluators
 from alphazero.storage.arrays import pack_npz
@@ -62,7 +62,11 @@ def weights(settings: WorkerSettings, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def order(first: int, count: int, num_games: int, seconds: float = 60.0, show: bool = False) -> Order:
-    return Order(((first, count),) if count else (), num_games, seconds, show)
+    return Order(first, count, num_games, seconds, show)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in (CHECKPOINT, CARD)}
 
 
 def chunk_of(content: bytes) -> Chunk:
@@ -73,11 +77,11 @@ def chunk_of(content: bytes) -> Chunk:
 def chunks(settings: WorkerSettings, weights: Path) -> list[Chunk]:
     """The chunks of six orders, one of which had no time at all, and one of which had new weights."""
     player = RemotePlayer(settings)
-    player.take(0, weights)
+    player.take(0, files_in(weights))
     found = [chunk_of(player.play(order(100, 2 * SLOTS + 5, 5, show=True)))]
     found += [chunk_of(player.play(order(300, 5, 5)))]
     found += [chunk_of(player.play(order(400, 5, 5, seconds=0.0)))]
-    player.take(1, weights)
+    player.take(1, files_in(weights))
     found += [chunk_of(player.play(order(500 + 10 * number, 5, 5))) for number in (3, 4, 5)]
     return found
 
@@ -124,7 +128,7 @@ def test_counts_are_those_since_the_last_chunk(chunks: list[Chunk]):
 def test_a_game_on_a_cluster_is_the_game_that_a_thread_plays(settings: WorkerSettings, weights: Path):
     """Orders, which stop the search and go on, change nothing: a game is a function of weights, seed and number."""
     player = RemotePlayer(settings)
-    player.take(0, weights)
+    player.take(0, files_in(weights))
     remote = join([chunk_of(player.play(order(20 * i, 2 * SLOTS + 6, 6))) for i in range(4)])
     _, kernels, net = make_net(settings, settings.playing_net)
     net.load(weights / CHECKPOINT)
@@ -146,15 +150,6 @@ def by_number(chunk: Chunk) -> dict[int, dict[str, np.ndarray]]:
         int(number): {name: array[end - length : end] for name, array in chunk.samples.arrays().items()}
         for (number, length, _), end in zip(chunk.games, ends, strict=True)
     }
-
-
-def test_numbers_are_taken_across_ranges():
-    numbers = Numbers()
-    numbers.add(3, 2)
-    numbers.add(10, 3)
-    assert numbers.take(1).tolist() == [3]
-    assert numbers.take(3).tolist() == [4, 10, 11]
-    assert numbers.take(1).tolist() == [12]
 
 
 # --- how it travels ---
@@ -316,12 +311,12 @@ def test_games_of_old_weights_are_left_out_and_counted(folder: RunFolder, chunks
 class NoCluster(RayCluster):
     """A cluster of one machine that nobody asks for hosts."""
 
-    def nodes(self) -> list[Node]:
-        return [Node("n", "host", "127.0.0.1", 2, 0)]
+    def machines(self) -> list[Machine]:
+        return [Machine("n", "host", "127.0.0.1", 2, 0)]
 
 
-def seat(number: int) -> Seat:
-    return Seat(number, Node("n", "host", "127.0.0.1", 2, 0), "cpu", None, "ready")
+def host(number: int) -> RemoteHost:
+    return RemoteHost(number, Machine("n", "host", "127.0.0.1", 2, 0), None, stage="ready")
 
 
 @pytest.fixture
@@ -331,43 +326,43 @@ def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
         plan, None, TINY.net, lambda: "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game, 1000), [0]
     )  # type: ignore[arg-type]
     found = ClusterWorkers(cluster, assignment)
-    assert found._play.files() is not None
+    assert found.worker.files() is not None
     for number in (1, 2):
-        found._play.settings(seat(number))
+        found.worker.settings(host(number))
     return found
 
 
 def answer(settings: WorkerSettings, weights: Path, orders: list[Order]) -> list[bytes]:
     player = RemotePlayer(settings)
-    player.take(0, weights)
+    player.take(0, files_in(weights))
     return [player.play(order) for order in orders]
 
 
 def test_orders_and_their_answers_make_games_that_wait(workers: ClusterWorkers, settings, weights):
-    play, host = workers._play, seat(1)
-    orders = [play.next_order(host) for _ in range(2)]
+    play, first_host = workers.worker, host(1)
+    orders = [play.next_order(first_host) for _ in range(2)]
     settings = replace(settings, num_slots=slots_of_host(TINY, 2))
     answers = answer(settings, weights, orders)
-    assert play.take([(host, order, content) for order, content in zip(orders, answers, strict=True)]) == []
+    assert play.take([(first_host, order, content) for order, content in zip(orders, answers, strict=True)]) == []
     assert workers.inbox.num_games >= sum(order.num_games for order in orders)
-    assert play.counts.games == workers.inbox.num_games and play.bytes == sum(map(len, answers))
+    assert play._counts.games == workers.inbox.num_games and play.bytes == sum(map(len, answers))
 
 
 def test_an_answer_counts_once(workers: ClusterWorkers, settings, weights):
-    play, host = workers._play, seat(1)
-    first = play.next_order(host)
+    play, first_host = workers.worker, host(1)
+    first = play.next_order(first_host)
     (content,) = answer(replace(settings, num_slots=slots_of_host(TINY, 2)), weights, [first])
-    assert play.take([(host, first, content)]) == []
+    assert play.take([(first_host, first, content)]) == []
     there = workers.inbox.num_games
-    assert play.take([(host, first, content)]) == [host], "the same games again"
+    assert play.take([(first_host, first, content)]) == [first_host], "the same games again"
     assert workers.inbox.num_games == there
 
 
 def test_games_that_another_host_was_asked_for_are_refused(workers: ClusterWorkers, settings, weights, caplog):
-    play = workers._play
-    first, second = play.next_order(seat(1)), play.next_order(seat(2))
+    play = workers.worker
+    first, second = play.next_order(host(1)), play.next_order(host(2))
     (content,) = answer(replace(settings, num_slots=slots_of_host(TINY, 2)), weights, [first])
-    refused = play.take([(seat(2), second, content)])
+    refused = play.take([(host(2), second, content)])
     assert [host.number for host in refused] == [2] and workers.inbox.num_games == 0
     assert "nobody asked it for" in caplog.text
 
@@ -381,15 +376,15 @@ def test_hosts_that_join_later_play_fewer_games_at_once_and_get_smaller_orders(
     workers: ClusterWorkers, monkeypatch: pytest.MonkeyPatch
 ):
     """Else sixty-four of them would have many generations under way, all by old weights."""
-    play, node = workers._play, seat(1).node
+    play, node = workers.worker, host(1).machine
     play.wanted = 1024
-    before = play.next_order(seat(1)).num_games
-    monkeypatch.setattr(workers._cluster, "nodes", lambda: [replace(node, cpus=64)], raising=False)
+    before = play.next_order(host(1)).num_games
+    monkeypatch.setattr(workers._cluster, "machines", lambda: [replace(node, cpus=64)], raising=False)
     config = replace(TINY, self_play=replace(TINY.self_play, games_per_generation=1024, num_slots=512))
     play._plan = replace(play._plan, config=config)
-    slots = [play.settings(seat(number)).num_slots for number in range(3, 65)]
+    slots = [play.settings(host(number)).num_slots for number in range(3, 65)]
     assert sum(slots) <= 1024 and set(slots) == {16}
-    after = play.next_order(seat(1)).num_games
+    after = play.next_order(host(1)).num_games
     assert (before, after) == (games_of_order(1024 / 2), games_of_order(1024 / 64))
 
 
@@ -398,36 +393,31 @@ def test_hosts_that_join_later_play_fewer_games_at_once_and_get_smaller_orders(
 )
 def test_the_hosts_that_a_cluster_has_room_for(asked: int | None, there: int, expected: int):
     class Machines(RayCluster):
-        def nodes(self) -> list[Node]:
-            return [Node("n", "host", "127.0.0.1", there, 0), Node("g", "learner", "127.0.0.1", 0, 1)]
+        def machines(self) -> list[Machine]:
+            return [Machine("n", "host", "127.0.0.1", there, 0), Machine("g", "learner", "127.0.0.1", 0, 1)]
 
     assert expected_hosts(Machines("local", asked)) == expected
 
 
 def test_two_hosts_never_get_the_same_number(workers: ClusterWorkers):
-    given = [
-        number
-        for host in (seat(1), seat(2), seat(1), seat(2))
-        for first, count in workers._play.next_order(host).first_games
-        for number in range(first, first + count)
-    ]
-    assert len(given) == len(set(given))
+    orders = [workers.worker.next_order(host(number)) for number in (1, 2, 1, 2)]
+    given = [number for each in orders for number in range(each.first_game, each.first_game + each.new_games)]
+    assert len(given) == len(set(given)) > 0
 
 
 def test_a_host_that_is_lost_takes_its_numbers_along(workers: ClusterWorkers):
-    play = workers._play
-    lost = play.next_order(seat(1))
-    play.lose(seat(1), [lost])
-    (first, count), (next_first, _) = lost.first_games[0], play.next_order(seat(2)).first_games[0]
-    assert next_first >= first + count
+    play = workers.worker
+    lost = play.next_order(host(1))
+    play.lose(host(1), [lost])
+    assert play.next_order(host(2)).first_game >= lost.first_game + lost.new_games
 
 
 def test_no_orders_are_given_while_the_next_generation_waits(workers: ClusterWorkers, chunks: list[Chunk]):
-    workers._play.wanted = 3
+    workers.worker.wanted = 3
     workers.inbox.add([chunks[0]])
-    assert workers._play.next_order(seat(1)) is None
+    assert workers.worker.next_order(host(1)) is None
     workers.inbox.take(3)
-    assert workers._play.next_order(seat(1)) is not None
+    assert workers.worker.next_order(host(1)) is not None
 
 
 @pytest.mark.parametrize(
@@ -439,37 +429,37 @@ def test_hosts_beside_a_learner_that_takes_all_cores_rest_until_the_next_network
     """A learner takes four threads at most."""
     workers._plan = replace(workers._plan, threads=threads)
     monkeypatch.setattr(workers_module, "count_cores", lambda: cores)
-    monkeypatch.setattr(workers._cluster, "here", lambda: seat(1).node.identity, raising=False)
-    elsewhere = replace(seat(2), node=replace(seat(2).node, identity="m"))
+    monkeypatch.setattr(workers._cluster, "here", lambda: host(1).machine.identity, raising=False)
+    elsewhere = replace(host(2), machine=replace(host(2).machine, identity="m"))
 
     def learn() -> str:
-        assert (workers._play.next_order(seat(1)) is None) == rest
-        assert workers._play.next_order(elsewhere) is not None
+        assert (workers.worker.next_order(host(1)) is None) == rest
+        assert workers.worker.next_order(elsewhere) is not None
         return "learned"
 
     assert workers.learn(None, None, learn) == "learned"  # type: ignore[arg-type]
-    assert (workers._play.next_order(seat(1)) is None) == rest, "the gate needs the cores, too"
+    assert (workers.worker.next_order(host(1)) is None) == rest, "the gate needs the cores, too"
     workers.forget()
-    assert workers._play.next_order(seat(1)) is not None
+    assert workers.worker.next_order(host(1)) is not None
 
 
 def test_weights_that_have_never_played_are_refused(workers: ClusterWorkers, settings, weights, caplog):
-    play, host = workers._play, seat(1)
-    first = play.next_order(host)
+    play, first_host = workers.worker, host(1)
+    first = play.next_order(first_host)
     player = RemotePlayer(replace(settings, num_slots=slots_of_host(TINY, 2)))
-    player.take(7, weights)
-    assert play.take([(host, first, player.play(first))]) == [host]
+    player.take(7, files_in(weights))
+    assert play.take([(first_host, first, player.play(first))]) == [first_host]
     assert "never played" in caplog.text
 
 
 def test_a_game_is_as_old_as_the_networks_since_its_first_weights(workers: ClusterWorkers, chunks: list[Chunk]):
-    worker: ClusterWorker = workers.worker
+    worker: AllHosts = workers.worker
     worker.taken = replace(chunks[0], games=np.array([[1, 5, 0], [2, 5, 3], [3, 5, 4], [4, 5, 9]]))
-    workers._play.versions = [0, 3, 9]
+    workers.worker.versions = [0, 3, 9]
     assert worker.ages().tolist() == [2, 1, 1, 0]
-    assert worker._oldest() == 0
-    workers._play.versions = list(range(workers_module.MOST_AGE + 3))
-    assert worker._oldest() == 2
+    assert worker.oldest() == 0
+    workers.worker.versions = list(range(workers_module.MOST_AGE + 3))
+    assert worker.oldest() == 2
 
 
 def test_a_line_of_a_generation_that_was_never_finished_names_no_network(folder: RunFolder):
@@ -478,7 +468,7 @@ def test_a_line_of_a_generation_that_was_never_finished_names_no_network(folder:
     lineup = Lineup(plan, Store(folder, plan), threading.Event(), None, None)
     for generation in (1, 2, 3):
         folder.append_metrics({"generation": generation, "promoted": generation != 2, "seconds": 1.0})
-    assert lineup._make_workers(None, 2)._play.versions == [0, 1]
+    assert lineup._make_workers(None, 2).worker.versions == [0, 1]
 
 
 # --- what is refused ---
@@ -501,11 +491,13 @@ def test_a_network_that_takes_over_counts_for_the_age_of_games_that_wait(
     workers: ClusterWorkers, chunks, weights: Path
 ):
     """The pool looks for new files only a few times a second."""
-    play = workers._play
+    play = workers.worker
     play.versions[:] = range(9)
     workers.inbox.add([chunks[0]])
-    play._playing = lambda: (9, weights / CHECKPOINT)  # the ninth network since the games began
+    play._assignment = replace(
+        play._assignment, playing=lambda: (9, weights / CHECKPOINT)
+    )  # the ninth network since the games began
     workers.forget()
-    workers.inbox.leave_out(workers.worker._oldest())
+    workers.inbox.leave_out(workers.worker.oldest())
     assert workers.inbox.num_games == 0 and play.versions == list(range(10))
     assert play.files() is not None and play.versions == list(range(10))

@@ -17,7 +17,7 @@ from alphazero.cluster import pool as pool_module
 from alphazero.cluster import self_play as workers_module
 from alphazero.cluster.host import Host, Parcel
 from alphazero.cluster.pool import Pool
-from alphazero.cluster.self_play import _Play
+from alphazero.cluster.self_play import AllHosts
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, LearnerConfig, RunConfig
@@ -159,7 +159,7 @@ def test_a_silent_host_is_replaced_and_its_late_answers_count_nowhere(
     run_out_of_patience(monkeypatch)
     cluster.behave, cluster.bodies = wait, lambda usual, number: (Late if number == 0 else usual)()
     coach = play(folder, cluster, 4)
-    assert _Play.patience == 60 and "has said nothing for 60 s" in caplog.text
+    assert AllHosts.patience == 60 and "has said nothing for 60 s" in caplog.text
     assert not left_out(folder, cluster, coach)
     assert late and not delivered(cluster).keys() & set(late)
     assert [node.identity for node, _ in cluster.actors] == ["a", "b", "a"]
