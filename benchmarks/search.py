@@ -62,7 +62,7 @@ class SearchBenchmark:
     net: str = "5x64"
     """Blocks x channels of the network; "free" measures only the search with a network that costs nothing."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that answers for the network: auto (the fastest here), torch, openvino, winograd or int8."""
+    """The library that answers for the network: auto (the fastest here), torch, openvino or winograd."""
     batch: int = 256
     """Trees on each thread, and positions in each network call."""
     simulations: int = 64

@@ -37,9 +37,9 @@ def load_net(
     `name` is a net that comes with the game (`best`), a run folder (its best net), `folder:GENERATION`, or a
     `.safetensors` file with its card beside it. `net` is the function that `train` was given, if it was given one.
     `device` is `auto` (a GPU if there is one), `cpu` or `cuda`. `inference` is the library that runs the net on the
-    processor: `torch`, `openvino`, `winograd`, `int8` (OpenVINO with convolutions in 8 bits, faster and less exact), or
-    `auto`, which measures the first three and takes the fastest; None takes what ALPHAZERO_INFERENCE says, or else
-    `auto`. Their answers differ a little: name one for results that repeat exactly. Raises CheckpointError.
+    processor: `torch`, `openvino`, `winograd`, or `auto`, which measures them and takes the fastest; None takes what
+    ALPHAZERO_INFERENCE says, or else `auto`. Their answers differ a little: name one for results that repeat exactly.
+    Raises CheckpointError.
 
     >>> import alphazero as az
     >>> net = az.load_net("best", "connect4")

@@ -49,8 +49,7 @@ class PitConfig:
     device: str = "auto"
     """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that runs nets on the CPU: auto (the fastest here), torch, openvino, winograd (ours) or int8.
-    int8 is openvino with convolutions in 8 bits: faster, less exact, and never chosen by auto."""
+    """The library that runs nets on the CPU: auto (the fastest here), torch, openvino or winograd (ours)."""
     json: Annotated[Path | None, argument("FILE", "none")] = None
     """Also write the result into this file, as JSON."""
     sprt: Annotated[str | None, argument("ELO0,ELO1", "none")] = None

@@ -52,8 +52,7 @@ class Options:
     device: str = "auto"
     """The device that the network runs on: auto (all GPUs, else the CPU), cpu, cuda, or several as in cuda:0,cuda:1."""
     inference: str = field(default_factory=wanted_inference)
-    """The library that runs the network on the CPU: auto (the fastest here), torch, openvino, winograd (ours) or int8.
-    int8 is openvino with convolutions in 8 bits: faster, less exact, and never chosen by auto."""
+    """The library that runs the network on the CPU: auto (the fastest here), torch, openvino or winograd (ours)."""
     threads: Threads = field(default_factory=count_cores)
     """Processor cores to use."""
     seed: int = 0

@@ -27,9 +27,8 @@ logger = logging.getLogger(__name__)
 DEVICES = "auto", "cpu", "cuda"
 """Where the networks of players compute: `auto` is a GPU if there is one."""
 
-INFERENCES = "auto", "torch", "openvino", "winograd", "int8"
-"""The libraries that run networks on the processor: `auto` is the fastest, measured; `winograd` are our own kernels;
-`int8` is OpenVINO with convolutions in 8 bits, which `auto` leaves out as less exact."""
+INFERENCES = "auto", "torch", "openvino", "winograd"
+"""The libraries that run networks on the processor: `auto` is the fastest, measured; `winograd` are our own kernels."""
 INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
 
@@ -42,8 +41,7 @@ _before = False
 
 def describe_inference(library: str) -> str:
     """The library that runs networks on the processor, for a sentence."""
-    words = {"winograd": "alphazero's own kernels (winograd)", "int8": "openvino with convolutions in 8 bits (int8)"}
-    return words.get(library, library)
+    return "alphazero's own kernels (winograd)" if library == "winograd" else library
 
 
 @functools.cache

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +30,8 @@ from alphazero.nets.any_module import (
     to_arrays,
     works,
 )
-from alphazero.nets.devices import bf16_pays, say_once, usual_torch
-from alphazero.nets.kernels.int8 import Int8Inference
-from alphazero.nets.kernels.library import CannotConvert, Inference, NotInstalled, checked_masks, to_priors
+from alphazero.nets.devices import INFERENCES, bf16_pays, say_once, usual_torch
+from alphazero.nets.kernels.library import CannotConvert, Inference, checked_masks, to_priors
 from alphazero.nets.kernels.openvino import OpenVinoInference
 from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, on_one_thread
@@ -52,8 +51,10 @@ PATIENCE = 0.4
 """Seconds."""
 CALLS = 3000
 """Batches that a network answers before its weights change, about: those of a generation of Connect Four's `quick`."""
-LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference, Int8Inference)
+LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference)
 """The libraries that answer for networks on the processor, beside torch."""
+Ask = Callable[[np.ndarray], Any]
+"""Answers for `observations float32[n, P, H, W]`."""
 
 
 @functools.cache
@@ -100,7 +101,6 @@ class TorchNet(NeuralNet):
             given = f"a {type(game).__name__} and a {type(module).__name__}"
             raise NetError(f"az.TorchNet takes a Game and a torch module, not {given}")
         self.device = torch.device("cpu")
-        self._game = game
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
         make_changeable(module)
@@ -190,72 +190,30 @@ class TorchNet(NeuralNet):
 
     @usual_torch()
     def use_inference(self, name: str) -> str:
+        if name not in INFERENCES:
+            raise UnknownName("inference", name, INFERENCES)
         self._inference = None
         if name == "torch" or self.device.type != "cpu":
             return "torch"
-        bf16, made, failures = self.dtype == torch.bfloat16, list[Inference](), list[CannotConvert]()
+        bf16, made = self.dtype == torch.bfloat16, list[Inference]()
         for library in LIBRARIES:
             if library.name == name or (name == "auto" and library.is_worth_a_try(bf16)):
                 try:
-                    made.append(library(self.frozen_float(), self._positions(library.num_examples), bf16))
+                    made.append(library(self.frozen_float(), self._example, bf16))
                 except CannotConvert as error:
                     if name != "auto":
                         raise
-                    if not isinstance(error, NotInstalled):
-                        failures.append(error)
-        if not made:
-            for failure in failures:
-                say_once(f"{failure}; torch answers")
-        elif name == "auto":
-            self._inference = self._fastest(made)
-        else:
+                    say_once(f"{error}; another library answers")
+        if name == "auto" and made:
+            with on_one_thread(self):
+                self._inference = fastest(made, self._ask_torch, np.repeat(self._example[:1].numpy(), CHUNK, axis=0))
+        elif made:
             self._inference = made[0]
         return "torch" if self._inference is None else self._inference.name
-
-    def _positions(self, count: int) -> Tensor:
-        """`float32[count, P, H, W]`: as many positions of random games, always the same ones."""
-        rng, position, observations = np.random.default_rng(0), self._game.start(), list[np.ndarray]()
-        while len(observations) < count:
-            observations.append(position.observation)
-            position = position.play(int(rng.choice(position.legal_actions)))
-            if position.terminal:
-                position = self._game.start()
-        return torch.from_numpy(np.stack(observations))
 
     def frozen_float(self) -> nn.Module:
         """The module as it plays, in float32: a copy with its batch norms folded into the convolutions."""
         return frozen_copy(self.module, self.layout, self._folds)
-
-    @torch.inference_mode()
-    def _fastest(self, others: Sequence[Inference]) -> Inference | None:
-        """Whichever answers CALLS batches first, after new weights; None: torch. One thread, best of several turns."""
-        planes = np.repeat(self._example[:1].numpy(), CHUNK, axis=0)
-        first, times = dict[Inference | None, float](), dict[Inference | None, float]()
-        with on_one_thread(self):
-            begun = time.perf_counter()
-            for turn in range(TURNS):
-                if turn >= 3 and time.perf_counter() - begun > PATIENCE:
-                    break
-                for other in (None, *others):
-                    ask: Any = self._ask_torch if other is None else other
-                    begin = time.perf_counter()
-                    try:
-                        ask(planes)
-                    except Exception as error:
-                        if other is None:
-                            raise
-                        say_once(f"{other.name} does not run here ({shorten(error)}); another library answers")
-                        others = [library for library in others if library is not other]
-                        continue
-                    seconds = time.perf_counter() - begin
-                    times[other] = min(times.get(other, math.inf), seconds)
-                    first.setdefault(other, seconds)
-
-        def seconds_of(other: Inference | None) -> float:
-            renewal = 0.0 if other is None else other.seconds_for_new_weights(first[other], times[other])
-            return CALLS * times[other] + renewal
-
-        return min((None, *others), key=seconds_of)
 
     def use_threads(self, count: int) -> int:
         before = torch.get_num_threads()
@@ -317,6 +275,34 @@ class TorchNet(NeuralNet):
         self.module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
         self.freeze()
         return card
+
+
+@torch.inference_mode()
+def fastest(libraries: Sequence[Inference], by_torch: Ask, observations: np.ndarray) -> Inference | None:
+    """Whichever answers CALLS batches first, after new weights, by the best of several turns; None: torch."""
+    asks: dict[Inference | None, Ask] = {None: by_torch, **{library: library for library in libraries}}
+    times: dict[Inference | None, list[float]] = {library: [] for library in asks}
+    begun = time.perf_counter()
+    for turn in range(TURNS):
+        if turn >= 3 and time.perf_counter() - begun > PATIENCE:
+            break
+        for library, ask in list(asks.items()):
+            begin = time.perf_counter()
+            try:
+                ask(observations)
+            except Exception as error:
+                if library is None:
+                    raise
+                say_once(f"{library.name} does not run here ({shorten(error)}); another library answers")
+                del asks[library]
+            times[library].append(time.perf_counter() - begin)
+
+    def seconds_of(library: Inference | None) -> float:
+        first, least = times[library][0], min(times[library])
+        renewal = 0.0 if library is None else library.seconds_for_new_weights(first, least)
+        return CALLS * least + renewal
+
+    return min(asks, key=seconds_of)
 
 
 class TorchCudaEvaluator(CudaEvaluator):

@@ -52,7 +52,7 @@ from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
 from alphazero.settings import check_function, check_range, config_from_dict
-from alphazero.storage.checkpoint import check_weights, read_net_card
+from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_names import resolve_checkpoint
 
@@ -278,7 +278,6 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto", inference: str
     """
     path, card = find_net(text, loaded)
     check_announced(path, card["net"], loaded)
-    check_weights(path)  # also a damaged file may announce a large net
     with without_draws():  # a fresh net draws its weights, which are overwritten
         net = loaded.make_net(loaded.game, card["net"])
     net.load(path)

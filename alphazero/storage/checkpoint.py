@@ -14,10 +14,8 @@ weights and its card do not match.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +65,9 @@ def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Ma
             raise CheckpointError(f"tensor {name!r} {problem}, so {weights_path} was not written")
     content = safetensors.numpy.save(whole)
     _check_header(content[:8], len(content), weights_path)
-    sha256 = hashlib.sha256(content).hexdigest()
-    weights = {"file": weights_path.name, "bytes": len(content), "sha256": sha256}
-    whole_card = {**card, "format": FORMAT, "weights": weights}
-    to_json(whole_card)  # what cannot be written is refused while an older checkpoint is whole
-    atomic_write(weights_path, content)
-    return write_sealed_json(card_path, whole_card, "card_sha256")
+    to_json(card)  # what cannot be written is refused while an older checkpoint is whole
+    weights = {"file": weights_path.name, "bytes": len(content), "sha256": atomic_write(weights_path, content)}
+    return write_sealed_json(card_path, {**card, "format": FORMAT, "weights": weights}, "card_sha256")
 
 
 def load_checkpoint(
@@ -161,22 +156,8 @@ def bytes_of(tensors: Mapping[str, np.ndarray]) -> int:
     return sum(tensor.nbytes for tensor in tensors.values())
 
 
-def check_weights(path: str | Path) -> None:
-    """Raises CheckpointError unless the weights are those of the card; they are not read into memory."""
-    weights_path, _ = _pair(path)
-    with _verified(weights_path, read_card(path)["weights"], MAX_WEIGHTS_BYTES):
-        pass
-
-
 def _read_weights(path: Path, weights: Mapping[str, Any], most_bytes: int) -> bytes:
-    """The weights file, whose size and checksum are compared with the card before it is read into memory."""
-    with _verified(path, weights, most_bytes) as file:
-        return file.readall()
-
-
-@contextlib.contextmanager
-def _verified(path: Path, weights: Mapping[str, Any], most_bytes: int) -> Iterator[io.FileIO]:
-    """The open weights file, verified; whatever can be seen by its size and header is, before it is read."""
+    """The weights file, verified: whatever can be seen by its size and header is, before it is read."""
     _check_fetched(path)
     try:
         with open_regular(path) as file:
@@ -195,7 +176,7 @@ def _verified(path: Path, weights: Mapping[str, Any], most_bytes: int) -> Iterat
             if sha256_of_open(file) != weights["sha256"]:
                 raise CheckpointError(f"{path} is damaged: its SHA-256 is not the one on its card; {_REMEDY}")
             file.seek(0)
-            yield file
+            return file.readall()
     except CheckpointError:
         raise
     except StorageError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import os
 import pickle
 
 import numpy as np
@@ -106,6 +108,21 @@ def test_a_saved_network_plays_the_same(trained, tmp_path):
     batch = random_batch(Connect4(), 20)
     for a, b in zip(*(net.evaluate(batch.observations, batch.legal_masks) for net in (trained, other)), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_weights_are_hashed_once_when_they_are_written_and_once_when_they_are_loaded(trained, tmp_path, monkeypatch):
+    path, sizes = tmp_path / "net.safetensors", list[int]()
+    digest, sha256 = hashlib.file_digest, hashlib.sha256
+    monkeypatch.setattr(
+        hashlib,
+        "file_digest",
+        lambda file, *how: (sizes.append(os.fstat(file.fileno()).st_size), digest(file, *how))[1],
+    )
+    monkeypatch.setattr(hashlib, "sha256", lambda *given: (sizes.append(len(b"".join(given))), sha256(*given))[1])
+    trained.save(path, {})
+    assert sizes.count(path.stat().st_size) == 1
+    az.load_net(path, Connect4())
+    assert sizes.count(path.stat().st_size) == 2
 
 
 def test_a_network_of_another_game_or_size_is_refused(trained, tmp_path):

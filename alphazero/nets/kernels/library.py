@@ -21,10 +21,6 @@ class CannotConvert(NetError):
     """The library is not installed, or cannot take over this module."""
 
 
-class NotInstalled(CannotConvert):
-    """The library is not installed."""
-
-
 class Inference(Protocol):
     """Answers for a frozen module: `observations float32[n, P, H, W]` to `(logits float32[n, A], values float32[n])`.
 
@@ -32,11 +28,9 @@ class Inference(Protocol):
     """
 
     name: ClassVar[str]
-    num_examples: ClassVar[int] = 2
-    """The positions that it needs."""
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
-        """`example float32[num_examples, P, H, W]`; with `bf16` it may multiply bf16 numbers. Raises CannotConvert."""
+        """`example float32[2, P, H, W]`; with `bf16` it may multiply bf16 numbers. Raises CannotConvert."""
 
     @staticmethod
     def is_worth_a_try(bf16: bool) -> bool:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from alphazero.errors import is_out_of_memory, listed
 from alphazero.machine import without_warnings
 from alphazero.nets.devices import has_amx
-from alphazero.nets.kernels.library import Answers, CannotConvert, NotInstalled, answers_as
+from alphazero.nets.kernels.library import Answers, CannotConvert, answers_as
 
 SIZES = 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache
@@ -53,7 +53,7 @@ def _load() -> tuple[Any, Any]:
             library = importlib.import_module("openvino")
             importlib.import_module("openvino.tools.ovc.convert_impl")
     except ImportError as error:
-        raise NotInstalled("OpenVINO is not installed: pip install openvino") from error
+        raise CannotConvert("OpenVINO is not installed: pip install openvino") from error
     return library, library.Core()
 
 
@@ -80,8 +80,6 @@ class _Compiled(NamedTuple):
     """`float32[size, A]`."""
     values: np.ndarray
     """`float32[size]`."""
-    others: list[np.ndarray]
-    """Further outputs."""
 
 
 class OpenVinoInference:
@@ -93,7 +91,6 @@ class OpenVinoInference:
     """
 
     name: ClassVar[str] = "openvino"
-    num_examples: ClassVar[int] = 2
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
         """`example float32[n, P, H, W]`; with `bf16` it multiplies bf16 numbers. Raises CannotConvert."""
@@ -104,10 +101,10 @@ class OpenVinoInference:
         self._lock = threading.Lock()
         self._idle: dict[int, list[_Compiled]] = {size: [] for size in SIZES}
         """The compiled networks of each size that no thread uses now."""
-        self._next: nn.Module | None = module
-        self._playing: Any = None
-        """The network with the weights of now, which is compiled."""
+        self._next: nn.Module | None = None
+        """The module with the weights of now, until the network has them."""
         self._take_over(module)
+        self.set_weights(module)
 
     @staticmethod
     def is_worth_a_try(bf16: bool) -> bool:
@@ -205,15 +202,12 @@ class OpenVinoInference:
         """A network of that size that no other thread uses."""
         with self._lock:
             if self._next is not None:
-                self._playing, self._next = self._prepare(self._take_weights(self._next)), None
+                self._take_weights(self._next)
+                self._next = None
             if self._idle[size]:
                 return self._idle[size].pop()
-            model = self._playing.clone()
+            model = self._model.clone()
         return self._compile(model, size, self._precision)
-
-    def _prepare(self, model: Any) -> Any:
-        """The network that is compiled, made of the one with the weights of now."""
-        return model
 
     def _compile(self, model: Any, size: int, precision: str) -> _Compiled:
         shape = [size, *self._example.shape[1:]]
@@ -236,7 +230,7 @@ class OpenVinoInference:
             raise CannotConvert(f"OpenVINO must give a row for each of {size} positions; it gives {shapes}")
         for i, output in enumerate(outputs):
             request.set_output_tensor(i, self._library.Tensor(output, shared_memory=True))
-        return _Compiled(request, rows, outputs[0], outputs[1].reshape(size), outputs[2:])
+        return _Compiled(request, rows, outputs[0], outputs[1].reshape(size))
 
 
 @contextlib.contextmanager

@@ -36,7 +36,6 @@ class WinogradInference:
     """
 
     name: ClassVar[str] = "winograd"
-    num_examples: ClassVar[int] = 2
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool = False):
         """`example float32[n, P, H, W]`. Raises CannotConvert for a module with operations that it does not know.

@@ -16,6 +16,7 @@ from alphazero.fingerprint import name_rules
 from alphazero.invocation import option
 from alphazero.nets.neural_net import NeuralNet, Trainer, check_saved
 from alphazero.storage.arrays import write_npz
+from alphazero.storage.checkpoint import read_card
 from alphazero.storage.files import sha256_of
 from alphazero.storage.manifest import Manifest
 from alphazero.storage.run_folder import RunFolder
@@ -104,8 +105,8 @@ class Store:
         check_saved(trainer, learner, {})
         files = {games_file: self.write_npz(games_file, games), **self._of_window}
         for checkpoint in {self.checkpoint(generation), self.checkpoint(best), learner}:
-            for file in (checkpoint, checkpoint.with_suffix(".json")):
-                files[file.name] = sha256_of(file)
+            card = checkpoint.with_suffix(".json")
+            files |= {checkpoint.name: read_card(card)["weights"]["sha256"], card.name: sha256_of(card)}
         if figures:
             self.folder.append_metrics(figures)
         plan = self._plan
