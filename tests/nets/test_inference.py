@@ -41,22 +41,22 @@ TINY = {
 }
 
 
-def load_best() -> TorchNet:
-    """Connect Four's best net, answered for by OpenVINO."""
-    net = az.load_net("best", "connect4")
-    assert isinstance(net, TorchNet) and net.use_inference("openvino") == "openvino"
+def load_club() -> TorchNet:
+    """A net of Connect Four, answered for by OpenVINO."""
+    net = az.load_net("club", "connect4", inference="openvino")
+    assert isinstance(net, TorchNet) and type(net._inference) is OpenVinoInference
     return net
 
 
 @pytest.fixture(scope="module")
 def shared() -> TorchNet:
     """One for all tests that leave it as it is."""
-    return load_best()
+    return load_club()
 
 
 @pytest.fixture
-def best() -> TorchNet:
-    return load_best()
+def club() -> TorchNet:
+    return load_club()
 
 
 def test_what_plays_is_close_to_float32(shared):
@@ -179,14 +179,14 @@ def test_threads_that_come_and_go_use_the_same_compiled_networks(shared, monkeyp
     assert compiled == [32, 8] * 2, "new weights are compiled"
 
 
-def test_new_weights_answer_at_once(best):
+def test_new_weights_answer_at_once(club):
     batch = random_batch(Connect4(), 40, seed=2)
-    before, _ = best.evaluate(batch.observations, batch.legal_masks)
+    before, _ = club.evaluate(batch.observations, batch.legal_masks)
     with torch.no_grad():
-        best.module.policy.weight.mul_(0.5)
-    best.freeze()
-    exact, _ = exact_answers(best, batch)
-    priors, _ = best.evaluate(batch.observations, batch.legal_masks)
+        club.module.policy.weight.mul_(0.5)
+    club.freeze()
+    exact, _ = exact_answers(club, batch)
+    priors, _ = club.evaluate(batch.observations, batch.legal_masks)
     assert np.abs(priors - exact).max() < 0.1 < np.abs(before - exact).max()
 
 
@@ -259,26 +259,24 @@ OUTSIDE = "it computes something outside of torch"
 @pytest.mark.parametrize(
     ("make", "library", "reason"),
     [
-        (lambda: TwoLayers(turned, weight=torch.randn(16, INPUTS)), "openvino", "no place for new weights.*: it uses"),
+        (lambda: TwoLayers(turned, weight=torch.randn(16, INPUTS)), "openvino", "no place for new weights"),
         (lambda: TwoLayers(gated, gate=torch.zeros(1), weight=torch.randn(16, INPUTS)), "openvino", OUTSIDE),
-        (lambda: TwoLayers(by_numpy), "openvino", OUTSIDE),
         (lambda: silenced(TwoLayers(by_numpy)), "openvino", OUTSIDE),
         (lambda: silenced(TwoLayers(by_numpy)), "winograd", OUTSIDE),
         (lambda: TwoLayers(lambda _, x: torch.special.bessel_j0(x.float()).to(x.dtype)), "openvino", "cannot convert"),
     ],
-    ids=["turned", "gated", "by numpy", "silent", "silent", "unknown"],
+    ids=["turned", "gated", "silent", "silent", "unknown"],
 )
 def test_a_module_that_would_be_answered_for_wrongly_stays_with_torch(monkeypatch, caplog, make, library, reason):
     """Some passed with their first weights and were answered for wrongly once they had learned."""
-    caplog.set_level("INFO")
     say_once.cache_clear()
     chosen = tuple(each for each in torch_net.LIBRARIES if each.name == library)
     monkeypatch.setattr(torch_net, "LIBRARIES", chosen)
     net = TorchNet(Connect4(), make())
-    with pytest.raises(CannotConvert, match=f"TwoLayers.*{reason}"):
+    with pytest.raises(CannotConvert, match=reason):
         net.use_inference(library)
-    for _ in range(2):  # as for the net that learns and the net that plays
-        assert net.use_inference("auto") == "torch"
+    caplog.set_level("INFO")  # which OpenVINO changes
+    assert net.use_inference("auto") == "torch"
     assert len(caplog.messages) == 1 and "TwoLayers" in caplog.text
 
 
@@ -334,15 +332,15 @@ def test_a_compiled_network_has_a_row_for_each_position():
         inference(np.zeros((1, *Connect4.observation_shape), np.float32))
 
 
-def test_without_the_library_torch_answers(best, monkeypatch):
+def test_without_the_library_torch_answers(club, monkeypatch):
     def missing():
         raise CannotConvert("OpenVINO is not installed: ...")
 
     monkeypatch.setattr(inference_openvino, "_openvino", missing)
     monkeypatch.setattr(torch_net, "LIBRARIES", (OpenVinoInference,))
-    assert best.use_inference("auto") == "torch"
+    assert club.use_inference("auto") == "torch"
     with pytest.raises(CannotConvert, match="not installed"):
-        best.use_inference("openvino")
+        club.use_inference("openvino")
 
 
 LOAD = """
@@ -472,7 +470,7 @@ def test_players_say_once_which_library_runs_their_networks(monkeypatch, caplog)
     caplog.set_level("INFO")
     say_once.cache_clear()
     monkeypatch.setenv(INFERENCE_VARIABLE, "winograd")
-    for name in ("best", "club"):
+    for name in ("beginner", "club"):
         load_net(name, registry.load("connect4"), "cpu")
     assert caplog.messages == [f"networks run with {describe_inference('winograd')}"]
 

@@ -110,18 +110,19 @@ def test_a_saved_network_plays_the_same(trained, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-def test_weights_are_hashed_once_when_they_are_written_and_once_when_they_are_loaded(trained, tmp_path, monkeypatch):
-    path, sizes = tmp_path / "net.safetensors", list[int]()
+def test_weights_are_hashed_once_when_they_are_written_and_once_when_they_are_loaded(tmp_path, monkeypatch):
+    net, path, sizes = az.load_net("beginner", "connect4", inference="torch"), tmp_path / "a.safetensors", list[int]()
     digest, sha256 = hashlib.file_digest, hashlib.sha256
-    monkeypatch.setattr(
-        hashlib,
-        "file_digest",
-        lambda file, *how: (sizes.append(os.fstat(file.fileno()).st_size), digest(file, *how))[1],
-    )
+
+    def of_file(file, *how):
+        sizes.append(os.fstat(file.fileno()).st_size)
+        return digest(file, *how)
+
+    monkeypatch.setattr(hashlib, "file_digest", of_file)
     monkeypatch.setattr(hashlib, "sha256", lambda *given: (sizes.append(len(b"".join(given))), sha256(*given))[1])
-    trained.save(path, {})
+    net.save(path, {})
     assert sizes.count(path.stat().st_size) == 1
-    az.load_net(path, Connect4())
+    az.load_net(path, "connect4", inference="torch")
     assert sizes.count(path.stat().st_size) == 2
 
 
@@ -173,7 +174,7 @@ def test_a_net_in_another_process_answers_as_here(library, again):
     if library == "openvino":
         pytest.importorskip("openvino")
     batch = random_batch(Connect4(), 8)
-    net = az.load_net("best", "connect4", inference=library)
+    net = az.load_net("beginner", "connect4", inference=library)
     other = again(net)
     assert other.card == net.card and other.module is not net.module
     for expected, found in zip(*(x.evaluate(batch.observations, batch.legal_masks) for x in (net, other)), strict=True):
