@@ -6,38 +6,34 @@ stones of one colour share one path: each stone is a stroke of length zero with 
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
-from alphazero.game.board import Board, Cell, Click, Piece, Point, View, center
+from alphazero.game.board import Board, Click, Piece, Point, View, center
 
 SCALE = 48
 """Pixels of a cell."""
-MARGIN = 0.3
-"""Space between the cells and the edge of the panel, in cells."""
-FOOTER = 0.8
-"""Height of the line below the cells, in cells."""
-STATUS = 2.4
-"""Width of the text that says who moves, in cells."""
-GAP = 0.15
-"""Space between buttons, in cells."""
+MARGIN, FOOTER = 0.3, 0.8
+"""Space between the cells and the edge of the panel, and the height of the line below them, in cells."""
+STATUS, LETTER = 3.6, 0.17
+"""Width of the words that say who moves, and of a letter of a button, in cells."""
 HOLE = 0.82
 """Diameter of holes and stones, as a share of their cell."""
 MOST_BUTTONS = 6
 LEAST_SHARE = 0.005
 """Actions with a smaller share of the policy get no mark."""
 INK = "#1c2430"
+HALO = {"stroke": INK, "stroke_width": 3, "stroke_linejoin": "round", "paint_order": "stroke", "text_anchor": "middle"}
+"""A dark edge around light letters makes them readable on any colour."""
 PLAYERS = ("first player", "second player")
 
-TERMINAL_COLORS = re.compile(r"\x1b\[[0-9;]*m")
-FORBIDDEN = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+FORBIDDEN = re.compile(r"\x1b\[[0-9;]*m|[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Terminal colours, and control characters, which XML forbids."""
 Layer = tuple[float, str, str]
 """A size as a share of the cell, a colour, and `round` or `square`."""
 Numbers = Mapping[int, float] | Sequence[float] | np.ndarray
@@ -54,22 +50,20 @@ def draw(
     last: bool = True,
 ) -> str:
     """The picture as SVG; `policy` and `values` are as in `Position.svg`."""
-    picture = _Picture(board)
-    marks = _marks(view, policy, values)
+    picture, marks = _Picture(board), _marks(view, policy, values)
+    cells = picture.cells(view) if board.cells else picture.text(view.text)
     body = [
         picture.strokes(),
-        picture.winning(view.winning),
+        "".join(picture.area(cell, board.colors.mark, 0.8) for cell in view.winning),
         picture.pieces(view.pieces),
-        picture.shading(marks),
-        picture.hints(view.clicks if hints else ()),
-        picture.rings(view.last if last else (), board.colors.mark, 0.05),
+        *(picture.shading(mark) for mark in marks if mark.click.cells and mark.share),
+        picture.hints(view.clicks) if hints else "",
+        "".join(picture.ring(cell) for cell in (view.last if last else ())),
         picture.numbers(marks),
-        picture.labels(),
+        *(picture.words(label.at, label.text) for label in board.labels),
+        picture.footer(view, marks),
     ]
-    if not board.cells:
-        body.append(picture.text(view.text))
-    body.append(picture.footer(view, marks))
-    return picture.document(f"{title}: {_status(view)}", picture.cells(view), body)
+    return picture.document(f"{title}: {_status(view)}", cells, body)
 
 
 @dataclass(frozen=True)
@@ -84,20 +78,16 @@ class Mark:
 
 def _marks(view: View, policy: Numbers | None, values: Numbers | None) -> list[Mark]:
     """The marks of all actions that get one, in ascending order of their shares, and of their values in equal ones."""
-    if policy is None and values is None:
-        return []
     first = {click.action: click for click in reversed(view.clicks)}
-    shares = _by_action(policy, first)
-    total, largest = sum(shares.values()), max(shares.values(), default=0.0)
-    worth = _by_action(values, first)
+    shares, worth = _by_action(policy, first), _by_action(values, first)
+    total, largest = sum(shares.values()) or 1.0, max(shares.values(), default=0.0) or 1.0
     marks = []
     # the best is drawn last, on top
     for action in sorted(first, key=lambda action: (shares.get(action, 0.0), worth.get(action, 0.0))):
-        share = shares.get(action, 0.0) / total if total > 0 else 0.0
-        if policy is not None and share < LEAST_SHARE:
-            continue
-        text = f"{worth[action]:+.2f}" if action in worth else f"{share:.0%}" if values is None else ""
-        marks.append(Mark(first[action], share * total / largest if share else 0.0, text))
+        share = shares.get(action, 0.0)
+        if share / total >= LEAST_SHARE if policy is not None else action in worth:
+            text = f"{worth[action]:+.2f}" if action in worth else f"{share / total:.0%}" if values is None else ""
+            marks.append(Mark(first[action], share / largest, text))
     return marks
 
 
@@ -117,26 +107,16 @@ def _status(view: View) -> str:
 
 def _number(length: float) -> str:
     """A length in pixels, with at most one decimal."""
-    return f"{length:.1f}".rstrip("0").rstrip(".").replace("-0.", "-.") or "0"
+    return f"{length * SCALE:.1f}".removesuffix(".0")
 
 
-def _path(points: Iterable[Point]) -> str:
-    """The data of a path from point to point, in few characters."""
-    pixels = [(round(x * SCALE, 1), round(y * SCALE, 1)) for x, y in points]
-    words = ["M{} {}".format(*map(_number, pixels[0]))]
-    for (x, y), (to_x, to_y) in itertools.pairwise(pixels):
-        if to_y == y:
-            words.append(f"h{_number(to_x - x)}")
-        elif to_x == x:
-            words.append(f"v{_number(to_y - y)}")
-        else:
-            words.append(f"L{_number(to_x)} {_number(to_y)}")
-    return "".join(words)
+def _path(points: Iterable[Point], end: str = "") -> str:
+    """The data of a path from point to point."""
+    return "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points) + end
 
 
 def _words(text: str) -> str:
-    """Text for XML, without terminal colours and control characters, which XML forbids."""
-    return escape(FORBIDDEN.sub("", TERMINAL_COLORS.sub("", text)))
+    return escape(FORBIDDEN.sub("", text))
 
 
 def _tag(name: str, content: str = "", /, **attributes: object) -> str:
@@ -151,7 +131,6 @@ class _Picture:
     def __init__(self, board: Board):
         self.board = board
         self.colors = board.colors
-        self.players = (board.colors.first, board.colors.second)
         self.centers = [center(cell.outline) for cell in board.cells]
         self.radii = [_inner_radius(cell.outline) for cell in board.cells]
         points = [point for cell in board.cells for point in cell.outline]
@@ -164,72 +143,45 @@ class _Picture:
 
     def cells(self, view: View) -> str:
         """All cells; the title of each says its name and its piece."""
-        on_it = {piece.cell: piece for piece in view.pieces}
-        looks: dict[str, list[str]] = {}
-        for number, cell in enumerate(self.board.cells):
-            piece = on_it.get(number)
-            name = cell.name + (f", {_piece_name(piece)}" if piece else "")
-            looks.setdefault(cell.look, []).append(
-                _tag("path", _tag("title", _words(name)), d=f"{_path(cell.outline)}Z")
-            )
+        pieces = {piece.cell: piece for piece in view.pieces}
         fills = {"plain": self.colors.cell, "shaded": self.colors.shaded, "hole": self.colors.cell}
-        groups = []
-        for look, paths in looks.items():
-            fill = fills.get(look, "none")
-            line = self.colors.line if look in ("plain", "shaded") else fill
-            groups.append(_tag("g", "".join(paths), fill=fill, stroke=line, pointer_events="all"))
+        drawn = []
+        for number, cell in enumerate(self.board.cells):
+            fill, piece = fills.get(cell.look, "none"), pieces.get(number)
+            line = self.colors.line if cell.look in ("plain", "shaded") else fill
+            title = _tag("title", _words(cell.name + (f", {_piece_name(piece)}" if piece else "")))
+            drawn.append(_tag("path", title, d=_path(cell.outline, "Z"), fill=fill, stroke=line))
         holes = [number for number, cell in enumerate(self.board.cells) if cell.look == "hole"]
-        return "".join(groups) + self.discs(holes, (HOLE, self.colors.shaded, "round"))
+        return _tag("g", "".join(drawn), pointer_events="all") + self.discs(holes, (HOLE, self.colors.shaded, "round"))
 
     def strokes(self) -> str:
-        """The lines of the board, with one path for each width and colour."""
-        paths: dict[tuple[float, str], list[str]] = {}
-        for stroke in self.board.strokes:
-            paths.setdefault((stroke.width, stroke.color), []).append(_path(stroke.points))
+        """The lines of the board."""
         return "".join(
-            _tag("path", d="".join(lines), fill="none", stroke=getattr(self.colors, color),
-                 stroke_width=_number(width * SCALE), stroke_linecap="round", stroke_linejoin="round")
-            for (width, color), lines in paths.items()
-        )  # fmt: skip
-
-    def labels(self) -> str:
-        """The coordinates."""
-        texts = [self.words(label.at, label.text) for label in self.board.labels]
-        return _tag("g", "".join(texts), fill=self.colors.text, font_size=13, text_anchor="middle") if texts else ""
+            self.line(_path(stroke.points), getattr(self.colors, stroke.color), stroke.width)
+            for stroke in self.board.strokes
+        )
 
     def text(self, text: str) -> str:
         """The position as text, for a game whose board has no cells."""
-        lines = text.split("\n")
+        lines = FORBIDDEN.sub("", text).split("\n")
         spans = [
-            _tag("tspan", _words(line).replace(" ", "\u00a0") or "\u00a0", x=0, y=_number((0.3 + 0.45 * row) * SCALE))
+            _tag("tspan", _words(line).replace(" ", "\u00a0") or "\u00a0", x=0, y=_number(0.3 + 0.45 * row))
             for row, line in enumerate(lines)
         ]
-        self.bottom = 0.45 * len(lines)
-        self.right = max(4.0, max(map(len, lines)) * 0.22)
+        self.bottom, self.right = 0.45 * len(lines), max(4.0, max(map(len, lines)) * 0.22)
         return _tag("text", "".join(spans), fill=self.colors.text, font_size=14, font_family="monospace")
 
     # --- pieces ---
 
-    def discs(self, cells: Sequence[int], *layers: Layer, opacity: float = 1) -> str:
-        """Discs or squares in the middle of cells, in layers from the lowest up.
-
-        All layers use one path. Its id is a checksum of its points, so two pictures on one page that have the same id
-        also have the same path.
-        """
-        sizes: dict[float, list[str]] = {}
-        for cell in cells:
-            sizes.setdefault(round(self.radii[cell], 3), []).append(f"{_path([self.centers[cell]])}h0")
+    def discs(self, cells: Sequence[int], *layers: Layer) -> str:
+        """Discs or squares in the middle of cells, in layers from the lowest up."""
         drawn = []
-        for radius, points in sizes.items():
-            path = "".join(points)
-            name = f"d{zlib.crc32(path.encode()):x}"
-            content = _tag("path", **({"id": name} if len(layers) > 1 else {}), d=path)
-            for share, color, cap in layers:
-                width = _number(2 * share * radius * SCALE)
-                drawn.append(_tag("g", content, stroke=color, stroke_width=width, stroke_linecap=cap))
-                content = _tag("use", href=f"#{name}")
-        faint = {"opacity": opacity} if opacity < 1 else {}
-        return _tag("g", "".join(drawn), fill="none", **faint) if drawn else ""
+        for share, color, cap in layers:
+            for radius in sorted({round(self.radii[cell], 3) for cell in cells}):
+                middles = [self.centers[cell] for cell in cells if round(self.radii[cell], 3) == radius]
+                path = "".join(_path([middle], "h0") for middle in middles)
+                drawn.append(self.line(path, color, 2 * share * radius, cap))
+        return "".join(drawn)
 
     def pieces(self, pieces: Sequence[Piece]) -> str:
         """All pieces, grouped by owner and shape."""
@@ -238,202 +190,145 @@ class _Picture:
             own = "stone" if piece.player is None else self.board.shapes[piece.player]
             kinds.setdefault((piece.player, piece.shape or own), []).append(piece.cell)
         drawn = [self.shapes(shape, player, cells) for (player, shape), cells in kinds.items()]
-        texts = [self.words(self.centers[piece.cell], piece.text) for piece in pieces if piece.text]
-        if texts:
-            drawn.append(_tag("g", "".join(texts), fill="#fff", font_size=15, text_anchor="middle", **_HALO))
+        texts = [(self.centers[piece.cell], piece.text) for piece in pieces if piece.text]
+        drawn += [self.words(at, text, fill="#fff", font_size=15, **HALO) for at, text in texts]
         return "".join(drawn)
 
     def shapes(self, shape: str, player: int | None, cells: Sequence[int]) -> str:
         """The pieces of one shape and owner."""
-        color = self.colors.neutral if player is None else self.players[player]
-        outlines = [self.board.cells[cell].outline for cell in cells]
+        color = self.color_of(player)
+        places = [(self.board.cells[cell].outline, self.centers[cell], self.radii[cell]) for cell in cells]
         if shape == "line":
-            return _tag("path", d="".join(f"{_path(outline)}Z" for outline in outlines), fill=color)
+            return _tag("path", d="".join(_path(outline, "Z") for outline, _, _ in places), fill=color)
         if shape == "fill":
-            area = "".join(f"{_path(_shrunk(outline, 0.96))}Z" for outline in outlines)
+            area = "".join(_path(_shrunk(outline, 0.96), "Z") for outline, _, _ in places)
             return _tag("path", d=area, fill=color) + self.discs(cells, *self.engraving(player, 0.35))
-        if shape in ("cross", "ring"):
-            lines = "".join(_figure(shape, self.centers[cell], 0.6 * self.radii[cell]) for cell in cells)
-            return self.drawn(lines, color, 0.28 * self.radii[cells[0]])
+        if shape == "ring":
+            return "".join(self.circle(at, 0.6 * radius, color, 0.28 * radius) for _, at, radius in places)
+        if shape == "cross":
+            lines = "".join(_cross(at, 0.6 * radius) for _, at, radius in places)
+            return self.line(lines, color, 0.28 * places[0][2])
         if shape == "pawn":
-            pawns = "".join(_pawn(self.centers[cell], self.radii[cell]) for cell in cells)
+            pawns = "".join(_pawn(at, radius) for _, at, radius in places)
             return _tag("path", d=pawns, fill=color, stroke=_contrast(color), stroke_width=1.5)
         rim = (HOLE, _contrast(color, 0.35), "round")
         return self.discs(cells, rim, (HOLE - 0.07, color, "round"), *self.engraving(player, 0.45))
+
+    def color_of(self, player: int | None) -> str:
+        """The colour of a player's pieces, or of those without an owner."""
+        return self.colors.neutral if player is None else (self.colors.first, self.colors.second)[player]
 
     def engraving(self, player: int | None, share: float) -> list[Layer]:
         """A ring for the first player and a square for the second, so that nobody needs colours to tell them apart."""
         if player is None:
             return []
-        color, cap = self.players[player], ("round", "square")[player]
+        color, cap = self.color_of(player), ("round", "square")[player]
         share *= (1.0, 0.8)[player]
         return [(share + 0.06, _contrast(color, 0.45), cap), (share - 0.06, color, cap)]
 
-    def drawn(self, lines: str, color: str, width: float) -> str:
+    def line(self, path: str, color: str, width: float, cap: str = "round") -> str:
         """A path as a line."""
-        return _tag("path", d=lines, fill="none", stroke=color, stroke_width=_number(max(1.0, width * SCALE)),
-                    stroke_linecap="round")  # fmt: skip
+        return _tag("path", d=path, fill="none", stroke=color, stroke_width=_number(width), stroke_linecap=cap) * bool(
+            path
+        )
+
+    def circle(self, at: Point, radius: float, color: str, width: float) -> str:
+        """A line around a point."""
+        x, y, r, wide = map(_number, (*at, radius, width))
+        return _tag("circle", cx=x, cy=y, r=r, fill="none", stroke=color, stroke_width=wide)
 
     # --- marks ---
-
-    def shading(self, marks: Sequence[Mark]) -> str:
-        """The policy as coloured cells, or as arrows for actions of two clicks."""
-        drawn = []
-        for mark in marks:
-            if not mark.click.cells or not mark.share:
-                continue
-            opacity = round(0.2 + 0.75 * mark.share, 2)
-            if len(mark.click.cells) == 1:
-                drawn.append(self.area(mark.click.cells[0], 0.9, self.colors.mark, opacity))
-            else:
-                drawn.append(self.arrow(mark.click.cells, 0.06 + 0.12 * mark.share, opacity))
-        return "".join(drawn)
-
-    def area(self, cell: int, share: float, color: str, opacity: float) -> str:
-        """The inner part of a cell in one colour."""
-        if self.is_round(cell):
-            return self.discs([cell], (HOLE, color, "round"), opacity=opacity)
-        outline = _shrunk(self.board.cells[cell].outline, share)
-        return _tag("path", d=f"{_path(outline)}Z", fill=color, fill_opacity=opacity)
-
-    def arrow(self, cells: Sequence[int], width: float, opacity: float) -> str:
-        """An arrow from the first cell to the last."""
-        (x, y), (to_x, to_y) = self.centers[cells[0]], self.centers[cells[-1]]
-        length = math.hypot(to_x - x, to_y - y) or 1.0
-        ahead = (to_x - x) / length, (to_y - y) / length
-        aside = -ahead[1], ahead[0]
-        start = (x + 0.3 * ahead[0], y + 0.3 * ahead[1])
-        tip = (to_x + 0.1 * ahead[0], to_y + 0.1 * ahead[1])
-        head = 0.12 + width
-
-        def at(back: float, side: float, origin: Point = tip) -> Point:
-            return origin[0] - back * ahead[0] + side * aside[0], origin[1] - back * ahead[1] + side * aside[1]
-
-        half = width / 2
-        outline = [
-            at(0, half, start), at(1.5 * head, half), at(1.5 * head, head), tip, at(1.5 * head, -head),
-            at(1.5 * head, -half), at(0, -half, start),
-        ]  # fmt: skip
-        return _tag("path", d=f"{_path(outline)}Z", fill=self.colors.mark, fill_opacity=opacity)
-
-    def hints(self, clicks: Sequence[Click]) -> str:
-        """A dot on the last cell of every legal action."""
-        first = {click.action: click for click in reversed(clicks) if click.cells}
-        cells = sorted({click.cells[-1] for click in first.values()})
-        small = [cell for cell in cells if self.radii[cell] < 0.3]
-        drawn = self.discs([cell for cell in cells if cell not in small], (0.28, self.colors.mark, "round"))
-        return drawn + "".join(self.area(cell, 0.9, self.colors.mark, 0.6) for cell in small)
-
-    def rings(self, cells: Sequence[int], color: str, width: float) -> str:
-        """A line around each cell."""
-        paths = []
-        for cell in cells:
-            if self.is_round(cell):
-                paths.append(_figure("ring", self.centers[cell], 0.88 * self.radii[cell]))
-            else:
-                paths.append(f"{_path(_shrunk(self.board.cells[cell].outline, 0.88))}Z")
-        return self.drawn("".join(paths), color, width) if paths else ""
-
-    def winning(self, cells: Sequence[int]) -> str:
-        """The winning cells: coloured, or with a ring around their pieces if their outline is not drawn."""
-        drawn = []
-        for cell in cells:
-            if self.is_round(cell):
-                ring = [(1.0, INK, "round"), (0.96, "#fff", "round")]
-                drawn.append(self.discs([cell], *ring))
-            else:
-                drawn.append(self.area(cell, 1.0, self.colors.mark, 0.8))
-        return "".join(drawn)
 
     def is_round(self, cell: int) -> bool:
         """Whether marks on the cell are round, because its outline is not drawn."""
         return self.board.cells[cell].look in ("hole", "open") and self.radii[cell] > 0.4
 
+    def area(self, cell: int, color: str, opacity: float) -> str:
+        """The inner part of a cell in one colour."""
+        if self.is_round(cell):
+            return _tag("g", self.discs([cell], (1.0, color, "round")), opacity=opacity)
+        outline = _shrunk(self.board.cells[cell].outline, 0.95)
+        return _tag("path", d=_path(outline, "Z"), fill=color, fill_opacity=opacity)
+
+    def ring(self, cell: int) -> str:
+        """A line around a cell, which marks the last action."""
+        if self.is_round(cell):
+            return self.circle(self.centers[cell], 0.88 * self.radii[cell], self.colors.mark, 0.05)
+        return self.line(_path(_shrunk(self.board.cells[cell].outline, 0.88), "Z"), self.colors.mark, 0.05)
+
+    def shading(self, mark: Mark) -> str:
+        """A share of the policy as a coloured cell, or as an arrow for an action of two clicks."""
+        opacity, cells = round(0.2 + 0.75 * mark.share, 2), mark.click.cells
+        if len(cells) == 1:
+            return self.area(cells[0], self.colors.mark, opacity)
+        (x, y), (to_x, to_y) = self.centers[cells[0]], self.centers[cells[-1]]
+        length, width = math.hypot(to_x - x, to_y - y) or 1.0, 0.06 + 0.12 * mark.share
+        ahead_x, ahead_y, head = (to_x - x) / length, (to_y - y) / length, 0.12 + width
+
+        def at(along: float, aside: float) -> Point:
+            return x + along * ahead_x - aside * ahead_y, y + along * ahead_y + aside * ahead_x
+
+        end = length + 0.1 - 1.5 * head
+        right = [(0.3, width / 2), (end, width / 2), (end, head), (length + 0.1, 0.0)]
+        outline = [at(*point) for point in right] + [at(along, -aside) for along, aside in reversed(right[:-1])]
+        return _tag("path", d=_path(outline, "Z"), fill=self.colors.mark, fill_opacity=opacity)
+
+    def hints(self, clicks: Sequence[Click]) -> str:
+        """A dot on the last cell of every legal action; a small cell is filled."""
+        first = {click.action: click for click in reversed(clicks) if click.cells}
+        cells = sorted({click.cells[-1] for click in first.values()})
+        dots = [cell for cell in cells if self.radii[cell] >= 0.3]
+        small = [cell for cell in cells if cell not in dots]
+        areas = "".join(self.area(cell, self.colors.mark, 0.6) for cell in small)
+        return self.discs(dots, (0.28, self.colors.mark, "round")) + areas
+
     def numbers(self, marks: Sequence[Mark]) -> str:
         """The numbers at cells, and at the strongest arrows of a policy; more would overlap where arrows cross."""
-        texts, least = [], 0.1 if any(mark.share for mark in marks) else -1.0
+        drawn, least = [], 0.1 if any(mark.share for mark in marks) else -1.0
         for mark in marks:
-            if mark.text and (len(mark.click.cells) == 1 or (mark.click.cells and mark.share > least)):
-                (x, y), (to_x, to_y) = self.centers[mark.click.cells[0]], self.centers[mark.click.cells[-1]]
-                share = 0.5 if len(mark.click.cells) > 1 else 1.0
-                texts.append(self.words((x + share * (to_x - x), y + share * (to_y - y)), mark.text))
-        return _tag("g", "".join(texts), fill="#fff", font_size=12, font_weight=700, text_anchor="middle", **_HALO)
+            cells = mark.click.cells
+            if mark.text and (len(cells) == 1 or (cells and mark.share > least)):
+                at = center([self.centers[cells[0]], self.centers[cells[-1]]])
+                drawn.append(self.words(at, mark.text, fill="#fff", font_size=12, font_weight=700, **HALO))
+        return "".join(drawn)
 
     # --- below the board ---
 
     def footer(self, view: View, marks: Sequence[Mark]) -> str:
-        """The line below the board: who moves or has won, and the buttons."""
-        y = self.bottom + MARGIN + 0.25
+        """The line below the board: who moves or has won, and the buttons, those with the largest shares first."""
+        x, y = self.left, self.bottom + MARGIN + 0.25
         player = view.to_play if view.outcome is None else int(view.outcome < 0)
-        words = "to move" if view.outcome is None else "has won"
-        x, drawn = self.left, ""
-        if view.outcome == 0:
-            words = "draw"
-        else:
-            icon = _Picture(_icon(self.board, (x + 0.3, y)))
-            drawn = icon.pieces([Piece(0, player, "stone" if self.board.shapes[player] == "fill" else "")])
-            x += 0.75
-        drawn += self.words((x, y), words, fill=self.colors.text, font_size=14)
-        return drawn + self.buttons(view, marks, y)
-
-    def buttons(self, view: View, marks: Sequence[Mark], y: float) -> str:
-        """The buttons, on the right. If there are too many, those with the largest shares, or none without a policy."""
-        found = {mark.click.action: mark for mark in marks if not mark.click.cells}
+        icon = "" if view.outcome == 0 else self.line(_path([(x + 0.2, y)], "h0"), self.color_of(player), 0.4)
+        drawn = [icon, self.words((x + 0.5, y), _status(view), text_anchor="start")]
+        found = {mark.click.action: mark for mark in marks}
         buttons = [click for click in view.clicks if not click.cells]
-        buttons = sorted(buttons, key=lambda click: -found[click.action].share if click.action in found else 0.0)
-        if not buttons or (len(buttons) > MOST_BUTTONS and not found):
-            return ""
-        buttons = buttons[:MOST_BUTTONS]
-        labels = [
-            button.name + (f" {found[button.action].text}" if button.action in found else "") for button in buttons
-        ]
-        widths = [0.3 + 0.2 * len(label) for label in labels]
-        x = max(self.left + STATUS, self.right - sum(widths) - GAP * (len(widths) - 1))
-        drawn = []
-        for button, label, width in zip(buttons, labels, widths, strict=True):
-            box = [(x, y - 0.28), (x + width, y - 0.28), (x + width, y + 0.28), (x, y + 0.28)]
-            opacity = 0.75 * found[button.action].share if button.action in found else 0
-            drawn.append(
-                _tag("path", d=f"{_path(box)}Z", stroke=self.colors.text, fill=self.colors.mark, fill_opacity=opacity)
-            )
-            middle = (x + width / 2, y)
-            drawn.append(self.words(middle, label, fill=self.colors.text, font_size=13, text_anchor="middle"))
-            x += width + GAP
-        self.right = max(self.right, x - GAP)
+        buttons.sort(key=lambda click: -found[click.action].share if click.action in found else 0.0)
+        if len(buttons) > MOST_BUTTONS and not found:
+            return "".join(drawn)
+        x += STATUS
+        for click in buttons[:MOST_BUTTONS]:
+            label = f"{click.name} {found[click.action].text}" if click.action in found else click.name
+            x += 0.4 + LETTER * len(label)
+            drawn.append(self.words((x, y), label, text_anchor="end", text_decoration="underline"))
+        self.right = max(self.right, x)
         return "".join(drawn)
 
-    def words(self, at: Point, text: str, **attributes: object) -> str:
+    def words(self, at: Point, text: str, **looks: object) -> str:
         """A text, vertically centered at a point."""
-        return _tag("text", _words(text), x=_number(at[0] * SCALE), y=_number(at[1] * SCALE + 4.5), **attributes)
+        looks = {"fill": self.colors.text, "font_size": 13, "text_anchor": "middle"} | looks
+        return _tag("text", _words(text), x=_number(at[0]), y=_number(at[1] + 0.09), **looks)
 
     def document(self, title: str, cells: str, body: Sequence[str]) -> str:
         """The complete SVG document."""
         left, top = self.left - MARGIN, self.top - MARGIN
         width, height = self.right - left + MARGIN, self.bottom - top + MARGIN + FOOTER
-        x, y, w, h = (_number(length * SCALE) for length in (left, top, width, height))
+        x, y, w, h = map(_number, (left, top, width, height))
         panel = _tag("rect", x=x, y=y, width=w, height=h, rx=10, fill=self.colors.panel)
         content = _tag("title", _words(title)) + panel + cells + _tag("g", "".join(body), pointer_events="none")
         return _tag(
             "svg", content, xmlns="http://www.w3.org/2000/svg", viewBox=f"{x} {y} {w} {h}", width=w, height=h,
             role="group", aria_label=title, font_family="system-ui,sans-serif",
         )  # fmt: skip
-
-
-_HALO = {
-    "stroke": INK,
-    "stroke_width": 3,
-    "stroke_linejoin": "round",
-    "paint_order": "stroke",
-    "pointer_events": "none",
-}
-"""A dark edge around light letters makes them readable on any colour."""
-
-
-def _icon(board: Board, at: Point) -> Board:
-    """A board of one cell, for the piece in the footer."""
-    (x, y), half = at, 0.3
-    outline = ((x - half, y - half), (x + half, y - half), (x + half, y + half), (x - half, y + half))
-    return replace(board, cells=(Cell("", outline),), labels=(), strokes=())
 
 
 def _piece_name(piece: Piece) -> str:
@@ -457,28 +352,18 @@ def _shrunk(outline: Sequence[Point], share: float) -> list[Point]:
     return [(x + share * (px - x), y + share * (py - y)) for px, py in outline]
 
 
-def _figure(name: str, at: Point, radius: float) -> str:
-    """The path of a cross or a ring."""
-    (x, y), r = at, radius
-    if name == "ring":
-        radius_text, across = _number(r * SCALE), _number(2 * r * SCALE)
-        arc = f"a{radius_text} {radius_text} 0 1 0 "
-        return f"{_path([(x - r, y)])}{arc}{across} 0{arc}-{across} 0"
+def _cross(at: Point, r: float) -> str:
+    x, y = at
     return _path([(x - r, y - r), (x + r, y + r)]) + _path([(x - r, y + r), (x + r, y - r)])
 
 
 def _pawn(at: Point, radius: float) -> str:
-    """The path of a pawn."""
-    (x, y), r = at, radius * SCALE
-    head, body = 0.3 * r, 0.62 * r
-    start = _path([(x, y - 0.75 * radius)])
-    q = _number
-    return (
-        f"{start}a{q(head)} {q(head)} 0 0 1 {q(0.18 * r)} {q(0.54 * r)}"
-        f"q{q(0.06 * r)} {q(0.5 * r)} {q(body - 0.18 * r)} {q(0.62 * r)}v{q(0.24 * r)}h-{q(2 * body)}v-{q(0.24 * r)}"
-        f"q{q(body - 0.24 * r)} -{q(0.12 * r)} {q(body - 0.18 * r)} -{q(0.62 * r)}"
-        f"a{q(head)} {q(head)} 0 0 1 {q(0.18 * r)} -{q(0.54 * r)}Z"
-    )
+    """The path of a pawn: a round head on a body that grows wider downwards."""
+    (x, y), head = at, 0.3 * radius
+    neck = [(x + side * 0.18 * radius, y - 0.1 * radius) for side in (-1, 1)]
+    foot = [(x + side * 0.62 * radius, y + 0.65 * radius) for side in (1, -1)]
+    arc = f"A{_number(head)} {_number(head)} 0 1 1 {_number(neck[1][0])} {_number(neck[1][1])}"
+    return _path(neck[:1]) + arc + _path(foot, "Z").replace("M", "L")
 
 
 def _contrast(color: str, share: float = 0.7) -> str:

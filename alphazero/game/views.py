@@ -1,92 +1,46 @@
-"""Boards, pieces and clicks for games that do not describe them, and the view of a position."""
+"""Boards, pieces and clicks for games that do not describe them, and the view of a position.
+
+A `game` is a Game and a `position` a Position, which are made of what is here.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
-
-import numpy as np
+from typing import Any
 
 from alphazero.errors import GameError, IllegalAction
-from alphazero.game.board import Board, Click, Clicks, Label, Piece, View, edge_labels, grid_cells
+from alphazero.game.board import Board, Click, Label, Piece, View, edge_labels, grid_cells
 
 
-class AnyGame(Protocol):
-    """A `Game`, as the modules below it see it."""
-
-    num_actions: int
-    observation_shape: tuple[int, int, int]
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def board(self) -> Board: ...
-    def start(self) -> AnyPosition: ...
-    def pieces(self, position: Any) -> Sequence[Piece]: ...
-    def clicks(self, position: Any) -> Clicks: ...
-    def winning_cells(self, position: Any) -> Sequence[int]: ...
-    def split_moves(self, text: str) -> list[str]: ...
-
-
-class AnyPosition(Protocol):
-    """A `Position`, as the modules below it see it."""
-
-    state: np.ndarray
-    to_play: int
-    actions: tuple[int, ...]
-
-    @property
-    def game(self) -> AnyGame: ...
-    @property
-    def history(self) -> Sequence[AnyPosition]: ...
-    @property
-    def terminal(self) -> bool: ...
-    @property
-    def outcome(self) -> int: ...
-    @property
-    def observation(self) -> np.ndarray: ...
-    @property
-    def legal_actions(self) -> list[int]: ...
-    def play(self, action: int) -> Self: ...
-    def parse(self, text: str) -> int: ...
-    def format(self, action: int) -> str: ...
-
-
-def view_of(position: AnyPosition) -> View:
+def view_of(position: Any) -> View:
     """The view of a position. Raises GameError if the clicks that the game describes are wrong."""
-    game = position.game
+    game, over = position.game, position.terminal
     return View(
         position.to_play,
-        position.outcome if position.terminal else None,
+        position.outcome if over else None,
         tuple(game.pieces(position)),
-        _checked_clicks(position),
+        () if over else _checked_clicks(position),
         _last_cells(position),
-        tuple(game.winning_cells(position)) if position.terminal else (),
+        tuple(game.winning_cells(position)) if over else (),
         str(position),
     )
 
 
-def _last_cells(position: AnyPosition) -> tuple[int, ...]:
+def _last_cells(position: Any) -> tuple[int, ...]:
     """The cells of the last action; none if the position does not know its history."""
-    if not position.actions:
-        return ()
-    try:
+    with contextlib.suppress(IllegalAction, ValueError):
         *_, before, reached = position.history
-    except IllegalAction:
-        return ()
-    if (reached.state != position.state).any():
-        return ()
-    clicks = position.game.clicks(before)
-    return next((tuple(path) for path, action in clicks.items() if action == position.actions[-1]), ())
+        clicks = position.game.clicks(before) if (reached.state == position.state).all() else {}
+        return next((tuple(path) for path, action in clicks.items() if action == position.actions[-1]), ())
+    return ()
 
 
-def _checked_clicks(position: AnyPosition) -> tuple[Click, ...]:
+def _checked_clicks(position: Any) -> tuple[Click, ...]:
     """The clicks and buttons of all legal actions."""
     game, legal = position.game, set(position.legal_actions)
-    num_cells = len(game.board.cells)
-    found = {} if position.terminal else game.clicks(position)
+    num_cells, found = len(game.board.cells), game.clicks(position)
     for path, action in found.items():
         if action not in legal:
             raise GameError(f"{game.name}: clicks must lead to legal actions, and {list(path)} leads to {action}")
@@ -94,49 +48,45 @@ def _checked_clicks(position: AnyPosition) -> tuple[Click, ...]:
             raise GameError(f"{game.name}: clicks must name cells 0 to {num_cells - 1}, not {list(path)}")
         if any(path[:length] in found for length in range(1, len(path))):
             raise GameError(f"{game.name}: the clicks {list(path)} begin with the clicks of another action")
-    clicks = [Click(action, position.format(action), tuple(path)) for path, action in found.items()]
-    buttons = [Click(action, position.format(action), ()) for action in sorted(legal - set(found.values()))]
-    return (*clicks, *buttons)
+    buttons = [((), action) for action in sorted(legal - set(found.values()))]
+    return tuple(Click(action, position.format(action), tuple(path)) for path, action in (*found.items(), *buttons))
 
 
-def grid_board(game: AnyGame) -> Board:
+def grid_board(game: Any) -> Board:
     """The squares of the observation as a board. It has no cells if there is only one plane, row or column."""
     planes, rows, columns = game.observation_shape
     if planes < 2 or rows < 2 or columns < 2:
         return Board()
-    start, size = game.start(), rows * columns
-    if game.num_actions in (size, size + 1):
-        with contextlib.suppress(Exception):  # a notation may know legal actions alone
-            names = [start.format(action) for action in range(size)]
-            return Board(grid_cells(rows, columns, names), _coordinates(names, columns))
     names = [f"row {row + 1}, column {column + 1}" for row in range(rows) for column in range(columns)]
-    if game.num_actions == columns:
-        with contextlib.suppress(Exception):
-            below = [start.format(action) for action in range(columns)]
-            return Board(grid_cells(rows, columns, names), edge_labels([""] * rows, below))
-    return Board(grid_cells(rows, columns, names))
+    labels: tuple[Label, ...] = ()
+    actions, written = game.num_actions, list[str]()
+    with contextlib.suppress(Exception):  # a notation may know legal actions alone
+        if actions in (rows * columns, rows * columns + 1, columns):
+            written = [game.start().format(action) for action in range(actions - actions % columns)]
+    if len(written) == len(names):
+        names, labels = written, _coordinates(written, columns)
+    elif written:
+        labels = edge_labels([""] * rows, written)
+    return Board(grid_cells(rows, columns, names), labels)
 
 
 def _coordinates(names: Sequence[str], columns: int) -> tuple[Label, ...]:
     """Labels for a grid if its cells are named by column letter and row number; else none."""
-    words = [match.groups() for name in names if (match := re.fullmatch(r"([A-Za-z]+)(\d+)", name))]
-    if len(words) < len(names):
-        return ()
-    letters = [letter for letter, _ in words[:columns]]
-    numbers = [number for _, number in words[::columns]]
-    if words != [(letter, number) for number in numbers for letter in letters]:
-        return ()
-    return edge_labels(numbers, letters)
+    letters = [re.sub(r"\d+$", "", name) for name in names[:columns]]
+    numbers = [re.sub(r"^[A-Za-z]+", "", name) for name in names[::columns]]
+    is_named = all(map(str.isalpha, letters)) and all(map(str.isdigit, numbers))
+    is_named = is_named and list(names) == [letter + number for number in numbers for letter in letters]
+    return edge_labels(numbers, letters) if is_named else ()
 
 
-def shows_stones(position: AnyPosition) -> bool:
+def shows_stones(position: Any) -> bool:
     """Planes 0 and 1 of the observation hold 0 and 1 alone, and in no cell two 1."""
     own, opponent = position.observation[:2]
     numbers = {*own.ravel().tolist(), *opponent.ravel().tolist()}
     return numbers <= {0.0, 1.0} and not (own * opponent).any()
 
 
-def pieces_of_planes(position: AnyPosition) -> list[Piece]:
+def pieces_of_planes(position: Any) -> list[Piece]:
     """A stone for every 1 in planes 0 (the mover's) and 1 (the opponent's) of the observation.
 
     No pieces if these planes hold other numbers, or if both have a 1 in the same cell: they show no stones then.
@@ -149,12 +99,12 @@ def pieces_of_planes(position: AnyPosition) -> list[Piece]:
     return [Piece(cell, owner) for cell, owner in sorted(owners.items())]
 
 
-def clicks_of_cells(position: AnyPosition) -> dict[tuple[int, ...], int]:
+def clicks_of_cells(position: Any) -> dict[tuple[int, ...], int]:
     """Cell i plays action i. Actions beyond the cells are buttons."""
     return {(action,): action for action in position.legal_actions if action < len(position.game.board.cells)}
 
 
-def clicks_by_difference(position: AnyPosition) -> dict[tuple[int, ...], int]:
+def clicks_by_difference(position: Any) -> dict[tuple[int, ...], int]:
     """Plays every legal action and reads its clicks from the pieces that change.
 
     An action that puts a piece of the mover on an empty cell is a click there. An action that moves one of the mover's
@@ -177,15 +127,9 @@ def clicks_by_difference(position: AnyPosition) -> dict[tuple[int, ...], int]:
     clicks: dict[tuple[int, ...], int] = {}
     for _, action, path in sorted(found):
         clicks.setdefault(path, action)
-    return _widened_to_columns(position.game, clicks)
-
-
-def _widened_to_columns(game: AnyGame, clicks: dict[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
-    """The clicks, with every cell of a column added if the actions are columns."""
-    _, rows, columns = game.observation_shape
-    cells = game.board.cells
-    if game.num_actions != columns or len(cells) != rows * columns:
-        return clicks
-    if any(len(path) != 1 or path[0] % columns != action for path, action in clicks.items()):
-        return clicks
-    return clicks | {(cell,): cell % columns for cell in range(len(cells)) if cell % columns in clicks.values()}
+    _, rows, columns = position.game.observation_shape
+    are_columns = (position.game.num_actions, len(position.game.board.cells)) == (columns, rows * columns)
+    if are_columns and all(path[-1] % columns == action for path, action in clicks.items()):
+        columns_left = set(clicks.values())
+        clicks |= {(cell,): cell % columns for cell in range(rows * columns) if cell % columns in columns_left}
+    return clicks

@@ -1,10 +1,9 @@
 """Boards as data, and pictures of them: every registered game, the tests' own games, and games from elsewhere."""
 
 import functools
-import json
 import math
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,8 +12,8 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import GameError, LawBroken
-from alphazero.game import Game, Piece, Position, cells_in_line, clicks_by_difference
-from alphazero.game.board import Colors, center, grid_cells
+from alphazero.game import Game, Piece, Position, clicks_by_difference
+from alphazero.game.board import Colors, center
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
 from tests.catalogue import general_games
@@ -50,7 +49,7 @@ def texts(svg: str) -> list[str]:
     root = ElementTree.fromstring(svg)
     assert root.tag == f"{SVG}svg"
     assert {element.tag for element in root.iter()} <= {
-        f"{SVG}{tag}" for tag in ("svg", "g", "path", "rect", "text", "title", "tspan", "use")
+        f"{SVG}{tag}" for tag in ("svg", "g", "path", "circle", "rect", "text", "title", "tspan")
     }
     return [element.text or "" for element in root.iter() if element.tag in (f"{SVG}text", f"{SVG}tspan")]
 
@@ -67,23 +66,8 @@ def test_every_legal_action_has_a_click_and_every_click_one_legal_action(game: G
         assert not [path for path in paths for other in paths if other != path and other[: len(path)] == path]
         names = {click.action: click.name for click in clicks}
         assert {position.parse(name): name for name in names.values()} == names
-        buttons = [click.action for click in clicks if not click.cells]
-        assert len(set(buttons)) == len(buttons) and not set(buttons) & {
-            click.action for click in clicks if click.cells
-        }
-
-
-def test_only_passing_and_swapping_need_a_button(game: Game):
-    words = {click.name for position in positions_of(game.name) for click in position.view.clicks if not click.cells}
-    assert words <= {"pass", "swap"}
-
-
-def test_clicks_are_named_as_their_cells(game: Game):
-    """In the notation of the game, wherever it names cells."""
-    cells = game.board.cells
-    for click in (click for position in positions_of(game.name) for click in position.view.clicks):
-        if all(re.fullmatch(r"[a-z]\d+", cells[cell].name) for cell in click.cells):
-            assert re.split("[-x]", click.name) == [cells[cell].name for cell in click.cells] or not click.cells
+        buttons = {click.name for click in clicks if not click.cells}
+        assert buttons <= {"pass", "swap"}
 
 
 def test_clicks_agree_with_what_playing_changes(game: Game):
@@ -147,19 +131,11 @@ def test_the_last_action_is_marked_where_it_was_played(game: Game):
 def test_pictures_are_small_and_valid(game: Game):
     for position in positions_of(game.name):
         svg = position.svg()
-        assert len(svg.encode()) < 20_000
+        assert len(svg.encode()) < 50_000
         assert position._repr_svg_() == svg
-        words = texts(svg)
-        assert words[-1 - sum(not click.cells for click in position.view.clicks)] in ("to move", "has won", "draw")
+        assert any(re.fullmatch("(first|second) player (to move|has won)|draw", words) for words in texts(svg))
         titles = {element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}title")}
         assert all(any(str(title).startswith(cell.name) for title in titles) for cell in game.board.cells)
-
-
-def test_descriptions_are_json(game: Game):
-    for position in positions_of(game.name):
-        for part in (game.board, position.view):
-            assert json.loads(json.dumps(asdict(part))) == json.loads(json.dumps(asdict(part), default=list))
-    assert len(json.dumps(asdict(game.board))) < 60_000
 
 
 def test_cells_lie_side_by_side(game: Game):
@@ -219,17 +195,6 @@ def test_winning_lines_are_marked(name: str, text: str, cells: set[int]):
     position = played(name, text)
     assert position.terminal and set(position.view.winning) == cells
     assert position.view.outcome == 1 and "has won" in position.svg()
-
-
-def test_a_won_game_of_hex_marks_one_chain_from_side_to_side():
-    game = kernels_by_name("hex").game
-    for position in random_positions(game):
-        if position.terminal:
-            winner = int(position.outcome < 0)
-            cells = [divmod(cell, 7) for cell in position.view.winning]
-            assert {0, 6} <= {cell[winner] for cell in cells}
-            owners = {piece.cell: piece.player for piece in position.view.pieces}
-            assert {owners[cell] for cell in position.view.winning} == {winner}
 
 
 def test_a_pawn_moves_by_two_clicks_seen_from_the_first_player_by_both():
@@ -318,18 +283,6 @@ def test_a_game_without_a_board_is_drawn_as_its_text():
     assert "pile 9, first player 1, second player 2" in words
 
 
-def test_a_default_board_leaves_out_pieces_that_it_cannot_know():
-    class Odd(type(kernels_by_name("tictactoe").game)):
-        board = Game.board
-
-        def start(self):
-            start = super().start()
-            start.__dict__["observation"] = np.full(self.observation_shape, 0.5, np.float32)
-            return start
-
-    assert Odd().start().view.pieces == ()
-
-
 @pytest.mark.parametrize(
     ("clicks", "words"),
     [
@@ -353,43 +306,27 @@ def test_the_validator_names_a_position_whose_board_is_wrong():
         def pieces(self, position):
             return [Piece(9, 0)] if position.ply == 2 else super().pieces(position)
 
-    with pytest.raises(LawBroken, match=r"`pieces`.* must describe every position \(IndexError"):
+    with pytest.raises(LawBroken, match="`pieces`.* raised IndexError"):
         validate(Broken(), num_games=2)
 
 
-def test_names_are_escaped():
-    game = kernels_by_name("tictactoe").game
-
-    class Odd(type(game)):
-        name = 'a<b>&"c"'
-        board = replace(game.board, cells=grid_cells(3, 3, ["<&>"] * 9))
-
-    root = ElementTree.fromstring(Odd().start().svg())
-    assert [title.text for title in root.iter(f"{SVG}title")][:2] == ['a<b>&"c": first player to move', "<&>"]
-
-
-def test_terminal_colours_and_control_characters_are_left_out():
+def test_names_and_drawings_are_escaped():
     class Odd(DoubleMove):
+        name = 'a<b>&"c"'
+
         def render(self, state, to_play):
             return "a \x1b[91mred\x1b[0m \x07 & <b>"
 
-    assert "a\u00a0red\u00a0\u00a0&\u00a0<b>" in texts(Odd().start().svg())
+    svg = Odd().start().svg()
+    assert 'a<b>&"c": first player to move' in [title.text for title in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+    assert "a\u00a0red\u00a0\u00a0&\u00a0<b>" in texts(svg)
 
 
 @pytest.mark.parametrize("numbers", [np.zeros(8), np.zeros((1, 9)), [0.5]])
 def test_a_policy_of_the_wrong_shape_is_refused(numbers):
-    with pytest.raises(GameError, match="one number for each of the 9 actions"):
-        played("tictactoe", "b2").svg(numbers)
-    with pytest.raises(GameError, match="this one has the shape"):
-        played("tictactoe", "b2").svg(values=numbers)
-
-
-def test_lines_are_found_in_four_directions():
-    for cells in ((0, 1, 2), (0, 5, 10), (0, 6, 12), (4, 8, 12)):
-        pieces = [Piece(cell, 0) for cell in cells]
-        assert cells_in_line(pieces, 5, 3) == sorted(cells)
-        assert cells_in_line([*pieces[:2], Piece(cells[2], 1)], 5, 3) == []
-    assert cells_in_line([Piece(cell, 0) for cell in (3, 4, 5)], 5, 3) == []  # round the edge
+    for given in ({"policy": numbers}, {"values": numbers}):
+        with pytest.raises(GameError, match="one number for each of the 9 actions"):
+            played("tictactoe", "b2").svg(**given)
 
 
 # --- games from elsewhere ---

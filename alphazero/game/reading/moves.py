@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any
 
 from alphazero.errors import IllegalAction
-from alphazero.game.views import AnyPosition
-
-Position = TypeVar("Position", bound=AnyPosition)
 
 SPELLINGS = {word: "pass" for word in ("pass", "pa", "ps", "--", "@@")} | {"swap": "swap", "swap-pieces": "swap"}
 """Words of other programs, in small letters, and ours for the same. Edax writes pa and ps, programs for Hex
@@ -28,7 +25,7 @@ RESULT = re.compile(r"(?<=\S)\s+(1-0|0-1|1/2-1/2|\*)\s*$")
 NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
 
 
-def read_moves(position: Position, text: str) -> Position:
+def read_moves(position: Any, text: str) -> Any:
     """The position after the moves of a text; raises IllegalAction.
 
     A forced pass may be left out. Moves may be numbered from 1, and joined, also by hyphens. The game's result may
@@ -55,14 +52,14 @@ def _plain(word: str) -> str:
     return squares[1] + squares[2] if squares else SPELLINGS.get(word.lower(), word)
 
 
-def _read(position: Position, text: str) -> Position:
+def _read(position: Any, text: str) -> Any:
     for word in position.game.split_moves(text):
         while word:
             position, word = _read_first(position, word)
     return position
 
 
-def _read_first(position: Position, word: str) -> tuple[Position, str]:
+def _read_first(position: Any, word: str) -> tuple[Any, str]:
     """The position after the first move of a word, and what is left of the word behind it."""
     try:
         return position.play(position.parse(word)), ""
@@ -79,7 +76,7 @@ def _read_first(position: Position, word: str) -> tuple[Position, str]:
         raise
 
 
-def _after_forced_pass(position: Position) -> Position | None:
+def _after_forced_pass(position: Any) -> Any:
     """The position after a pass, if nothing else is allowed."""
     legal = position.legal_actions
     return position.play(legal[0]) if len(legal) == 1 and position.format(legal[0]).lower() == "pass" else None
