@@ -409,19 +409,9 @@ class NobodyWins(TicTacToeGame):
         return 1e-4 if (board != 0).all() else 0
 
 
-class SymmetriesOfNone(TicTacToeGame):
-    def getSymmetries(self, board, pi):
-        return None
-
-
 class SymmetriesOfNothing(TicTacToeGame):
     def getSymmetries(self, board, pi):
         return []
-
-
-class SymmetriesOfNumbers(TicTacToeGame):
-    def getSymmetries(self, board, pi):
-        return [1, 2]
 
 
 class SymmetriesOfOtherBoards(TicTacToeGame):

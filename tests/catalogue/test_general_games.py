@@ -59,20 +59,11 @@ def test_a_question_about_the_rules_names_the_methods_of_the_class():
     assert "ended alike" in said and "Does `getCanonicalForm` give the board as whoever moves next sees it" in said
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("SymmetriesOfNone", "must give pairs of a board and a policy, not None"),
-        ("SymmetriesOfNothing", "must give the board as it is, too"),
-        ("SymmetriesOfNumbers", r"must give pairs of a board and a policy, not \[1, 2\]"),
-        ("SymmetriesOfOtherBoards", "gives boards or policies with other numbers than those that it was given"),
-        ("SymmetriesThatFail", "fails for a board of different numbers: AssertionError: a board of stones"),
-    ],
-)
-def test_it_is_said_why_symmetries_are_not_used(name: str, words: str, caplog):
+@pytest.mark.parametrize("name", ["SymmetriesOfNothing", "SymmetriesOfOtherBoards", "SymmetriesThatFail"])
+def test_it_is_said_why_symmetries_are_not_used(name: str, caplog):
     assert len(registry.load(f"{FILE}:{name}").game.symmetries[0]) == 1
     (said,) = caplog.messages
-    assert re.match(f"{name}: the symmetries are not used, since getSymmetries {words}", said), said
+    assert said.startswith(f"{name}: the symmetries are not used, since getSymmetries fails"), said
 
 
 @pytest.mark.parametrize(
@@ -123,7 +114,7 @@ def test_a_board_that_is_no_array_is_refused_with_the_line_of_the_users_file():
     line = 1 + next(
         i for i, text in enumerate(Path(FILE).read_text().splitlines()) if "def getInitBoard(self):  # no array" in text
     )
-    words = rf"getInitBoard must give an array of numbers, .* `def __array__.*general_games.py, line {line}\)"
+    words = rf"getInitBoard must give an array of numbers, .* `__array__`.*general_games.py, line {line}\)"
     with pytest.raises(GameError, match=words):
         registry.load(f"{FILE}:NoArray")
 

@@ -6,13 +6,13 @@ Such a class has a board, player 1 or -1, and the methods below; arguments of it
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import math
 import random
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -31,9 +31,8 @@ METHODS = (
     "getInitBoard", "getBoardSize", "getActionSize", "getNextState", "getValidMoves", "getGameEnded",
     "getCanonicalForm", "getSymmetries", "stringRepresentation",
 )  # fmt: skip
-PLIES_PER_ACTION = 4
+PLIES_PER_ACTION, LEAST_PLIES, MOST_PLIES = 4, 256, 2048
 """A game may last so many plies for each of its actions or cells; the interface does not say how long games are."""
-LEAST_PLIES, MOST_PLIES = 256, 2048
 DRAW = 0.5
 """`getGameEnded` gives 1 or -1 for a win or a loss, 0 while the game goes on, and something small for a draw."""
 GAMES_TO_TELL = 30
@@ -47,7 +46,7 @@ def missing(cls: type) -> list[str]:
     return [name for name in METHODS if not callable(getattr(cls, name, None))]
 
 
-class Node(NamedTuple):
+class Turn(NamedTuple):
     """A position. Its boards are arrays or lists, or objects that `np.asarray` turns into arrays."""
 
     board: Any
@@ -57,7 +56,7 @@ class Node(NamedTuple):
     """The board as the player to move sees it."""
 
 
-class GeneralGame(PythonGame[Node]):
+class GeneralGame(PythonGame[Turn]):
     """Wraps one instance; `name` is what it is called on the command line."""
 
     name = "general"
@@ -69,85 +68,71 @@ class GeneralGame(PythonGame[Node]):
         self.name = name  # type: ignore[misc]
         self._calling = threading.Lock()  # the class may keep a board of its own while it computes
         self._warned = False
-        self._start = self._choose_start()
-        shape = self._shape = self._numbers("getInitBoard", self._start).shape
+        with _random_numbers(1):
+            other = self._numbers("getInitBoard", self._call("getInitBoard"))
+        with _random_numbers(0):  # some classes draw the start by lot, and every process must have the same one
+            self._start = self._call("getInitBoard")
+        board = self._numbers("getInitBoard", self._start)
+        if not np.array_equal(board, other):
+            logger.warning("%s: getInitBoard draws the start by lot; here all games begin with the same one", self.name)
+        shape = self._shape = board.shape
         # of three dimensions the first is that of planes if it is the smaller end, else the last
-        self._planes_first = len(shape) == 3 and shape[0] < shape[2]
-        rows = [size for axis, size in enumerate(shape) if len(shape) == 2 or axis != self._axis]
-        layers, height, width = shape[self._axis] if len(shape) == 3 else 1, rows[0], rows[1]
-        self.num_actions = self._size()
+        self._axis = 0 if len(shape) == 3 and shape[0] < shape[2] else 2
+        layers, height, width = np.moveaxis(board, self._axis, 0).shape if len(shape) == 3 else (1, *shape)
+        size = self._call("getActionSize")
+        if not isinstance(size, int | float | np.integer) or not size >= 1 or size % 1:
+            raise self._fault("getActionSize", f"must give a whole number above 0, not {quote(size, 100)}")
+        self.num_actions = int(size)
         plies = PLIES_PER_ACTION * max(self.num_actions, height * width)
         self.max_plies = max(LEAST_PLIES, min(MOST_PLIES, plies))
         # the board's numbers, own, the opponent's, and a plane of ones, which tells a convolution where the board ends
         self.observation_shape = (3 * layers + 1, height, width)
         self._has_views = self._find_views()
         self.prepare()
-
-    def _choose_start(self) -> Any:
-        """The start board. Some classes draw it by lot, but every process must have the same one."""
-        boards = []
-        for seed in range(4):
-            with _same_random_numbers(seed):
-                boards.append(self._call("getInitBoard"))
-        numbers = [self._numbers("getInitBoard", board) for board in boards]
-        if not all(np.array_equal(numbers[0], other) for other in numbers):
-            logger.warning("%s: getInitBoard draws the start by lot; here all games begin with the same one", self.name)
-        return boards[0]
-
-    def _size(self) -> int:
-        """The number of actions."""
-        answer = self._call("getActionSize")
-        try:
-            size = int(answer)
-        except (TypeError, ValueError, OverflowError):
-            size = 0
-        if size < 1 or size != answer:
-            raise self._fault("getActionSize", f"must give a whole number above 0, not {quote(answer, 100)}")
-        return size
+        self._symmetries = self._find_symmetries()
 
     def _find_views(self) -> bool:
         """Each player has a view of the board by getCanonicalForm; else it gives one board for both."""
-        node = self.begin()
+        turn = self.begin()
         for _ in range(LOOKED_AHEAD):
-            other = self._call("getCanonicalForm", _copied(node.board), -node.player)
-            views = [self._numbers("getCanonicalForm", view) for view in (node.canonical, other)]
-            if not np.array_equal(views[0], views[1]):
+            view, other = (self._numbers("getCanonicalForm", x) for x in (turn.canonical, self._view_of_other(turn)))
+            if not np.array_equal(view, other):
                 return True
-            actions = np.flatnonzero(self._valid(node))
-            if not len(actions) or self._ended_for(node.board, node.player):
+            actions = np.flatnonzero(self._valid(turn))
+            if not len(actions) or self._ended_for(turn.board, turn.player):
                 break
-            node = self.after(node, int(actions[0]))
+            turn = self.after(turn, int(actions[0]))
         return False
 
     # --- the rules, as alpha-zero-general's own search asks for them ---
 
-    def begin(self) -> Node:
-        return self._node(self._start, 1)
+    def begin(self) -> Turn:
+        return self._turn(self._start, 1)
 
-    def after(self, position: Node, action: int) -> Node:
+    def after(self, position: Turn, action: int) -> Turn:
         answer = self._call("getNextState", _copied(position.board), position.player, action)
         try:
             board, player = answer
             if player in (1, -1):
-                return self._node(board, int(player))
+                return self._turn(board, int(player))
         except (TypeError, ValueError):  # not two values, or an array for the player
             pass
         raise self._fault("getNextState", f"must give a board and the next player, 1 or -1, not {quote(answer, 200)}")
 
-    def allowed(self, position: Node) -> Iterable[int]:
-        return [int(action) for action in np.flatnonzero(self._valid(position))]
+    def allowed(self, position: Turn) -> list[int]:
+        return np.flatnonzero(self._valid(position)).tolist()
 
-    def over(self, position: Node) -> bool:
+    def over(self, position: Turn) -> bool:
         return self._ended(position) != 0
 
-    def result(self, position: Node) -> float:
+    def result(self, position: Turn) -> float:
         value = self._ended(position)
         return float(np.sign(value)) if abs(value) > DRAW else 0.0
 
-    def player(self, position: Node) -> int:
+    def player(self, position: Turn) -> int:
         return 0 if position.player == 1 else 1
 
-    def planes(self, position: Node) -> np.ndarray:
+    def planes(self, position: Turn) -> np.ndarray:
         board = self._numbers("getCanonicalForm", position.canonical).astype(np.float32)
         if board.shape != self._shape:
             raise self._fault("getCanonicalForm", f"must give boards of one shape, {self._shape}, not {board.shape}")
@@ -156,43 +141,39 @@ class GeneralGame(PythonGame[Node]):
         ones = np.full((1, *board.shape[1:]), mover, np.float32)
         return np.concatenate([board, board > 0, board < 0, ones], dtype=np.float32)
 
-    @property
-    def _axis(self) -> int:
-        """The axis of the planes in a board of three dimensions."""
-        return 0 if self._planes_first else 2
-
-    def _node(self, board: Any, player: int) -> Node:
+    def _turn(self, board: Any, player: int) -> Turn:
         board = _copied(board)
-        return Node(board, player, self._call("getCanonicalForm", _copied(board), player))
+        return Turn(board, player, self._call("getCanonicalForm", _copied(board), player))
 
-    def _valid(self, position: Node) -> np.ndarray:
-        valid = np.asarray(self._call("getValidMoves", _copied(position.canonical), 1))
+    def _view_of_other(self, turn: Turn) -> Any:
+        return self._call("getCanonicalForm", _copied(turn.board), -turn.player)
+
+    def _valid(self, turn: Turn) -> np.ndarray:
+        valid = np.asarray(self._call("getValidMoves", _copied(turn.canonical), 1))
         if valid.shape != (self.num_actions,) or valid.dtype.kind not in "biuf":
             wanted = f"must give {self.num_actions} numbers, as getActionSize says"
             raise self._fault("getValidMoves", f"{wanted}, not an array of shape {valid.shape} and type {valid.dtype}")
         return valid
 
-    def _ended(self, position: Node) -> float:
+    def _ended(self, turn: Turn) -> float:
         """The value of the game's end for the player to move; 0 while the game goes on.
 
         getGameEnded gets the mover's canonical board and player 1, as in that project's own search: some classes always
         answer for player 1. Where both players have the same canonical board, it gets the board and the mover.
         """
         if not self._has_views:
-            return self._ended_for(position.board, position.player)
-        value = self._ended_for(position.canonical, 1)
+            return self._ended_for(turn.board, turn.player)
+        value = self._ended_for(turn.canonical, 1)
         if abs(value) <= DRAW:
             return value
-        view = self._call("getCanonicalForm", _copied(position.board), -position.player)
-        other = self._ended_for(view, 1)
+        other = self._ended_for(self._view_of_other(turn), 1)
         if abs(other) <= DRAW or np.sign(value) != np.sign(other) or self._tells_the_mover_alone:
             return value
         if not self._warned:
             self._warned = True
-            logger.warning(
-                "%s: getGameEnded says that both players have %s; this counts as a draw, which should be a small "
-                "number, as 1e-4", self.name, "won" if value > 0 else "lost",
-            )  # fmt: skip
+            both = "won" if value > 0 else "lost"
+            told = "%s: getGameEnded says that both players have %s; this counts as a draw, which should be as 1e-4"
+            logger.warning(told, self.name, both)
         return DRAW / 2
 
     @cached_property
@@ -201,25 +182,21 @@ class GeneralGame(PythonGame[Node]):
         other player. Else two players who have both lost are a draw."""
         rng = np.random.default_rng(0)
         for _ in range(GAMES_TO_TELL):
-            node = self.begin()
+            turn = self.begin()
             for _ in range(self.max_plies):
-                if self._ended_for(node.canonical, 1):
-                    view = self._call("getCanonicalForm", _copied(node.board), -node.player)
-                    if self._ended_for(view, 1) == 0:
+                if self._ended_for(turn.canonical, 1):
+                    if self._ended_for(self._view_of_other(turn), 1) == 0:
                         return True
                     break
-                node = self.after(node, int(rng.choice(np.flatnonzero(self._valid(node)))))
+                turn = self.after(turn, int(rng.choice(np.flatnonzero(self._valid(turn)))))
         return False
 
     def _ended_for(self, board: Any, player: int) -> float:
         answer = self._call("getGameEnded", _copied(board), player)
-        try:
-            value = math.nan if isinstance(answer, str) else float(answer)
-        except (TypeError, ValueError):
-            value = math.nan
-        if math.isnan(value):
+        value = np.asarray(answer)
+        if value.size != 1 or value.dtype.kind not in "biuf" or np.isnan(value).any():
             raise self._fault("getGameEnded", f"must give a number, not {quote(answer, 100)}")
-        return value
+        return float(value.item())
 
     # --- asking the wrapped class ---
 
@@ -232,23 +209,13 @@ class GeneralGame(PythonGame[Node]):
 
     def _numbers(self, method: str, board: Any) -> np.ndarray:
         """The board as an array of two or three dimensions; a board of one is folded as getBoardSize says, or a row."""
-        try:
+        with contextlib.suppress(ValueError):  # rows of different lengths
             numbers = np.asarray(board)
-        except ValueError:  # rows of different lengths
-            numbers = np.empty((), object)
-        if numbers.ndim in (1, 2, 3) and numbers.dtype.kind in "biuf":
-            folds = numbers.ndim == 1 and math.prod(self._rows_and_columns) == numbers.size
-            return numbers.reshape(self._rows_and_columns) if folds else np.atleast_2d(numbers)
-        kind = type(board).__name__
-        if isinstance(board, np.ndarray | list | tuple):
-            what = f"not one of shape {numbers.shape} and type {numbers.dtype}"
-        elif board is None or np.isscalar(board):  # None where a method forgets to return the board
-            what = f"not {quote(board)}"
-        else:
-            what = (
-                f"not a {kind}; or give {kind} a method `def __array__(self, dtype=None, copy=None)` that returns one"
-            )
-        raise self._fault(method, f"must give an array of numbers, of one to three dimensions, {what}")
+            if numbers.ndim in (1, 2, 3) and numbers.dtype.kind in "biuf":
+                folds = numbers.ndim == 1 and math.prod(self._rows_and_columns) == numbers.size
+                return numbers.reshape(self._rows_and_columns) if folds else np.atleast_2d(numbers)
+        wanted = "an array of numbers, of one to three dimensions, or an object whose `__array__` gives one"
+        raise self._fault(method, f"must give {wanted}, not {quote(board, 60)}")
 
     @cached_property
     def _rows_and_columns(self) -> tuple[int, int]:
@@ -271,37 +238,21 @@ class GeneralGame(PythonGame[Node]):
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
         return self._symmetries
 
-    def prepare(self) -> None:
-        super().prepare()
-        self._symmetries = self._find_symmetries()
-
     def _find_symmetries(self) -> tuple[np.ndarray, np.ndarray]:
         """The permutations that getSymmetries makes of a board of different numbers; else the identity alone."""
-        _, height, width = self.observation_shape
-        cells, actions = np.arange(height * width), np.arange(self.num_actions)
-        identity = cells[None], actions[None]
+        cells, actions = np.arange(math.prod(self.observation_shape[1:])), np.arange(self.num_actions)
         if len(self._shape) != 2:
-            return identity
-        first, found = (tuple(cells.tolist()), tuple(actions.tolist())), set[tuple[tuple[Any, ...], ...]]()
-        fault = ""
-        try:
+            return cells[None], actions[None]
+        first = tuple(cells.tolist()), tuple(actions.tolist())
+        try:  # not all classes take such boards; without symmetries they learn a little slower
             images = self.wrapped.getSymmetries(cells.reshape(np.shape(np.asarray(self._start))), actions.tolist())
-        except Exception as error:  # not all classes take such boards; without symmetries they learn a little slower
-            fault = f"fails for a board of different numbers: {describe(error)}"
-        else:
-            try:
-                found = {tuple(tuple(np.ravel(part).tolist()) for part in (image, policy)) for image, policy in images}
-                whole = all(tuple(map(sorted, pair)) == tuple(map(list, first)) for pair in found)
-            except (TypeError, ValueError):  # no pairs, or no numbers
-                fault = f"must give pairs of a board and a policy, not {quote(images, 100)}"
-            else:
-                if not whole:
-                    fault = "gives boards or policies with other numbers than those that it was given"
-                elif first not in found:
-                    fault = "must give the board as it is, too"
-        if fault:
-            logger.warning("%s: the symmetries are not used, since getSymmetries %s", self.name, fault)
-            return identity
+            found = {tuple(tuple(np.ravel(part).tolist()) for part in (image, policy)) for image, policy in images}
+            if first not in found or any(tuple(map(sorted, pair)) != tuple(map(list, first)) for pair in found):
+                raise ValueError("it must permute boards and policies, and give them as they are, too")
+        except Exception as error:
+            told = "%s: the symmetries are not used, since getSymmetries fails for a board of different numbers: %s"
+            logger.warning(told, self.name, describe(error))
+            return cells[None], actions[None]
         rows = [first, *sorted(found - {first})]
         return np.array([image for image, _ in rows], np.int64), np.array([policy for _, policy in rows], np.int64)
 
@@ -310,7 +261,7 @@ class GeneralGame(PythonGame[Node]):
             return None
         image = copy.copy(self)
         image._start = self._start.ravel()[self.symmetries[0][symmetry]].reshape(self._start.shape)
-        PythonGame.prepare(image)  # rules and remembered positions of its own
+        image.prepare()  # rules and remembered positions of its own
         return image
 
     # --- for people ---
@@ -324,9 +275,9 @@ class GeneralGame(PythonGame[Node]):
         """Stones by the sign of the numbers; numbers other than 1 and -1 are written on the stones."""
         if not self.board.cells:
             return []
-        numbers = [float(number) for number in np.asarray(self.object_of(position.state).board).ravel()]
+        numbers = np.asarray(self.object_of(position.state).board).ravel().tolist()
         return [
-            Piece(cell, 0 if number > 0 else 1, text="" if abs(number) == 1 else f"{abs(number):g}")
+            Piece(cell, int(number < 0), text="" if abs(number) == 1 else f"{abs(number):g}")
             for cell, number in enumerate(numbers)
             if number != 0
         ]
@@ -335,17 +286,16 @@ class GeneralGame(PythonGame[Node]):
         board = self._numbers("getNextState", self.object_of(state).board)
         if board.ndim != 2 or set(np.unique(board)) - {-1, 0, 1}:
             return str(board)
-        marks = {1: "X", -1: "O", 0: "."}
-        return "\n".join(" ".join(marks[int(cell)] for cell in row) for row in board)
+        return "\n".join(" ".join(".XO"[int(cell)] for cell in row) for row in board)
 
 
 def _copied(board: Any) -> Any:
     return np.array(board) if isinstance(board, np.ndarray) else copy.deepcopy(board)
 
 
-@contextmanager
-def _same_random_numbers(seed: int) -> Iterator[None]:
-    """Inside, the global generators of Python and numpy give the same numbers each time."""
+@contextlib.contextmanager
+def _random_numbers(seed: int) -> Iterator[None]:
+    """Inside, the global generators of Python and numpy give the numbers of this seed."""
     before, numpy_before = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)
