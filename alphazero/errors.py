@@ -1,21 +1,7 @@
 """Exceptions for mistakes of the user: a command prints one sentence and ends with exit code 2, without a traceback.
 
-    InputError                 something the user gave is wrong; the message says what is allowed
-    |- UnknownName             a game, contestant or setting that does not exist ("did you mean ...?")
-    |- InvalidSetting          a value outside its range
-    |- IllegalAction           an action that the rules forbid in this position
-    |- StorageError            a file could not be written or read (disk full, no permission)
-    |  `- CheckpointError      a checkpoint is missing, damaged, hostile or of another game
-    `- RunFolderError          a run folder is in use, or holds what would be overwritten
-    GameError                  a game breaks a law of the `Game` contract
-    NetError                   a network breaks a law of the `NeuralNet` contract
-    EvaluationError            a network gave an output that is not a number
-    TrainingError              learning broke down (three batches in a row without a finite loss)
-    DeviceMemoryError          a GPU has too little memory
-
-    Terminated                 SIGTERM: no mistake; a SystemExit, so that clean-up runs as after Ctrl-C
-
-Everything else that escapes is a bug of ours and shows its traceback (exit code 1).
+`InputError` is the base of all: the user gave something wrong, or a game, a network or the machine failed in a way that
+a sentence can tell. Everything else that escapes is a bug of ours and shows its traceback (exit code 1).
 """
 
 from __future__ import annotations

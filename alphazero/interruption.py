@@ -1,10 +1,11 @@
 """Ctrl-C and SIGTERM: a command ends in order, soon, and always.
 
-The first signal raises KeyboardInterrupt or Terminated in the main thread, or sets the event of a `setting` block. That
-alone is not enough: an exception raised in a callback of a C library is printed and forgotten, and a C library that
-computes is not interrupted. So the signal is also noted, long work asks `check` or `asked` between its steps, and a
-thread of its own ends the process PATIENCE seconds later. A second signal ends it at once, and so does any signal while
-modules are imported, and after the end of a command. Files are written whole or not at all, so finished work stays.
+The first signal raises KeyboardInterrupt or Terminated in the main thread, or calls the listener of a block that
+`raises` none. That alone is not enough: an exception raised in a callback of a C library is printed and forgotten, and
+a C library that computes is not interrupted. So the signal is also noted, long work asks `check` or `asked` between its
+steps, and a thread of its own ends the process PATIENCE seconds later. A second signal ends it at once, and so does any
+signal while modules are imported, and after the end of a command. Files are written whole or not at all, so finished
+work stays.
 
 In a notebook or a program of the user's own, where no handler was installed, nothing in here does anything.
 """
@@ -31,10 +32,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class _State:
     """All that is known about the signals of this process."""
 
-    connection: socket.socket | None = None
-    """Our end of the one that signals are written to; None as long as no handler is installed."""
     end: Callable[[], None] | None = None
-    """Removes the handlers."""
+    """Removes the handlers; None as long as none is installed."""
     at_once = False
     """There is nothing to end in order."""
     number = 0
@@ -42,13 +41,12 @@ class _State:
     handled = 0
     """Signals that the main thread has seen."""
     listeners: tuple[Callable[[int], object], ...] = ()
-    """Called with the number of the first signal."""
     raises = True
     """An exception is raised in the main thread."""
     sentence: Callable[[], str] | None = None
     said = False
     stderr = 2
-    """The descriptor that the sentence is written to by `_leave`."""
+    """The descriptor for the last sentence: that of stderr when the handlers were installed."""
 
 
 last_acts: list[Callable[[], object]] = []
@@ -93,42 +91,33 @@ def handled() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only that one can handle signals
         yield
         return
-    if _state.connection is not None:
-        _state.at_once = False
-        try:
-            yield
-        finally:
+    installed = _state.end is not None
+    if not installed:
+        _begin()
+    _state.at_once = False
+    try:
+        yield
+    finally:
+        if installed:
             _state.at_once = True
-        return
-    end = _begin()
-    try:
-        yield
-    finally:
-        if not asked():  # else the process ends now, or PATIENCE seconds after the signal
-            end()
+        elif _state.end is not None and not asked():  # else the process ends now, or PATIENCE after the signal
+            _state.end()
 
 
 @contextlib.contextmanager
-def setting(event: threading.Event) -> Iterator[None]:
-    """Signals set the event instead of raising an exception: for work that looks at it about every second."""
-    before, _state.raises = _state.raises, False
-    if asked():  # the exception of before was swallowed
-        event.set()
-    try:
-        with listening(lambda number: event.set()):
-            yield
-    finally:
-        _state.raises = before
+def listening(listener: Callable[[int], object], raises: bool = True) -> Iterator[None]:
+    """Calls `listener(number)` when the first signal arrives, in any thread, once or twice at the same time.
 
-
-@contextlib.contextmanager
-def listening(listener: Callable[[int], object]) -> Iterator[None]:
-    """Calls `listener(number)` when the first signal arrives, in any thread, once or twice at the same time."""
-    before, _state.listeners = _state.listeners, (*_state.listeners, listener)
+    If it `raises` no exception, the work must look about every second at what the listener sets.
+    """
+    before = _state.listeners, _state.raises
+    _state.listeners, _state.raises = (*_state.listeners, listener), raises and _state.raises
     try:
+        if asked():  # and the exception was swallowed
+            listener(_state.number)
         yield
     finally:
-        _state.listeners = before
+        _state.listeners, _state.raises = before
 
 
 @contextlib.contextmanager
@@ -138,16 +127,6 @@ def saying(sentence: Callable[[], str]) -> Iterator[None]:
     yield
     if not asked():  # nor was an exception raised; else it is still to be said
         _state.sentence = before
-
-
-@contextlib.contextmanager
-def speaking_on(descriptor: int) -> Iterator[None]:
-    """Inside, another file stands in for stderr; an end of the process is told on `descriptor`, the true one."""
-    before, _state.stderr = _state.stderr, descriptor
-    try:
-        yield
-    finally:
-        _state.stderr = before
 
 
 @contextlib.contextmanager
@@ -161,21 +140,6 @@ def held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def variables_set(variables: dict[str, str]) -> Iterator[None]:
-    """Programs begun in here have these in their environment, and programs that this process begins later do not."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _end_process() -> None:
@@ -193,8 +157,8 @@ def _end_process() -> None:
         os._exit(exit_code())
 
 
-def _begin() -> Callable[[], None]:
-    """Installs the handlers and the thread; returns a function that removes them."""
+def _begin() -> None:
+    """Installs the handlers and the thread."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     # written by C code as soon as a signal arrives, whatever the main thread is doing
@@ -202,7 +166,8 @@ def _begin() -> Callable[[], None]:
     # what is ignored stays so, as Ctrl-C for a job in the background of a script
     heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, _handle) for number in heeded}
-    _state.connection = theirs
+    with contextlib.suppress(OSError):  # it is closed
+        _state.stderr = os.dup(2)  # another file may stand in for it when the process ends
     threading.Thread(target=_listen, args=(ours,), name="signals", daemon=True).start()
 
     def end() -> None:
@@ -211,20 +176,15 @@ def _begin() -> Callable[[], None]:
             signal.signal(number, handler)
         signal.set_wakeup_fd(fd_before)
         theirs.close()
+        if _state.stderr != 2:
+            os.close(_state.stderr)
         _state = _State()
 
     _state.end = end
-    return end
 
 
-def _leave_to_parent() -> None:
-    """Runs in a child made by fork, whose signals would be written to the parent's connection: it handles none."""
-    if _state.end is not None:
-        _state.end()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+if hasattr(os, "register_at_fork"):  # the signals of a child would be written to its parent's connection
+    os.register_at_fork(after_in_child=lambda: _state.end and _state.end())
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
@@ -233,17 +193,11 @@ def _handle(number: int, frame: FrameType | None) -> None:
     if _state.at_once or _state.handled > 1:
         _leave(number)
     _note(number)
-    if _state.raises and not _compiles(frame):
-        raise _exception(number)
-
-
-def _compiles(frame: FrameType | None) -> bool:
-    """The compiler is at work: an exception in one of its callbacks would be printed and forgotten; it asks `check`."""
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] in ("numba", "llvmlite"):
-            return True
+    # the compiler asks `check`: an exception in one of its callbacks would be printed and forgotten
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in ("numba", "llvmlite"):
         frame = frame.f_back
-    return False
+    if _state.raises and frame is None:
+        raise _exception(number)
 
 
 def _listen(connection: socket.socket) -> None:
@@ -281,10 +235,8 @@ def _leave(number: int) -> None:
     _state.number = _state.number or number
     _saying.acquire(timeout=PATIENCE)  # else this thread could end the process before the other one has said why
     if text := _take_sentence():
-        with contextlib.suppress(OSError):
-            os.write(
-                _state.stderr, f"{text}\n".encode(errors="replace")
-            )  # the main thread may be in the middle of a print
+        with contextlib.suppress(OSError):  # the main thread may be in the middle of a print
+            os.write(_state.stderr, f"{text}\n".encode(errors="replace"))
     for act in last_acts:
         with contextlib.suppress(Exception):
             act()

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from alphazero.errors import printable
+
 ROOT = Path(__file__).resolve().parents[1]
 """The clone, or the folder that the wheel was installed into."""
 SCRIPTS = {"train": "main.py", "pit": "pit.py"}
@@ -57,28 +59,14 @@ def quoted(*words: object) -> str:
     """
     spelled = list[str]()
     for word in words:
-        text = str(word)
+        text = printable(str(word))
         if isinstance(word, Path) and text.startswith("-"):
             text = os.path.join(os.curdir, text)
         if re.match("-(?!-)", text) and spelled and spelled[-1].startswith("--"):
             spelled[-1] += f"={text}"
         else:
             spelled.append(text)
-    return " ".join(map(_quote_for_windows if WINDOWS else _quote, spelled))
-
-
-def _quote(word: str) -> str:
-    """As shlex.quote; what a terminal would not show, and nobody could copy, in escapes that bash and zsh know."""
-    if word.isprintable():
-        return shlex.quote(word)
-    parts = (c if c.isprintable() and c not in "\\'" else _escaped(c) for c in word)
-    return f"$'{''.join(parts)}'"
-
-
-def _escaped(character: str) -> str:
-    # half of a pair of UTF-16 is no byte of a name, and no name has it: whoever writes the file will say so
-    errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
-    return "".join(f"\\x{byte:02x}" for byte in character.encode(errors=errors))
+    return " ".join(map(_quote_for_windows if WINDOWS else shlex.quote, spelled))
 
 
 def _quote_for_windows(word: str) -> str:

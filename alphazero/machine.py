@@ -22,12 +22,6 @@ CGROUP, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 """Files that tell the limits of control groups, as containers and jobs have them, and the groups of this process, on
 Linux."""
 
-_MEMORY_FILES = (
-    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
-    ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file"),  # version 1 of them
-)
-"""The limit, the use, the statistics, and the entry of files that leave the memory when it is needed."""
-
 ARENA_MAX = -8
 """M_ARENA_MAX of mallopt(3)."""
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
@@ -43,9 +37,6 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 """Words in messages of Python, torch, OpenVINO and the system's loader, whose types of exceptions differ."""
-_REFUSED_UNDER_LIMIT = re.compile("load shared object|could not create a primitive")
-"""Words of llvmlite and torch that say so where the process has a limit; else they may mean something else."""
-
 _turn = threading.RLock()
 """Held by the thread that has changed what all threads share, until it is as before."""
 
@@ -71,6 +62,19 @@ def without_draws() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def variables_set(variables: dict[str, str]) -> Iterator[None]:
+    """Programs begun in here have these in their environment, and programs that this process begins later do not."""
+    before = {name: os.environ[name] for name in variables.keys() & os.environ.keys()}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update(before)
+
+
 class Threads(ThreadPoolExecutor):
     """Threads that a child made by fork begins anew: its parent's are not there, and would be waited for."""
 
@@ -93,73 +97,50 @@ def count_cores() -> int:
 
 def cpu_quota() -> float | None:
     """Cores whose time the control groups allow, on Linux; None without a limit."""
-    return min((quota for group in _groups("cpu") if (quota := _quota(group)) is not None), default=None)
+    quotas = []
+    for group in _groups():
+        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # the second for "max", which is no limit
+            quota, period = (group / "cpu.max").read_text(encoding="ascii").split()
+            quotas.append(int(quota) / int(period))
+    return min(quotas, default=None)
 
 
-def _quota(group: Path) -> float | None:
-    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-        quota, period = (group / "cpu.max").read_text(encoding="ascii").split()
-        return None if quota == "max" else int(quota) / int(period)
-    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # version 1 of control groups
-        quota, period = ((group / f"cpu.cfs_{x}_us").read_text(encoding="ascii") for x in ("quota", "period"))
-        return None if int(quota) < 0 else int(quota) / int(period)
-    return None
+def _groups() -> list[Path]:
+    """The folders of this process's control groups (version 2) and of all around them, each of which can have a limit.
 
-
-def _groups(kind: str) -> list[Path]:
-    """The folders of this process's control groups and of all around them, each of which can have a limit.
-
-    With version 1 there is a tree for each kind of limit. A container may see its own group as the root of the tree.
+    A container may see its own group as the root of the tree.
     """
-    folders = [CGROUP, CGROUP / kind]
+    folders = [CGROUP]
     with contextlib.suppress(OSError, ValueError):
         for line in OWN_GROUPS.read_text(encoding="utf-8").splitlines():
-            _, kinds, path = line.split(":", 2)
-            if kinds == "" or kind in kinds.split(","):
-                own = Path(path.lstrip("/"))
-                folders += [CGROUP / (kind if kinds else "") / group for group in (own, *own.parents)]
+            own = Path(line.removeprefix("0::").lstrip("/"))
+            folders += [CGROUP / group for group in (own, *own.parents) if line.startswith("0::")]
     return folders
 
 
 def free_memory() -> int | None:
     """Bytes that this process can still get, on Linux; the limits of its control groups count. None elsewhere."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
+    try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-        limits = (_memory_left(group, *files) for group in _groups("memory") for files in _MEMORY_FILES)
-        return min(free + [left for left in limits if left is not None], default=None)
-    return None
-
-
-def _memory_left(group: Path, limit: str, usage: str, statistics: str, key: str) -> int | None:
-    """Bytes below a control group's limit, by its files; None without a limit."""
-    with contextlib.suppress(OSError, ValueError):
-        most, used = (int((group / name).read_text(encoding="ascii")) for name in (limit, usage))
-        kinds = dict(line.split() for line in (group / statistics).read_text(encoding="ascii").splitlines())
-        return most - used + int(kinds.get(key, 0))  # files that nobody has read for a while leave when it is needed
-    return None
+    except (OSError, ValueError, IndexError):
+        return None
+    for group in _groups():
+        with contextlib.suppress(OSError, ValueError):
+            most, used = (int((group / f"memory.{x}").read_text(encoding="ascii")) for x in ("max", "current"))
+            kinds = dict(line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines())
+            # files that nobody has read for a while leave when memory is needed
+            free.append(most - used + int(kinds.get("inactive_file", 0)))
+    return min(free, default=None)
 
 
 def refusal(error: BaseException | None) -> str:
     """The sentence for an error that the system caused as it gave no memory or no thread; empty for other errors."""
-    limit = _limit_of_addresses()
     while error is not None:
-        words = f"{type(error).__name__} {error}"
-        if _REFUSED.search(words) or (limit is not None and _REFUSED_UNDER_LIMIT.search(words)):
-            which = "" if limit is None else f" (`ulimit -v` allows {limit >> 20:,} MiB of addresses)"
-            return f"the system gives no more memory or threads: raise this process's limits{which}, or end others"
+        if _REFUSED.search(f"{type(error).__name__} {error}"):
+            return "the system gives no more memory or threads: raise this process's limits, or end others"
         error = error.__cause__ or error.__context__
     return ""
-
-
-def _limit_of_addresses() -> int | None:
-    """Bytes of addresses that this process may have; None without a limit."""
-    try:
-        import resource  # not on Windows
-    except ImportError:
-        return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def limit_arenas(count: int) -> None:

@@ -74,11 +74,6 @@ def check_function(what: str, function: Any, *arguments: str) -> None:
     wanted = f"({', '.join(arguments)})"
     if not callable(function):
         raise InvalidSetting(f"{what} must be a function of {wanted}, not {quote(function)}")
-    name = getattr(function, "__name__", type(function).__name__)
-    later = inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction
-    called = function if isinstance(function, type) else type(function).__call__
-    if any(is_later(part) for is_later in later for part in (function, called)):
-        raise InvalidSetting(f"{what} must return its answer, but {name} is `async` or has a `yield`: leave these out")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -86,7 +81,7 @@ def check_function(what: str, function: Any, *arguments: str) -> None:
     try:
         signature.bind(*arguments)
     except TypeError as error:
-        given = shorten(f"{name}{signature}")
+        given = shorten(f"{getattr(function, '__name__', type(function).__name__)}{signature}")
         raise InvalidSetting(f"{what} is called with {wanted}, which {given} does not take: {error}") from None
 
 

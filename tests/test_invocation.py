@@ -1,7 +1,5 @@
 """Command lines for messages and of other programs, as the shells of each system take them."""
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,16 +19,6 @@ def test_a_shell_gives_back_the_words_that_were_quoted():
     line = quoted(sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *WORDS)
     shown = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60, check=True).stdout
     assert shown == f"{WORDS!a}\n"
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_a_name_that_no_terminal_shows_is_given_back_by_a_shell():
-    """A line that is copied from a terminal lacks such characters, so they stand there as escapes."""
-    names = ["a\tb", "a\x1b[31m'b\\", "a\u202eb", "a\u00a0b", "a\nb", os.fsdecode(b"a\xffb")]
-    line = quoted(sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *names)
-    assert line.isprintable()
-    shown = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True).stdout
-    assert shown == f"{names!a}\n"
 
 
 def test_a_name_that_begins_with_a_hyphen_is_no_option():

@@ -125,8 +125,6 @@ def test_memory_that_is_taken_and_freed_again_and_again_stays():
         ({"cpu.max": "20000 100000"}, 1),
         ({"cpu.max": "6400000 100000"}, 8),
         ({"cpu.max": "nonsense"}, 8),
-        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
-        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3),
     ],
 )
 def test_a_container_has_as_many_cores_as_it_gets_the_time_of(files, cores, tmp_path, monkeypatch):
@@ -139,52 +137,25 @@ def test_a_container_has_as_many_cores_as_it_gets_the_time_of(files, cores, tmp_
     assert count_cores() == cores
 
 
-OF_VERSION_2 = ("memory.max", "memory.current", "memory.stat")
-OF_VERSION_1 = tuple(f"memory/memory.{name}" for name in ("limit_in_bytes", "usage_in_bytes", "stat"))
-
-
-@pytest.mark.parametrize(
-    ("names", "inactive", "unlimited"),
-    [(OF_VERSION_2, "inactive_file", "max"), (OF_VERSION_1, "total_inactive_file", "9223372036854771712")],
-)
-def test_files_that_nobody_reads_count_as_free_memory_of_a_container(names, inactive, unlimited, tmp_path, monkeypatch):
-    statistics = f"anon 80000000\nfile 310000000\n{inactive} 300000000"
-    for name, text in zip(names, ("400000000", "390000000", statistics), strict=True):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(f"{text}\n")
-    monkeypatch.setattr(machine, "CGROUP", tmp_path)
-    assert machine.free_memory() == (310_000_000 if sys.platform == "linux" else None)
-    (tmp_path / names[0]).write_text(f"{unlimited}\n")
-    free = machine.free_memory()
-    assert free is None if sys.platform != "linux" else free > 400_000_000
-
-
-@pytest.mark.parametrize(
-    ("line", "root", "quota", "memory"),
-    [
-        ("0::/slurm/job_7/step", ".", {"cpu.max": "200000 100000"}, OF_VERSION_2),
-        (
-            "3:cpu,cpuacct:/slurm/job_7/step\n4:memory:/slurm/job_7/step", "cpu",
-            {"cpu.cfs_quota_us": "200000", "cpu.cfs_period_us": "100000"}, OF_VERSION_1,
-        ),
-    ],
-    ids=["version 2", "version 1"],
-)  # fmt: skip
-def test_the_limits_of_a_job_are_those_of_the_groups_that_it_lies_in(line, root, quota, memory, tmp_path, monkeypatch):
-    """Slurm, systemd and containers without a view of their own limit a group deep in the tree."""
-    (tmp_path / "groups").write_text(line + "\n")
-    files = {f"{root}/slurm/job_7/{name}": text for name, text in quota.items()}
-    for name, text in zip(memory, ("400000000", "390000000", "anon 390000000"), strict=True):
-        folder, _, last = name.rpartition("/")
-        files[f"{folder or '.'}/slurm/job_7/{last}"] = text
-        files[f"{folder or '.'}/slurm/{last}"] = text.replace("400000000", "395000000")
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(f"{text}\n")
+def test_free_memory_and_cores_are_limited_by_all_groups_that_a_job_lies_in(tmp_path, monkeypatch):
+    """Slurm, systemd and containers without a view of their own limit a group deep in the tree. Files that nobody
+    reads count as free."""
+    (tmp_path / "groups").write_text("0::/slurm/job_7/step\n")
+    job = tmp_path / "slurm" / "job_7"
+    job.mkdir(parents=True)
+    (job / "cpu.max").write_text("200000 100000\n")
+    for folder, most in ((job, 400_000_000), (job.parent, 395_000_000)):
+        (folder / "memory.max").write_text(f"{most}\n")
+        (folder / "memory.current").write_text("390000000\n")
+        (folder / "memory.stat").write_text("anon 390000000\ninactive_file 300000000\n")
     monkeypatch.setattr(machine, "CGROUP", tmp_path)
     monkeypatch.setattr(machine, "OWN_GROUPS", tmp_path / "groups")
     assert machine.cpu_quota() == 2.0
-    assert machine.free_memory() == (5_000_000 if sys.platform == "linux" else None)
+    assert machine.free_memory() == (305_000_000 if sys.platform == "linux" else None)
+    for folder in (job, job.parent):
+        (folder / "memory.max").write_text("max\n")
+    free = machine.free_memory()
+    assert free is None if sys.platform != "linux" else free > 400_000_000
 
 
 class Turn:

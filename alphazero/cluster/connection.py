@@ -34,9 +34,9 @@ from alphazero.cluster.access import (
     say_why,
 )
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
-from alphazero.interruption import held_back, speaking_on, variables_set
+from alphazero.interruption import held_back
 from alphazero.invocation import option
-from alphazero.machine import count_cores
+from alphazero.machine import count_cores, variables_set
 from alphazero.settings import check_range
 
 STORE_BYTES = 256 << 20
@@ -238,8 +238,7 @@ def _stderr_kept(said: list[str]) -> Iterator[None]:
         before = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
-            with speaking_on(before):
-                yield
+            yield
         finally:
             os.dup2(before, 2)
             os.close(before)

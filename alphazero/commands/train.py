@@ -28,6 +28,7 @@ from alphazero.players.contestants import text_of
 from alphazero.settings import check_ranges
 from alphazero.storage.run_names import choose_folder, new_folder
 from alphazero.training import run as training
+from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.growth import with_sizes_of
 from alphazero.training.parts.journal import show_figures
@@ -142,12 +143,14 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
         saved = f"everything up to generation {generation} is saved" if generation else "no generation is over yet"
         return f"\nstopped; {saved}. Go on with:\n  {command}"
 
+    def stop_when_asked(coach: Coach) -> None:
+        stack.enter_context(interruption.listening(lambda number: coach.stop.set(), raises=False))
+
     with interruption.saying(stopped), contextlib.ExitStack() as stack:
         run = training.train(
             loaded, options.config, folder, game_name=options.game, seed=options.seed, threads=options.threads,
             devices=options.devices(), deterministic=options.deterministic, resume=options.resume,
-            wandb=options.wandb, cluster=options.find_cluster(),
-            on_start=lambda coach: stack.enter_context(interruption.setting(coach.stop)),
+            wandb=options.wandb, cluster=options.find_cluster(), on_start=stop_when_asked,
         )  # fmt: skip
         if run.stopped:
             interruption.say()

@@ -136,9 +136,6 @@ def _compiled_code() -> Section:
     if not cache.is_writable:
         section.wrong.append(f"{cache.folder} cannot be written to, so every start compiles anew: make "
                              "it writable, or set the environment variable NUMBA_CACHE_DIR to another one")  # fmt: skip
-    if cache.others_can_write:
-        section.wrong.append(f"other users can write to {cache.folder}, whose files are run as code: "
-                             "take that right away (chmod go-w)")  # fmt: skip
     if cache.damaged:
         section.wrong.append(f"{count_of(cache.damaged, 'damaged file')} of compiled code in {cache.folder}: what is "
                              "damaged is compiled anew when it is needed, but check the disk")  # fmt: skip

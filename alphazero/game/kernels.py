@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from alphazero.errors import GameError, quote
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, recursive, rule_functions, with_callees
 from alphazero.game.game import Game
-from alphazero.storage.kernel_cache import cached, is_on_disk
+from alphazero.storage.kernel_cache import cached, needs_compiling
 
 logger = logging.getLogger(__name__)
 LONGEST_LABEL = 60
@@ -480,7 +480,7 @@ class Kernel:
             return self.plain, None
         types = tuple(self.compiled.typeof_pyval(argument) for argument in arguments)
         # first what was compiled before, so that the other is not tried in vain at every start
-        for choice in sorted((self.compiled, self._make(True)), key=is_on_disk, reverse=True):
+        for choice in sorted((self.compiled, self._make(True)), key=needs_compiling):
             try:
                 choice.compile(types)
                 self.compiled = choice

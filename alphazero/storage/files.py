@@ -42,33 +42,22 @@ def check_output_file(option: str, path: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.lstat(_temporary(path))  # a name may be too long, or hold what no name can
         folder = path.absolute().parent
-        if folder.is_dir() and not path.is_dir():
-            if os.access(folder, os.W_OK | os.X_OK):
-                return
-            raise InvalidSetting(
-                f"{option} takes a file in a folder that you can write to, not {quote(str(path), 200)}: make the "
-                "folder writable or choose another one"
-            )
-    if os.path.isdir(path):
-        raise InvalidSetting(f"{option} takes a file, and {quote(str(path), 200)} is a folder: name a file in it")
-    advice = "" if os.path.isdir(path.parent) else ": make the folder first"
-    raise InvalidSetting(f"{option} takes a file in a folder that exists, not {quote(str(path), 200)}{advice}")
+        if folder.is_dir() and not path.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            return
+    raise InvalidSetting(
+        f"{option} takes a file in a folder that exists and that you can write to, not {quote(str(path), 200)}"
+    )
 
 
 def may_write(path: Path, overwrite: bool = False) -> bool:
     """Nothing lies at `path`; or a file, and it is to be replaced: `overwrite`, or the user at the terminal says so."""
     if not os.path.lexists(path):
         return True
-    if not path.is_file() or (not overwrite and not sys.stdin.isatty()):
-        return False
-    if overwrite:
-        return True
-    try:
-        answer = input(f"{path} exists; replace it? [y/N] ")
-    except EOFError:  # Ctrl-D
-        print()
-        return False
-    return answer.strip().lower() in ("y", "yes")
+    if overwrite or not path.is_file() or not sys.stdin.isatty():
+        return overwrite and path.is_file()
+    with contextlib.suppress(EOFError):  # Ctrl-D
+        return input(f"{path} exists; replace it? [y/N] ").strip().lower() in ("y", "yes")
+    return False
 
 
 MAX_JSON_BYTES = 1 << 20
@@ -82,22 +71,15 @@ LINE_SEAL = "line_sha256"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _TEMPORARY_NAME = re.compile(r"\..+\.(\d{1,9})\.tmp")
 _ADVICE = {
-    errno.ENOSPC: "free some space or choose another folder",
-    errno.EDQUOT: "free some space or choose another folder",
-    errno.EFBIG: "raise the limit on file sizes (ulimit -f) or choose another folder",
-    errno.EACCES: "make the folder writable or choose another one",
-    errno.EPERM: "make the folder writable or choose another one",
-    errno.EROFS: "make the folder writable or choose another one",
-    errno.ENOENT: "its folder is gone: bring it back or choose another one",
-    errno.ENOTDIR: "its folder is not a folder: choose another one",
+    (errno.ENOSPC, errno.EDQUOT): "free some space or choose another folder",
+    (errno.EFBIG,): "raise the limit on file sizes (ulimit -f) or choose another folder",
+    (errno.EACCES, errno.EPERM, errno.EROFS): "make the folder writable or choose another one",
+    (errno.ENOENT, errno.ENOTDIR): "its folder is gone: bring it back or choose another one",
 }
-
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
 """The answers of file systems that sync no folders, as some of networks."""
 
 _times_reached: Counter[str] = Counter()
-
-
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 """Flags to open a file with; a pipe in its place does not block (where systems have such pipes)."""
 
@@ -121,29 +103,30 @@ def atomic_write(path: str | Path, content: bytes) -> str:
     sha256 = hashlib.sha256(content).hexdigest()
     half = len(content) // 2
     fault_point("write.before")
-    try:
-        with open(temporary, "xb") as file:  # "x": a link lying there is never followed
-            _copy_mode(path, temporary)
-            file.write(memoryview(content)[:half])
-            file.flush()
-            fault_point("write.within")
-            file.write(memoryview(content)[half:])
-            file.flush()
-            sync(file.fileno())
-        fault_point("write.after")
-        with open(temporary, "rb") as written:
-            pieces = (memoryview(content)[start : start + (1 << 20)] for start in range(0, len(content) + 1, 1 << 20))
-            if any(written.read(1 << 20) != piece for piece in pieces):
-                raise OSError(errno.EIO, "it reads back differently than it was written")
-        fault_point("rename.before")
-        patiently(os.replace, temporary, path)
-        fault_point("rename.after")
-        _sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(_cannot_write(path, len(content), error)) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with _writing(path, len(content)):
+        try:
+            with open(temporary, "xb") as file:  # "x": a link lying there is never followed
+                _copy_mode(path, temporary)
+                file.write(memoryview(content)[:half])
+                file.flush()
+                fault_point("write.within")
+                file.write(memoryview(content)[half:])
+                file.flush()
+                sync(file.fileno())
+            fault_point("write.after")
+            with open(temporary, "rb") as written:
+                pieces = (
+                    memoryview(content)[start : start + (1 << 20)] for start in range(0, len(content) + 1, 1 << 20)
+                )
+                if any(written.read(1 << 20) != piece for piece in pieces):
+                    raise OSError(errno.EIO, "it reads back differently than it was written")
+            fault_point("rename.before")
+            patiently(os.replace, temporary, path)
+            fault_point("rename.after")
+            _sync_folder(path.parent)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
     return sha256
 
 
@@ -170,8 +153,8 @@ def append(path: str | Path, content: bytes) -> None:
     """
     path, half = Path(path), len(content) // 2
     fault_point("append.before")
-    try:
-        is_new = not os.path.lexists(path)
+    is_new = not os.path.lexists(path)
+    with _writing(path, len(content)):
         with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             size = os.fstat(file.fileno()).st_size
             try:
@@ -184,8 +167,6 @@ def append(path: str | Path, content: bytes) -> None:
                 raise
         if is_new:
             _sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(_cannot_write(path, len(content), error)) from error
     fault_point("append.after")
 
 
@@ -198,46 +179,40 @@ def write_all(file: io.FileIO, content: bytes) -> None:
 def drop_torn_line(path: str | Path) -> None:
     """Cuts off an unfinished last line, which a killed process may have left."""
     path = Path(path)
-    try:
-        with open_own(path, os.O_RDWR) as file:
-            size = file.seek(0, os.SEEK_END)
-            begin = file.seek(max(0, size - MAX_LINE_BYTES - 1))
-            whole = begin + file.readall().rfind(b"\n") + 1
-            if whole == begin > 0:
-                raise StorageError(
-                    f"{path} ends in a line of more than {MAX_LINE_BYTES:,} bytes; it was not written by alphazero"
-                )
-            if whole < size:
-                file.truncate(whole)
-                sync(file.fileno())
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise StorageError(_cannot_write(path, 0, error)) from error
+    with _writing(path, 0), contextlib.suppress(FileNotFoundError), open_own(path, os.O_RDWR) as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = file.seek(max(0, size - MAX_LINE_BYTES - 1))
+        whole = begin + file.readall().rfind(b"\n") + 1
+        if whole == begin > 0:
+            raise StorageError(
+                f"{path} ends in a line of more than {MAX_LINE_BYTES:,} bytes; it was not written by alphazero"
+            )
+        if whole < size:
+            file.truncate(whole)
+            sync(file.fileno())
 
 
 @contextlib.contextmanager
 def open_own(path: Path, flags: int) -> Iterator[io.FileIO]:
     """Opens a file to write to where it lies, without waiting; refuses links, folders, pipes and devices."""
+    sentence = f"{path} is not a regular file, so it is left alone: move it away"
     extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = patiently(os.open, path, flags | extra, 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):  # a link; a pipe that nobody reads; a folder
-            raise StorageError(f"{path} is not a regular file, so it is left alone: move it away") from error
+            raise StorageError(sentence) from error
         raise
     with open(descriptor, "r+b" if flags & os.O_RDWR else "wb", buffering=0) as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StorageError(f"{path} is not a regular file, so it is left alone: move it away")
+            raise StorageError(sentence)
         yield file
 
 
 def _sync_folder(folder: Path) -> None:
-    if WINDOWS:  # folders cannot be opened there, nor need they be
-        return
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # it may be written, but not read
+    except PermissionError:  # it may be written, but not read; on Windows no folder can be opened, nor need be
         return
     try:
         os.fsync(descriptor)
@@ -248,15 +223,22 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _cannot_write(path: Path, num_bytes: int, error: OSError) -> str:
+@contextlib.contextmanager
+def _writing(path: Path, num_bytes: int) -> Iterator[None]:
+    """Raises StorageError in the place of an OSError in here."""
     try:
-        free = f"{shutil.disk_usage(path.parent).free:,} bytes free"
-    except OSError:
+        yield
+    except OSError as error:
         free = "free space unknown"
-    advice = _ADVICE.get(error.errno or 0, "check the folder and the disk it is on")
-    if WINDOWS and isinstance(error, PermissionError):
-        advice = "end what else has it open (a virus scanner, OneDrive, an editor), or choose a folder of yours"
-    return f"cannot write {path}: {error.strerror} ({num_bytes:,} bytes needed, {free}); {advice}"
+        with contextlib.suppress(OSError):
+            free = f"{shutil.disk_usage(path.parent).free:,} bytes free"
+        fitting = (advice for numbers, advice in _ADVICE.items() if error.errno in numbers)
+        advice = next(fitting, "check the folder and the disk it is on")
+        if WINDOWS and isinstance(error, PermissionError):
+            advice = "end what else has it open (a virus scanner, OneDrive, an editor), or choose a folder of yours"
+        raise StorageError(
+            f"cannot write {path}: {error.strerror} ({num_bytes:,} bytes needed, {free}); {advice}"
+        ) from error
 
 
 def remove_stray_temporary_files(folder: str | Path) -> list[str]:
@@ -363,18 +345,14 @@ def parse_json(content: bytes, where: str) -> Any:
     try:
         return msgspec.json.decode(content)
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
-        raise StorageError(
-            f"{where} is not valid JSON: {error}; it is damaged, or was not written by alphazero"
-        ) from error
+        raise StorageError(f"{where} is not valid JSON: {error}; it is damaged, or not ours") from error
 
 
 def write_json(path: str | Path, value: Any) -> None:
     """Writes `value` as JSON, atomically."""
     content = to_json(value)
     if len(content) > MAX_JSON_BYTES:
-        raise StorageError(
-            f"cannot write {path}: {len(content):,} bytes of JSON, and at most {MAX_JSON_BYTES:,} are allowed"
-        )
+        raise StorageError(f"{path} would hold {len(content):,} bytes, and at most {MAX_JSON_BYTES:,} are allowed")
     atomic_write(path, content)
 
 
@@ -417,25 +395,27 @@ def parse_line(line: bytes, where: str) -> Any:
 
 
 def _with_seal(value: Mapping[str, Any], seal: str, indent: int | None = 1) -> dict[str, Any]:
-    body = {key: item for key, item in value.items() if key != seal}
-    written: dict[str, Any] = json.loads(to_json(body))  # numbers as keys become text, and sort as such
+    written: dict[str, Any] = json.loads(to_json(_without(value, seal)))  # numbers as keys become text, and sort so
     written[seal] = hashlib.sha256(to_json(written, indent)).hexdigest()
     return written
+
+
+def _without(value: Mapping[str, Any], seal: str) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if key != seal}
 
 
 def _less_seal(value: Any, content: bytes, where: str, seal: str, indent: int | None = 1) -> Any:
     if not isinstance(value, dict) or seal not in value:
         return value
-    return {key: item for key, item in _verified(value, content, where, seal, indent).items() if key != seal}
+    return _without(_verified(value, content, where, seal, indent), seal)
 
 
 def _verified(value: Any, content: bytes, where: str, seal: str, indent: int | None = 1) -> dict[str, Any]:
     """The value that `content` holds; raises StorageError unless its seal is whole."""
     if isinstance(value, dict):
-        body = {key: item for key, item in value.items() if key != seal}
         with contextlib.suppress(StorageError, RecursionError):
             # The bytes are compared as well, for JSON has many spellings of one value (1e5 and 1E5).
             whole = content == to_json(value, indent)
-            if whole and value.get(seal) == hashlib.sha256(to_json(body, indent)).hexdigest():
+            if whole and value.get(seal) == hashlib.sha256(to_json(_without(value, seal), indent)).hexdigest():
                 return value
     raise StorageError(f"{where} is damaged or was changed by hand: its checksum {seal!r} does not match")

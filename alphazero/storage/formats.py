@@ -43,7 +43,7 @@ class ManifestFile(Struct, forbid_unknown_fields=True):
     state: Names
     manifest_sha256: Sha256
     settings: Annotated[tuple[Sha256, ...], Meta(max_length=2, description="a list of at most two SHA-256")] = ()
-    """The SHA-256 of the run's settings; two while they change, none in older runs."""
+    """The SHA-256 of the run's settings; older versions wrote it."""
 
 
 class SavedRun(Struct, forbid_unknown_fields=True):

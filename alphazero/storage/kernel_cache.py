@@ -2,29 +2,24 @@
 
 numba writes its files without waiting for the disk, trusts whatever it finds in them, and raises at import where it
 may write nowhere. `cached` compiles a function whose damaged files are compiled anew, and whose code is used without
-being kept where it cannot be kept. The files hold pickles: a folder of them apart from the sources must be the user's
-own.
+being kept where it cannot be kept. The files hold pickles: apart from the sources, each must be the user's own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import hashlib
 import inspect
 import io
 import logging
 import os
 import pickle
-import stat
-import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from numba import config, njit
+from numba import njit
 from numba.core import event
 from numba.core.caching import (
     CompileResultCacheImpl,
@@ -37,11 +32,8 @@ from numba.core.caching import (
 )
 
 from alphazero import interruption
+from alphazero.errors import warn_once
 from alphazero.invocation import WINDOWS
-
-with contextlib.suppress(ImportError):  # not on Windows, where no file has a group's rights
-    import grp
-    import pwd
 
 logger = logging.getLogger(__name__)
 
@@ -71,66 +63,24 @@ def cached(function: Callable[..., Any], **options: Any) -> Any:
     """`njit(function, **options)`, which C cannot call. Its code is kept on disk if there is a folder for it."""
     dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
     if hasattr(dispatcher, "enable_caching"):  # else numba is switched off
-        cache = _open_cache(function)
-        if cache is not None:
-            dispatcher._cache = cache
+        try:
+            dispatcher._cache = Cache(function)
+        except RuntimeError:  # numba knows no folder that it may write to
+            if os.path.exists(inspect.getfile(function)):  # else it was made while the program runs
+                _say_not_kept("there is no folder that it may write to")
     return dispatcher
 
 
-def is_on_disk(dispatcher: Any) -> bool:
-    """Compiled code of the function was kept on disk, be it damaged or for arguments of other types."""
-    cache = dispatcher._cache
-    return isinstance(cache, Cache) and cache.is_kept
+def needs_compiling(compiled: Any) -> bool:
+    """A function that `cached` has compiled is neither ready in this process nor kept on disk, be it damaged or for
+    arguments of other types."""
+    if not hasattr(compiled, "signatures") or compiled.signatures:  # numba is switched off, or it is ready
+        return False
+    return not (isinstance(compiled._cache, Cache) and compiled._cache.is_kept)
 
 
-def _open_cache(function: Callable[..., Any]) -> Cache | None:
-    with contextlib.suppress(RuntimeError):  # numba knows no folder that it may write to
-        return Cache(function)
-    if not os.path.exists(inspect.getfile(function)):
-        return None  # made while the program runs: there is no file by which it could be found again
-    _use_temporary_folder()
-    with contextlib.suppress(RuntimeError):
-        return Cache(function)
-    _say_not_kept("there is no folder that it may write to")
-    return None
-
-
-class _Own:
-    """A place for compiled code that is taken only if it is this user's alone: who else may write there can put code
-    of theirs into it."""
-
-    def ensure_cache_path(self) -> None:
-        """Makes the folder; raises OSError if it is not ours or cannot be written to."""
-        folder = Path(self.get_cache_path())  # type: ignore[attr-defined]
-        folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o755)  # numba's own would be everybody's with a umask of 0
-        super().ensure_cache_path()  # type: ignore[misc]
-        if hasattr(os, "getuid"):
-            _check_folders(folder)
-
-
-def _check_folders(folder: Path) -> None:
-    """Raises PermissionError unless the folder is this user's alone, and nobody else can put another in its place."""
-    found, above = folder.lstat(), folder.parent.stat()
-    if found.st_uid != os.getuid():
-        raise PermissionError(f"{folder} is not yours")
-    if above.st_uid not in (os.getuid(), 0):
-        _say_not_used(folder.parent, "it belongs to another user, who could change it: choose a folder of yours")
-        raise PermissionError(f"{folder.parent} is not yours")
-    is_shared = not above.st_mode & stat.S_ISVTX and _others_can_write(above)  # with that bit, as /tmp, nobody renames
-    if is_shared or _others_can_write(found):
-        shared = folder.parent if is_shared else folder
-        _say_not_used(shared, "others may write there: chmod go-w ends that")
-        raise PermissionError(f"others may write to {shared}")
-
-
-class _Named(_Own, UserProvidedCacheLocator):  # type: ignore[misc]
-    """Below the folder that NUMBA_CACHE_DIR names."""
-
-
-class _Home(_Own, UserWideCacheLocator):  # type: ignore[misc]
-    """Below the user's cache folder. Without a home, numba would take a folder `~` in the current one."""
+class _Home(UserWideCacheLocator):  # type: ignore[misc]
+    """Below the user's cache folder. Without a home, numba would make a folder `~` in the current one."""
 
     def ensure_cache_path(self) -> None:
         if not os.path.isabs(self.get_cache_path()):
@@ -138,14 +88,10 @@ class _Home(_Own, UserWideCacheLocator):  # type: ignore[misc]
         super().ensure_cache_path()
 
 
-class _Notebook(_Own, IPythonCacheLocator):  # type: ignore[misc]
-    """Below IPython's cache folder."""
-
-
 class _Place(CompileResultCacheImpl):  # type: ignore[misc]
-    """Finds the folder of a function; beside its source, whoever owns the folder could change that as well."""
+    """Finds the folder of a function."""
 
-    _locator_classes = (_Named, InTreeCacheLocator, _Home, _Notebook)
+    _locator_classes = (UserProvidedCacheLocator, InTreeCacheLocator, _Home, IPythonCacheLocator)
 
 
 class Cache(FunctionCache):  # type: ignore[misc]
@@ -156,7 +102,8 @@ class Cache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
         locator = self._impl.locator
-        own = isinstance(locator, _Own) and hasattr(os, "getuid")
+        # beside its source, whoever owns the folder could change that as well
+        own = hasattr(os, "getuid") and not isinstance(locator, InTreeCacheLocator)
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, locator.get_source_stamp(), own)
 
     @property
@@ -167,10 +114,9 @@ class Cache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except PermissionError as error:
-            logger.warning("compiled code on disk is not used, and is compiled anew: %s", error.strerror)
         except Exception as error:  # damaged pickles raise anything
-            logger.warning("compiled code on disk is damaged, and is compiled anew: %s", error)
+            reason = error.strerror if isinstance(error, PermissionError) else f"it is damaged: {error}"
+            logger.warning("compiled code on disk is not used, and is compiled anew: %s", reason)
         self._cache_file.remove()
         return None
 
@@ -207,18 +153,14 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
     def load(self, key: Any) -> Any:
         """The code for the arguments in `key`, or None; raises ValueError if the file is for something else."""
         found = super().load(key)
-        if found is None:
-            return None
-        stamp, kept, data = found
-        if (stamp, kept) != (self._source_stamp, key):
+        if found is not None and found[:2] != (self._source_stamp, key):
             raise ValueError(f"a file of {self._index_path} is for other arguments or another version of the source")
-        return data
+        return found and found[2]
 
     def remove(self) -> None:
         """Removes them all, as far as that is allowed."""
-        name = self._index_name.removesuffix("nbi")
-        for path in Path(self._cache_path).iterdir():
-            if path.name.startswith(name):
+        for path in Path(self._cache_path).glob("*.nb[ic]"):
+            if path.name.startswith(self._index_name.removesuffix("nbi")):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
@@ -248,22 +190,12 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
             os.fsync(file.fileno())
 
 
-def needs_compiling(compiled: Any) -> bool:
-    """A function that `cached` has compiled is neither ready in this process nor kept on disk."""
-    if not hasattr(compiled, "signatures") or compiled.signatures:  # numba is switched off, or it is ready
-        return False
-    return not is_on_disk(compiled)
-
-
-@dataclass(frozen=True)
-class CacheState:
+class CacheState(NamedTuple):
     """The compiled code that is kept on disk."""
 
     folder: Path
     """The folder of a function's files; those of others are beside it or below it."""
     is_writable: bool
-    others_can_write: bool
-    """Another user may put files there, which are run as code."""
     num_files: int
     num_bytes: int
     damaged: int
@@ -290,69 +222,26 @@ def examine_cache(compiled: Any) -> CacheState | None:
         except (OSError, ValueError):
             damaged += path.exists()  # another process may have compiled it anew
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    others_can_write = _others_can_write(nearest.stat())
-    return CacheState(folder, os.access(nearest, os.W_OK), others_can_write, len(files), num_bytes, damaged)
-
-
-def _others_can_write(folder: os.stat_result) -> bool:
-    """Another user than the owner may write there. Many systems give each user a group of the same name, without other
-    members, that may write to all files of that user. On Windows the mode says nothing about others."""
-    if WINDOWS:
-        return False
-    if folder.st_mode & stat.S_IWOTH:
-        return True
-    if not folder.st_mode & stat.S_IWGRP:
-        return False
-    try:
-        owner, group = pwd.getpwuid(folder.st_uid).pw_name, grp.getgrgid(folder.st_gid)
-    except KeyError:  # a number without a name, as in containers; a user's own group has the user's number
-        return folder.st_uid != folder.st_gid
-    return group.gr_name != owner or not set(group.gr_mem) <= {owner}
+    return CacheState(folder, os.access(nearest, os.W_OK), len(files), num_bytes, damaged)
 
 
 def _read(path: str, own: bool = False) -> bytes:
     """The content of a file without its checksum; raises ValueError if a bit of it has changed.
 
-    With `own`, raises PermissionError if another user could have written it. The folder was looked at when the program
-    began, and may be another by now; the file that is open stays the same.
+    With `own`, raises PermissionError if another user could have written it.
     """
     with open(path, "rb") as file:
-        if own:
-            found = os.fstat(file.fileno())
-            if found.st_uid != os.getuid() or _others_can_write(found):
-                raise PermissionError(errno.EPERM, f"another user may have written {path}", path)
+        found = os.fstat(file.fileno())
+        if own and (found.st_uid != os.getuid() or found.st_mode & 0o022):
+            raise PermissionError(errno.EPERM, f"another user may have written {path}", path)
         content = file.read()
     if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
         raise ValueError(f"the checksum of {path} does not match")
     return content[:-DIGEST_BYTES]
 
 
-@functools.cache
-def _use_temporary_folder() -> None:
-    """Lets numba write to a folder in the system's temporary one, if it is this user's and nobody else's."""
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    with contextlib.suppress(OSError):  # also where nothing at all can be written to
-        folder = Path(tempfile.gettempdir()) / f"alphazero-kernels-{user}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        private = stat.S_ISDIR(found.st_mode) and (WINDOWS or not stat.S_IMODE(found.st_mode) & 0o022)
-        if private and found.st_uid == user and os.access(folder, os.W_OK):
-            config.CACHE_DIR = str(folder)
-            logger.warning(
-                "compiled code is kept in %s, since neither the installation nor a cache folder of yours can be "
-                "written to; NUMBA_CACHE_DIR names another folder that is yours", folder,
-            )  # fmt: skip
-
-
-@functools.cache
-def _say_not_used(folder: Path, reason: str) -> None:
-    logger.warning("compiled code in %s is not used, since %s", folder, reason)
-
-
-@functools.cache
 def _say_not_kept(reason: str) -> None:
-    logger.warning(
-        "compiled code cannot be kept, so every start compiles anew (%s): set the environment variable "
-        "NUMBA_CACHE_DIR to a folder",
-        reason,
+    warn_once(
+        f"compiled code cannot be kept, so every start compiles anew ({reason}): set the environment variable "
+        "NUMBA_CACHE_DIR to a folder"
     )

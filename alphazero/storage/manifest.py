@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alphazero.errors import (
-    CheckpointError,
-    RunFolderError,
-    StorageError,
-    quote,
-    shorten_path,
-    warn_once,
-)
+from alphazero.errors import CheckpointError, RunFolderError, StorageError, quote, shorten_path, warn_once
 from alphazero.invocation import option
 from alphazero.storage.arrays import MAX_BYTES
-from alphazero.storage.files import (
-    file_in,
-    open_regular,
-    parse_json,
-    read_json_less_seal,
-    read_sealed_json,
-    sha256_of_open,
-    to_json,
-)
-from alphazero.storage.formats import (
-    MAX_HEADER_BYTES,
-    MAX_WEIGHTS_BYTES,
-    ManifestFile,
-    SavedRun,
-    SecondsSoFar,
-)
+from alphazero.storage.files import file_in, open_regular, read_json_less_seal, read_sealed_json, sha256_of_open
+from alphazero.storage.formats import MAX_HEADER_BYTES, MAX_WEIGHTS_BYTES, ManifestFile, SavedRun, SecondsSoFar
 from alphazero.storage.generations import generations_of
-from alphazero.storage.metrics_file import (
-    METRICS,
-    read_metrics,
-)
+from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.schema import check
 
 FORMAT = 1
@@ -66,36 +39,15 @@ class Manifest:
 def read_config(path: str | Path) -> dict[str, Any]:
     """For readers, without the lock: the settings of a run.
 
-    Raises StorageError if a bit of them has changed, or if the newest manifest names others. Runs of older versions
-    have no seal, and their manifests name none; those settings are taken as they are.
+    Raises StorageError if a bit of them has changed. Those of older versions have no seal, and are taken as they are.
     """
-    tried = None
-    while True:
-        config, named = _read_sealed_config(Path(path)), _settings_named(Path(path))
-        found = settings_sha256(config)
-        if not named or found in named:
-            return config
-        if tried == (found, named):  # else a running process has changed them meanwhile
-            raise StorageError(
-                f"{Path(path) / CONFIG} does not hold the settings of this run{_without_settings(Path(path))}"
-            )
-        tried = found, named
-
-
-def _read_sealed_config(folder: Path) -> dict[str, Any]:
-    """The settings without their seal, which is verified if there is one."""
     try:
-        config = read_json_less_seal(folder / CONFIG, CONFIG_SEAL)
+        config = read_json_less_seal(Path(path) / CONFIG, CONFIG_SEAL)
         if not isinstance(config, dict):
-            raise StorageError(f"{folder / CONFIG} is damaged: it should hold names and values")
+            raise StorageError(f"{Path(path) / CONFIG} is damaged: it should hold names and values")
         return config
     except StorageError as error:
-        raise StorageError(f"{error}{_without_settings(folder)}") from error
-
-
-def _without_settings(folder: Path) -> str:
-    """The end of a sentence about settings that cannot be used."""
-    return f"; restore the file{from_its_nets(folder)}"
+        raise StorageError(f"{error}; restore the file{from_its_nets(Path(path))}") from error
 
 
 def from_its_nets(folder: Path) -> str:
@@ -104,19 +56,6 @@ def from_its_nets(folder: Path) -> str:
         return ""
     net = folder / f"generation_{nets[-1]:04d}.safetensors"
     return f", or begin a new run with its newest net by {option('initial_net', net)}"
-
-
-def settings_sha256(config: Mapping[str, Any]) -> str:
-    """The SHA-256 of settings, which is their seal."""
-    return hashlib.sha256(to_json(parse_json(to_json(dict(config)), CONFIG))).hexdigest()
-
-
-def _settings_named(folder: Path) -> list[str]:
-    """The SHA-256 of the settings that the newest manifest names; none in a run without manifests, or an older one."""
-    for generation in newest_first(folder, "manifest"):
-        with contextlib.suppress(StorageError):
-            return list(read_manifest(folder, generation).get("settings", ()))
-    return []
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -209,16 +148,12 @@ def newest_valid_manifest(folder: Path, prefix: str) -> Manifest | None:
         if generations == newest_first(folder, "manifest"):  # else a running process has moved on meanwhile
             break
     if damage:
-        raise CheckpointError(
-            f"{folder} has no generation left to go on from: {'; '.join(damage)}; bring its files back"
-            f"{from_its_nets(folder)}"
-        )
-    if not never_committed:
-        raise CheckpointError(
-            f"the manifests of {folder} are gone, without which it does not go on: bring them back"
-            f"{from_its_nets(folder)}"
-        )
-    return None
+        lost = f"{folder} has no generation left to go on from: {'; '.join(damage)}; bring its files back"
+    elif not never_committed:
+        lost = f"the manifests of {folder} are gone, without which it does not go on: bring them back"
+    else:
+        return None
+    raise CheckpointError(f"{lost}{from_its_nets(folder)}")
 
 
 def read_manifest(folder: Path, generation: int) -> dict[str, Any]:

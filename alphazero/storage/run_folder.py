@@ -1,7 +1,7 @@
 """A run folder: the files of one training run, its lock, and one manifest for each finished generation.
 
     lock, lock_holder          the lock of the process that trains, and its number; the kernel frees it on kill -9
-    config.json                the settings, sealed by their SHA-256, which the manifests name, too
+    config.json                the settings, sealed by their SHA-256
     metrics.jsonl              one line per generation
     generation_NNNN.*          the nets, .safetensors and .json, which verify themselves; pruned as `commit` is told
     replay_NNNN.*              needed to resume, like learner_NNNN.* and games_NNNN.*; pruned
@@ -29,21 +29,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import (
-    InputError,
-    RunFolderError,
-    StorageError,
-    warn_once,
-)
-from alphazero.invocation import option
-from alphazero.storage.files import (
-    atomic_write,
-    fault_point,
-    file_in,
-    read_json,
-    remove_stray_temporary_files,
-    write_sealed_json,
-)
+from alphazero.errors import InputError, RunFolderError, StorageError, warn_once
+from alphazero.invocation import WINDOWS, option
+from alphazero.storage.files import atomic_write, fault_point, file_in, remove_stray_temporary_files, write_sealed_json
 from alphazero.storage.folder_lock import LOCK, FolderLock
 from alphazero.storage.generations import kept_generations, names_in
 from alphazero.storage.manifest import (
@@ -59,18 +47,10 @@ from alphazero.storage.manifest import (
     newest_valid_manifest,
     read_config,
     read_manifest,
-    settings_sha256,
 )
-from alphazero.storage.metrics_file import (
-    append_metrics,
-    repair_metrics,
-    split_metrics,
-    warn_of_gaps,
-    write_metrics,
-)
+from alphazero.storage.metrics_file import append_metrics, repair_metrics, split_metrics, warn_of_gaps, write_metrics
 from alphazero.storage.run_log import RunLog
 from alphazero.storage.run_names import make_folder
-from alphazero.storage.systems import remove_unless_read
 
 _PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
 _BEGINNING = re.compile(r"(config|wandb)\.json|never_committed|run\.log|(generation|learner|games)_0{4}\..+|\..+\.tmp")
@@ -85,8 +65,6 @@ class RunFolder:
     def __init__(self, path: Path):
         self.path = path
         self.config: dict[str, Any] = {}
-        self._sealed = False
-        """The settings on the disk have a seal, which those of older runs have not."""
         self._made = False
         """The folder was not there before."""
         self._names_before: set[str] | None = None
@@ -122,7 +100,7 @@ class RunFolder:
         check_run_folder(path)
         run = cls(path)
         try:
-            run.config, run._sealed = read_config(path), CONFIG_SEAL in read_json(path / CONFIG)
+            run.config = read_config(path)
             repair_metrics(path)
             run._prune()  # a process that died in `commit` may have left that undone
         except BaseException:
@@ -161,22 +139,10 @@ class RunFolder:
                 self.path.rmdir()  # unless somebody has put something there
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """Writes the settings, sealed by their checksum, unless they are there already.
-
-        The manifests come first, and name both the settings of before and these: a process that is killed at any
-        moment leaves settings that they name.
-        """
+        """Writes the settings, sealed by their checksum."""
         self.check()
-        before, after = settings_sha256(self.config), settings_sha256(config)
-        for generation in newest_first(self.path, "manifest"):
-            with contextlib.suppress(StorageError):  # a damaged one counts no more
-                manifest = read_manifest(self.path, generation)
-                if not {before, after} <= set(manifest.get("settings", ())):
-                    manifest["settings"] = sorted({before, after})
-                    write_sealed_json(self.path / f"manifest_{generation:04d}.json", manifest, MANIFEST_SEAL)
-        if before != after or not self._sealed:
-            write_sealed_json(self.path / CONFIG, config, CONFIG_SEAL)
-        self.config, self._sealed = read_config(self.path), True
+        write_sealed_json(self.path / CONFIG, config, CONFIG_SEAL)
+        self.config = read_config(self.path)
 
     def commit(self, generation: int, files: Mapping[str, str], state: Mapping[str, Any], keep: int = 0) -> None:
         """Finishes a generation; `files` maps the names of files already written here to their SHA-256.
@@ -194,7 +160,6 @@ class RunFolder:
                 )
             entries[name] = {"bytes": num_bytes, "sha256": sha256}
         manifest = {"format": FORMAT, "generation": generation, "files": entries, "state": dict(state)}
-        manifest["settings"] = [settings_sha256(self.config)]
         fault_point("manifest.before")
         write_sealed_json(self.path / f"manifest_{generation:04d}.json", manifest, MANIFEST_SEAL)
         fault_point("manifest.after")
@@ -258,8 +223,10 @@ class RunFolder:
             if file.name not in needed:
                 fault_point("prune.before")
                 try:
-                    remove_unless_read(file)
+                    file.unlink(missing_ok=True)
                 except OSError as error:
+                    if WINDOWS and isinstance(error, PermissionError):
+                        continue  # another program has it open
                     raise StorageError(f"cannot remove {file}: {error.strerror}; make the folder writable") from error
 
 

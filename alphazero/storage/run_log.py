@@ -46,14 +46,12 @@ class RunLog:
 
     def _write(self, content: bytes) -> None:
         path = self._folder / LOG
-        with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size < MAX_BYTES:
-                write_all(file, content)
-                return
-        patiently(os.replace, path, self._folder / OLDER_LOG)
-        with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
-            write_all(file, content)
+        while True:
+            with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+                if os.fstat(file.fileno()).st_size < MAX_BYTES:
+                    write_all(file, content)
+                    return
+            patiently(os.replace, path, self._folder / OLDER_LOG)
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
@@ -63,11 +61,8 @@ class RunLog:
         library.addHandler(handler)
         try:
             yield
-        except InputError as error:
-            self.add(f"error: {error}")
-            raise
-        except BaseException:
-            self.add(f"error\n{traceback.format_exc()}")
+        except BaseException as error:
+            self.add(f"error: {error}" if isinstance(error, InputError) else f"error\n{traceback.format_exc()}")
             raise
         finally:
             library.removeHandler(handler)

@@ -8,14 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from alphazero.errors import (
-    LONGEST_PATH,
-    CheckpointError,
-    RunFolderError,
-    listed,
-    quote,
-    shorten_path,
-)
+from alphazero.errors import LONGEST_PATH, CheckpointError, RunFolderError, listed, quote, shorten_path
 from alphazero.invocation import option
 from alphazero.storage.generations import names_in
 from alphazero.storage.manifest import is_run_folder, latest_manifest, newest_first
@@ -39,7 +32,7 @@ def choose_folder(game_name: str, resume: bool) -> Path:
 @contextlib.contextmanager
 def new_folder(game_name: str) -> Iterator[Path]:
     """A new folder for a run under runs/, which no other process gets; if it is empty at the end, it is removed."""
-    runs, is_first = Path("runs"), not os.path.lexists("runs")
+    is_first = not os.path.lexists("runs")
     folder = choose_folder(game_name, resume=False)
     while not make_folder(folder):  # perhaps also there under a name that differs in case alone
         folder = folder.with_name(re.sub(r"\d+$", lambda number: str(int(number[0]) + 1), folder.name))
@@ -48,9 +41,8 @@ def new_folder(game_name: str) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             folder.rmdir()
-        if is_first:
-            with contextlib.suppress(OSError):
-                runs.rmdir()
+            if is_first:
+                folder.parent.rmdir()
 
 
 def make_folder(folder: Path) -> bool:
@@ -81,9 +73,10 @@ def resolve_checkpoint(text: str) -> Path:
     if path.suffix == ".safetensors" and os.path.isfile(text):
         return path
     folder = path if os.path.isdir(text) else path.parent
-    holder, here = ("this folder", " here") if folder == Path() else (shorten_path(folder), "")
-    kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else f"is no file or folder{here}"
+    kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else "is no file or folder"
+    kind += " here" * (folder == Path() and not os.path.exists(text))
     beside = listed([name for name in names_in(folder) if name.endswith(".safetensors")], 8) or "no .safetensors file"
+    holder = "this folder" if folder == Path() else shorten_path(folder)
     raise CheckpointError(
         f"{quote(text, LONGEST_PATH)} {kind}, and {holder} holds {beside}: name a checkpoint, a run folder or folder:12"
     )

@@ -9,7 +9,6 @@ import ctypes
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from alphazero.invocation import WINDOWS
@@ -41,15 +40,6 @@ def patiently(act: Callable[..., Result], *arguments: Any) -> Result:
                 raise
         time.sleep(pause)
         waited, pause = waited + pause, 2 * pause
-
-
-def remove_unless_read(path: Path) -> None:
-    """Removes the file, if it is there. On Windows it stays while another program has it open."""
-    try:
-        path.unlink(missing_ok=True)
-    except PermissionError:
-        if not WINDOWS:
-            raise
 
 
 def sync(descriptor: int) -> None:

@@ -73,19 +73,6 @@ class NoEvent:
         return False
 
 
-class Later:
-    async def __call__(self, position):
-        return 0
-
-
-async def later(*arguments):
-    return 0
-
-
-def one_by_one(*arguments):
-    yield 0
-
-
 def last(weight, position):
     return position.legal_actions[-1]
 
@@ -167,9 +154,6 @@ FUNCTIONS = {
     "a page's": (
         lambda: az.play_web(lambda a, b: 0, TICTACTOE, port=0, wait=False), WITH_POSITION + r"<lambda>\(a, b\) does",
     ),
-    "a coroutine": (lambda: az.match(later, "random", TICTACTOE), "must return its answer, but later is `async` or"),
-    "a coroutine object": (lambda: az.match(Later(), "random", TICTACTOE), "answer, but Later is `async`"),
-    "a generator": (lambda: az.match(one_by_one, "random", TICTACTOE), "one_by_one is `async` or has a `yield`"),
     "a Player": (
         lambda: az.match(NoArgument(), "random", TICTACTOE),
         r"^NoArgument.select_actions is called with \(states, games, plies\), which select_actions\(\) does not take",

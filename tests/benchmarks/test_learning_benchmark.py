@@ -70,27 +70,28 @@ def test_wrong_settings_are_refused(settings):
         LearningBenchmark(**settings)
 
 
-def test_a_whole_small_benchmark(tmp_path, capsys):
+@pytest.mark.parametrize("gates", ["on", pytest.param("on,off", marks=pytest.mark.slow)])
+def test_a_whole_small_benchmark(gates, tmp_path, capsys):
     flags = (
-        "--generations 3 --net.blocks 1 --net.channels 8 --search.num-simulations 2 --gate.games 2 --threads 1 "
+        "--generations 2 --net.blocks 1 --net.channels 8 --search.num-simulations 2 --gate.games 2 --threads 1 "
         "--self-play.games-per-generation 8 --evaluation.opponents random --evaluation.games 2 "
         "--evaluation.simulations 2"
     )
-    file, plot = tmp_path / "curves.json", tmp_path / "curves.svg"
-    command = ["--until", "0.01,0.999", "--seeds", "1", "--minutes", "60", "--vary", "gate.enabled=on,off"]
+    file, plot, variants = tmp_path / "curves.json", tmp_path / "curves.svg", gates.split(",")
+    command = ["--until", "0.01,0.999", "--seeds", "1", "--minutes", "60", "--vary", f"gate.enabled={gates}"]
     assert run_command(main, [*command, f"--flags={flags}", "--json", str(file), "--plot", str(plot)]) == 0
     table = capsys.readouterr().out.splitlines()
-    assert len(table) == 5 and table[1].startswith("gate.enabled=on") and " 1/1 " in table[1] and " 0/1 " in table[2]
+    assert len(table) == 1 + 2 * len(variants)
+    assert table[1].startswith("gate.enabled=on") and " 1/1 " in table[1] and " 0/1 " in table[2]
     written = json.loads(file.read_text())
-    assert [x["variant"] for x in written["variants"]] == [{"gate.enabled": "on"}, {"gate.enabled": "off"}]
     for name in ("seconds_until", "cpu_seconds_until", "games_until", "simulations_until"):
         assert written[name] == written["variants"][0][name] and set(written[name]) == {"0.01", "0.999"}
         assert written[name]["0.999"] == {"median": None, "values": [None]}
         assert written[name]["0.01"]["median"] == written[name]["0.01"]["values"][0] > 0
-    curves = written["curves"]
-    assert [made["variant"] for made in curves] == [{"gate.enabled": "on"}, {"gate.enabled": "off"}]
-    for made in curves:
-        assert made["generations"] == [1, 2, 3] and made["seconds"] == sorted(made["seconds"])
+    for made in (written["variants"], written["curves"]):
+        assert [each["variant"] for each in made] == [{"gate.enabled": gate} for gate in variants]
+    for made in written["curves"]:
+        assert made["generations"] == [1, 2] and made["seconds"] == sorted(made["seconds"])
         assert all(0 < figure < 1 for figure in made["figures"])
     assert plot.read_bytes().startswith(b"<?xml")
 

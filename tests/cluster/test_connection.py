@@ -158,6 +158,7 @@ LEAVING = """
 import os, signal
 from alphazero import interruption
 from alphazero.cluster import connection
+interruption.install()
 with connection._stderr_kept([]):
     os.write(2, b"words of Ray's")
     interruption._leave(signal.SIGINT)

@@ -72,7 +72,9 @@ def test_a_folder_that_cannot_be_written_to_is_said_at_once(tmp_path, monkeypatc
     """Before the work whose result goes there. The superuser may write anywhere, so the answer is given here."""
     asked = []
     monkeypatch.setattr("os.access", lambda folder, mode: asked.append((folder, mode)))
-    with pytest.raises(InvalidSetting, match="--json takes a file in a folder that you can write to, not .*out.json"):
+    with pytest.raises(
+        InvalidSetting, match="--json takes a file in a folder .* that you can write to, not .*out.json"
+    ):
         check_output_file("--json", tmp_path / "out.json")
     assert asked == [(tmp_path, os.W_OK | os.X_OK)]
 
@@ -95,7 +97,7 @@ def test_save_leaves_a_file_as_it_is(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "x" * 250, "\ud800", "", ".."])
 def test_a_name_that_no_file_can_have_is_refused(name, tmp_path):
-    with pytest.raises(InvalidSetting, match="--json takes a file(, and .* is a folder| in a folder that exists)"):
+    with pytest.raises(InvalidSetting, match="--json takes a file in a folder that exists"):
         check_output_file("--json", tmp_path / name)
 
 

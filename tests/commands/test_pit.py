@@ -165,7 +165,7 @@ WRONG = [
     ("random greedy --game conect4", "did you mean 'connect4'?"),
     ("random greedy --game none.py", "there is no game file 'none.py'"),
     ("random greedy --json /none/x.json", "--json takes a file in a folder that exists"),
-    ("random greedy --json /", "--json takes a file, and '/' is a folder: name a file in it"),
+    ("random greedy --json /", "--json takes a file in a folder that exists and that you can write to, not '/'"),
     ("random greedy --json x --save-games x", "--json and --save-games name one file"),
     ("random greedy --json x --save-games ../{0}/x", "--json and --save-games name one file"),
     ("random gredy", "did you mean 'greedy'?"),

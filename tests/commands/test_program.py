@@ -18,7 +18,6 @@ from alphazero.commands import program
 from alphazero.commands.shared import _flags, parse, run_command
 from alphazero.errors import InputError
 from alphazero.players import human
-from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -278,24 +277,3 @@ def test_an_error_of_another_kind_shows_its_traceback(monkeypatch):
     monkeypatch.setattr("alphazero.commands.doctor.main", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         program.main(["doctor"])
-
-
-LIMITED = """
-import resource, sys, numpy
-from alphazero.commands.program import main
-with open("/proc/self/statm") as file:
-    size = int(file.read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + (48 << 20),) * 2)
-sys.exit(main(["check", "nim"]))
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and its limit")
-def test_a_limit_of_addresses_is_named_where_it_is_too_low_for_the_compiler():
-    """numpy is loaded before: its OpenBLAS would end the process by itself. The compiler's library takes 100 MiB."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED], env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
-    assert re.search(r"^error: .*\(`ulimit -v` allows [\d,]+ MiB of addresses\), or end others$", done.stderr, re.M)

@@ -8,10 +8,13 @@ import pytest
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
+TINY = (
+    'generations=1, net={"blocks": 1, "channels": 8}, search={"num_simulations": 8}, evaluation={"opponents": ()}, '
+    'self_play={"games_per_generation": 16, "num_slots": 8}, gate={"games": 4}'
+)
 SMALLER = {
-    "minutes=3": "minutes=0.3",  # a run keeps to its minutes, and a game has to be over by then
-    "minutes=2": "minutes=0.3",
-    "{row['gate_score']:.2f}": "{row['gate_score']}",  # on a busy machine no game of a gate is over in two seconds
+    "minutes=3": TINY,
+    "minutes=2": TINY,
     "games=100": "games=4",
     "games=20": "games=4",
     "mcts:100": "mcts:8",

@@ -17,7 +17,6 @@ import torch
 from alphazero.commands import doctor
 from alphazero.doctor import installation, speed
 from alphazero.doctor.findings import Section, is_wrong, show, show_bytes
-from alphazero.storage import kernel_cache
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,7 +93,7 @@ import sys
 from alphazero.search import cpu_kernels
 from alphazero.storage.kernel_cache import examine_cache
 cache = examine_cache(cpu_kernels.read_roots)
-print(cache and (cache.is_writable, cache.others_can_write, cache.num_files, cache.num_bytes, cache.damaged))
+print(cache and (cache.is_writable, cache.num_files, cache.num_bytes, cache.damaged))
 print(cache and cache.folder)
 """
 
@@ -110,7 +109,7 @@ def examine_cache(folder: Path) -> tuple[str, Path]:
 
 def test_damaged_files_of_compiled_code_are_counted(tmp_path: Path):
     found, folder = examine_cache(tmp_path)
-    assert found == "(True, False, 0, 0, 0)" and folder.parent == tmp_path
+    assert found == "(True, 0, 0, 0)" and folder.parent == tmp_path
     folder.mkdir(exist_ok=True)
     content = b"compiled"
     (folder / "f-1.py311.sealed.1.nbc").write_bytes(content + hashlib.sha256(content).digest())
@@ -118,44 +117,18 @@ def test_damaged_files_of_compiled_code_are_counted(tmp_path: Path):
     (folder / "empty.py311.sealed.nbi").write_bytes(b"")
     (folder / "not_ours.nbi").write_bytes(b"")
     found, _ = examine_cache(tmp_path)
-    assert found == "(True, False, 3, 80, 2)"
-    folder.chmod(0o777)  # then it is not used at all
-    assert examine_cache(tmp_path)[1] != folder
-
-
-@pytest.mark.parametrize(
-    ("mode", "group", "members", "others"),
-    [
-        (0o755, "users", ["eva"], False),
-        (0o777, "adam", [], True),
-        (0o775, "adam", [], False),  # the group that Fedora and others make for each user
-        (0o775, "adam", ["adam"], False),
-        (0o775, "adam", ["adam", "eva"], True),
-        (0o775, "users", [], True),  # the first group of many users does not name them
-        (0o775, None, [], True),
-        (0o775, 1000, [], False),  # in a container nobody has a name
-    ],
-)
-def test_ones_own_group_may_write_to_compiled_code(mode, group, members, others, monkeypatch: pytest.MonkeyPatch):
-    def find_group(number: int) -> SimpleNamespace:
-        return {7: SimpleNamespace(gr_name=group, gr_mem=members)}[number if isinstance(group, str) else -1]
-
-    monkeypatch.setattr(kernel_cache.pwd, "getpwuid", lambda number: SimpleNamespace(pw_name="adam"))
-    monkeypatch.setattr(kernel_cache.grp, "getgrgid", find_group)
-    folder = os.stat_result((0o040000 | mode, 1, 1, 2, 1000, group if isinstance(group, int) else 7, 0, 0, 0, 0))
-    assert kernel_cache._others_can_write(folder) is others
+    assert found == "(True, 3, 80, 2)"
 
 
 def test_a_cache_that_cannot_be_used_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def section(**changes: object) -> str:
-        state = {"folder": tmp_path, "is_writable": True, "others_can_write": False, "num_files": 3, "num_bytes": 5,
+        state = {"folder": tmp_path, "is_writable": True, "num_files": 3, "num_bytes": 5,
                  "damaged": 0} | changes  # fmt: skip
         monkeypatch.setattr(installation, "examine_cache", lambda compiled: SimpleNamespace(**state))
         return sentences([installation._compiled_code()])[0]
 
     assert section() == ""
     assert "cannot be written to" in section(is_writable=False)
-    assert "other users can write" in section(others_can_write=True)
     assert "2 damaged files of compiled code" in section(damaged=2)
     monkeypatch.setattr(installation, "examine_cache", lambda compiled: None)
     assert "every start compiles" in sentences([installation._compiled_code()])[0]

@@ -325,71 +325,16 @@ def read_sprt(text: str, folder: Path) -> None:
 
 
 FLAGS = (
-    "--games",
-    "--seed",
-    "--simulations",
-    "--sprt",
-    "--json",
-    "--openings",
-    "--replay",
-    "--tournament",
-    "--ladder",
-    "--device",
-    "--anchor",
-    "--gauntlet",
-    "--threads",
-    "--folder",
-    "random",
-    "greedy",
-    "1",
-    "-1",
-    "--",
-    "-h",
-    "=",
+    "--games --seed --simulations --sprt --json --openings --replay --tournament --ladder --device --anchor "
+    "--gauntlet --threads --folder random greedy 1 -1 -- -h ="
 )
 COMMANDS = (
-    "name",
-    "version",
-    "boardsize",
-    "komi",
-    "clear_board",
-    "play",
-    "genmove",
-    "undo",
-    "showboard",
-    "kata-analyze",
-    "lz-analyze",
-    "kata-genmove_analyze",
-    "b",
-    "w",
-    "a1",
-    "B2",
-    "pass",
-    "resign",
-    "interval",
-    "maxmoves",
-    "list_commands",
-    "known_command",
-    "set_game",
-    "rectangular_boardsize",
-    "#",
-    "12",
+    "name version boardsize komi clear_board play genmove undo showboard kata-analyze lz-analyze "
+    "kata-genmove_analyze b w a1 B2 pass resign interval maxmoves list_commands known_command set_game "
+    "rectangular_boardsize # 12"
 )
-CONTESTANTS = (
-    "random",
-    "greedy",
-    "minimax",
-    "mcts",
-    "solver",
-    "best",
-    "runs/x",
-    "x.safetensors",
-    "temperature",
-    "true",
-)
-GAMES = ("tictactoe", "connect4", "openspiel", "hex", "board_size", "breakthrough", "rows", "columns", "game", "misere")
-
-
+CONTESTANTS = "random greedy minimax mcts solver best runs/x x.safetensors temperature true"
+GAMES = "tictactoe connect4 openspiel hex board_size breakthrough rows columns game misere"
 FIGURES = {
     "generation": 1, "seconds": 1.5, "benchmark_figures": ["f"], "f": 0.5, "sample_reuse": 2.0,
     "value_calibration": [[0.5, 0.5, 3]],
@@ -403,13 +348,13 @@ PARSERS: dict[str, Callable[[], tuple[st.SearchStrategy[Any], Read]]] = {
     "games in progress": lambda: archive_parser("games in progress", formats.game_arrays()),
     "metrics": lambda: (mutated(FIGURES) | JSON | st.binary(max_size=100), read_figures),
     "lock holder": lambda: (st.binary(max_size=1200), read_holder),
-    "contestant": lambda: (texts(*CONTESTANTS), read_contestant),
-    "game": lambda: (texts(*GAMES), read_game),
+    "contestant": lambda: (texts(*CONTESTANTS.split()), read_contestant),
+    "game": lambda: (texts(*GAMES.split()), read_game),
     "moves": lambda: (texts("a1", "b2", "c3", "a2", "z9", "4453"), read_position),
     "checkpoint name": lambda: (texts("runs", "best", "tictactoe-1", "\0"), read_checkpoint_name),
-    "GTP server": lambda: (texts(*COMMANDS), gtp_reader()),
+    "GTP server": lambda: (texts(*COMMANDS.split()), gtp_reader()),
     "GTP player": lambda: (st.lists(ANSWERS, max_size=5), read_engine),
     "human": lambda: (st.lists(MOVES, max_size=4), move_reader()),
-    "flags": lambda: (st.lists(st.sampled_from(FLAGS) | st.text(max_size=6), max_size=6), read_flags),
+    "flags": lambda: (st.lists(st.sampled_from(FLAGS.split()) | st.text(max_size=6), max_size=6), read_flags),
     "sprt": lambda: (texts("0,20", "-5", "nan", "inf", "1e999"), read_sprt),
 }

@@ -1,4 +1,4 @@
-"""Changes the settings of a run as somebody would who knows how they are sealed: in `config.json` and its manifests."""
+"""Changes the settings of a run as somebody would who knows how they are sealed: in `config.json`; and manifests."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from alphazero.storage.manifest import CONFIG, CONFIG_SEAL, read_config
 
 
 def reseal_config(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Changes the settings and seals them again; the manifests vouch for any settings from then on."""
+    """Changes the settings and seals them again."""
     config = read_config(run)
     change(config)
-    unseal_manifests(run)
     write_sealed_json(run / CONFIG, config, CONFIG_SEAL)
 
 
@@ -30,9 +29,3 @@ def reseal_manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> N
 def without_seals(text: str) -> str:
     """Lines of JSON as an older version wrote them, without their checksums."""
     return re.sub(r'"line_sha256": "[0-9a-f]{64}", ', "", text)
-
-
-def unseal_manifests(run: Path) -> None:
-    """Makes the manifests those of an older version, which said nothing about the settings."""
-    for path in run.glob("manifest_*.json"):
-        reseal_manifest(path, lambda manifest: manifest.pop("settings", None))

@@ -36,17 +36,11 @@ def names(folder):
 # Writing
 
 
-@pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)) * 5000], ids=["empty", "one byte", "1.2 MB"])
-def test_written_content_is_read_back_and_its_checksum_returned(tmp_path, content):
-    path = tmp_path / "a.bin"
-    assert storage.atomic_write(path, content) == storage.sha256_of(path)
-    assert path.read_bytes() == content
-    assert names(tmp_path) == ["a.bin"]
-
-
-def test_the_checksum_is_sha256(tmp_path):
+def test_written_content_is_read_back_and_its_checksum_returned(tmp_path):
     known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # of "abc", FIPS 180-2
-    assert storage.atomic_write(tmp_path / "abc", b"abc") == known
+    path = tmp_path / "a.bin"
+    assert storage.atomic_write(path, b"abc") == storage.sha256_of(path) == known
+    assert path.read_bytes() == b"abc" and names(tmp_path) == ["a.bin"]
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EIO])
@@ -94,20 +88,6 @@ def test_killed_while_writing_leaves_the_old_file_or_the_new_one(tmp_path, fault
     assert names(tmp_path) == ["a.bin"]
 
 
-def test_a_fault_strikes_the_nth_time_only(tmp_path):
-    code = """
-import sys
-from alphazero.storage.files import fault_point
-for i in range(5):
-    print(i, flush=True)
-    fault_point("here")
-    fault_point("there")
-"""
-    child = run_child(code, fault="here:3")
-    assert (child.returncode, child.stdout.split()) == (-9, ["0", "1", "2"])
-    assert run_child(code, fault="here:6").returncode == 0
-
-
 LIMITED = """
 import resource, sys
 from alphazero.errors import InputError
@@ -121,7 +101,7 @@ except InputError as error:
 """
 
 
-@pytest.mark.parametrize("limit", [0, 50_000, 99_999])
+@pytest.mark.parametrize("limit", [0, 50_000])
 def test_a_full_disk_is_said_and_leaves_no_stump(tmp_path, limit):
     path = tmp_path / "a.bin"
     path.write_bytes(b"old")
@@ -203,13 +183,6 @@ def test_only_the_temporary_files_of_dead_processes_are_removed(tmp_path):
 
 
 # JSON
-
-
-def test_json_comes_back_and_looks_the_same_every_time(tmp_path):
-    storage.write_json(tmp_path / "a.json", {"b": [1, 2.5, None], "a": {"é": "ü"}})
-    storage.write_json(tmp_path / "b.json", {"a": {"é": "ü"}, "b": [1, 2.5, None]})
-    assert storage.read_json(tmp_path / "a.json") == {"a": {"é": "ü"}, "b": [1, 2.5, None]}
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from alphazero.errors import StorageError
 from alphazero.storage import files, folder_lock, kernel_cache, systems
 from alphazero.storage.files import atomic_write
 from alphazero.storage.run_folder import RunFolder
-from alphazero.storage.systems import PATIENCE, is_locked, patiently, process_is_alive, remove_unless_read, sync
+from alphazero.storage.systems import PATIENCE, is_locked, process_is_alive, sync
 
 
 @pytest.fixture
@@ -61,30 +61,6 @@ def test_elsewhere_a_refusal_is_told_at_once(pauses, monkeypatch, tmp_path):
     with pytest.raises(StorageError, match="make the folder writable"):
         atomic_write(tmp_path / "a", b"new")
     assert pauses == []
-
-
-def test_other_errors_are_not_waited_for(windows, pauses):
-    with pytest.raises(FileNotFoundError):
-        patiently(os.stat, "/nowhere/at all")
-    assert pauses == [] and patiently(max, 1, 2) == 2
-
-
-def test_a_file_that_somebody_reads_stays_on_windows(windows, monkeypatch, tmp_path):
-    def refuse(path, missing_ok=False):
-        raise PermissionError(13, "in use")
-
-    monkeypatch.setattr(Path, "unlink", refuse)
-    remove_unless_read(tmp_path / "a")
-    monkeypatch.setattr(systems, "WINDOWS", False)
-    with pytest.raises(PermissionError):
-        remove_unless_read(tmp_path / "a")
-
-
-def test_a_file_is_removed_and_may_be_gone(tmp_path):
-    (tmp_path / "a").touch()
-    remove_unless_read(tmp_path / "a")
-    remove_unless_read(tmp_path / "a")
-    assert not (tmp_path / "a").exists()
 
 
 def test_macos_empties_the_cache_of_the_disk(monkeypatch, tmp_path):
@@ -159,33 +135,6 @@ def test_processes_that_live_and_that_have_ended():
     assert process_is_alive(os.getpid()) and not process_is_alive(other.pid) and not process_is_alive(1 << 40)
 
 
-@pytest.mark.parametrize(
-    ("handle", "error", "waited", "alive"),
-    [(8, 0, 0x102, True), (8, 0, 0, False), (None, 87, 0, False), (None, 5, 0, True)],
-)
-def test_processes_of_windows(windows, monkeypatch, handle, error, waited, alive):
-    import ctypes
-
-    closed: list[int | None] = []
-
-    class Kernel:
-        def __init__(self, name: str, use_last_error: bool):
-            assert name == "kernel32" and use_last_error
-            self.CloseHandle = lambda handle: closed.append(handle.value)
-            self.WaitForSingleObject = lambda handle, milliseconds: waited
-
-            def open_process(access: int, inherits: bool, pid: int) -> int | None:
-                assert (access, inherits, pid) == (0x100000, False, 42)
-                return handle
-
-            self.OpenProcess = open_process
-
-    monkeypatch.setattr(ctypes, "WinDLL", Kernel, raising=False)
-    monkeypatch.setattr(ctypes, "get_last_error", lambda: error, raising=False)
-    assert process_is_alive(42) == alive
-    assert closed == [8] * (handle is not None)
-
-
 def test_a_mistake_leaves_no_run_behind_on_windows(windows, monkeypatch, tmp_path):
     """There a file that is open cannot be removed, and the lock is."""
     unlink = Path.unlink
@@ -200,8 +149,3 @@ def test_a_mistake_leaves_no_run_behind_on_windows(windows, monkeypatch, tmp_pat
     with pytest.raises(StorageError), RunFolder.create(tmp_path / "run", {"a": 1}):
         raise StorageError("a mistake")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_modes_of_windows_say_nothing_about_others(windows, tmp_path):
-    tmp_path.chmod(0o777)
-    assert not kernel_cache._others_can_write(tmp_path.stat())
