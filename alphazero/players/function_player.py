@@ -14,12 +14,13 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from alphazero.catalogue.user_code import can_be_found, file_instead, import_file, naming
+from alphazero.catalogue.user_code import can_be_found, import_file, naming
 from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, UnknownName, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.players.player import BEST, Assessment, FollowingPlayer, Temperature
+from alphazero.search.mcts import Evaluate
 from alphazero.settings import check_function
 
 EXAMPLE = "write python:my_net.py:policy, with the path of a file, or python:my_package.my_net:policy"
@@ -55,13 +56,11 @@ class FunctionPlayer(FollowingPlayer):
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         """Actions for states without a history: so the function sees positions whose `actions` are empty."""
-        positions = [
-            Position(self._game, state.copy(), self._game.mover(state, int(ply) % 2), ())
-            for state, ply in zip(states, plies, strict=True)
-        ]
-        return np.array(
-            [self.choose(position, int(game)) for position, game in zip(positions, games, strict=True)], np.int64
-        )
+        actions = []
+        for state, game, ply in zip(states, games, plies, strict=True):
+            position = Position(self._game, state.copy(), self._game.mover(state, int(ply) % 2), ())
+            actions.append(self.choose(position, int(game)))
+        return np.array(actions, np.int64)
 
 
 class LogitsPlayer(PolicyPlayer):
@@ -81,7 +80,7 @@ class LogitsPlayer(PolicyPlayer):
     ):
         name = name or name_of(function)
         check_function(name, function, "observations")
-        super().__init__(name, kernels, [_Evaluate(kernels, name, function)], seed, temperature)
+        super().__init__(name, kernels, [_softmax_of(kernels, name, function)], seed, temperature)
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
         return replace(super().assess(states, games, plies), values=None)  # logits hold no value
@@ -105,56 +104,56 @@ def find_function(where: str) -> Callable[..., Any]:
         module = import_file(Path(module_name), "Python", EXAMPLE, InvalidSetting)
     else:
         if not can_be_found(module_name.partition(".")[0]):
-            if file := file_instead(module_name):
-                raise InvalidSetting(f"the module {quote(module_name)} is not on Python's path: give {file} instead")
-            raise InvalidSetting(f"there is no module {quote(module_name, 200)}: {EXAMPLE}")
+            raise InvalidSetting(f"there is no module {quote(module_name, 200)} on Python's path: {EXAMPLE}")
         with naming(f"the module {quote(module_name)}", InvalidSetting):
             module = importlib.import_module(module_name)
-    named = {key: value for key, value in vars(module).items() if not key.startswith("__")}
-    callables = {key: value for key, value in named.items() if callable(value) and not isinstance(value, type)}
-    if name not in callables:
-        raise UnknownName(f"function in {module_name}", name, callables)
-    function = callables[name]
-    if callable(getattr(function, "eval", None)):
-        function.eval()
-    return function
+    functions = {
+        key: value
+        for key, value in vars(module).items()
+        if callable(value) and not isinstance(value, type) and not key.startswith("__")
+    }
+    if name not in functions:
+        raise UnknownName(f"function in {module_name}", name, functions)
+    if callable(getattr(functions[name], "eval", None)):
+        functions[name].eval()
+    return functions[name]
 
 
-class _Evaluate:
+def _softmax_of(kernels: Kernels, name: str, function: Callable[..., Any]) -> Evaluate:
     """The function as an `evaluate`: a softmax over the legal logits, and 0 for every value."""
 
-    def __init__(self, kernels: Kernels, name: str, function: Callable[..., Any]):
-        self._kernels, self._name, self._function = kernels, name, function
-
-    def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import torch
 
-        with naming(self._name, EvaluationError), torch.no_grad():
-            answer = self._function(torch.from_numpy(self._kernels.observations(states)))
+        with naming(name, EvaluationError), torch.no_grad():
+            answer = function(torch.from_numpy(kernels.observations(states)))
             if isinstance(answer, torch.Tensor):
                 answer = answer.detach().double().cpu().numpy()
-        logits = self._checked(answer, legal_masks)
+        logits = _checked(name, answer, legal_masks)
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         priors = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
         return priors, np.zeros(len(states), np.float32)
 
-    def _checked(self, answer: Any, legal_masks: np.ndarray) -> np.ndarray:
-        """`float64[n, A]`, -inf where illegal; raises EvaluationError."""
-        shape = np.shape(answer) if isinstance(answer, np.ndarray) else None
-        if shape != legal_masks.shape or not np.issubdtype(answer.dtype, np.number):
-            found = (
-                f"an array of {answer.dtype} of shape {shape}" if shape is not None else f"a {type(answer).__name__}"
-            )
-            raise EvaluationError(
-                f"{self._name} must give logits as an array or tensor of {legal_masks.shape[0]} boards x "
-                f"{legal_masks.shape[1]} actions, and gave {found}"
-            )
-        logits = np.where(legal_masks, np.real(answer).astype(np.float64), -np.inf)
-        top = logits.max(axis=1)
-        if np.isnan(logits).any() or not np.isfinite(top).all():
-            row = int(np.flatnonzero(np.isnan(logits).any(axis=1) | ~np.isfinite(top))[0])
-            raise EvaluationError(
-                f"{self._name} gave no finite logit for the legal actions of board {row} of its batch: they must "
-                "be neither nan nor infinite"
-            )
-        return logits
+    return evaluate
+
+
+def _checked(name: str, answer: Any, legal_masks: np.ndarray) -> np.ndarray:
+    """`float64[n, A]`, -inf where illegal; raises EvaluationError."""
+    if (
+        not isinstance(answer, np.ndarray)
+        or answer.shape != legal_masks.shape
+        or not np.issubdtype(answer.dtype, np.number)
+    ):
+        kind = f"{answer.dtype} of shape {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
+        raise EvaluationError(
+            f"{name} must give logits as an array or tensor of {legal_masks.shape[0]} boards x "
+            f"{legal_masks.shape[1]} actions, and gave {kind}"
+        )
+    logits = np.where(legal_masks, np.real(answer).astype(np.float64), -np.inf)
+    wrong = np.isnan(logits).any(axis=1) | ~np.isfinite(logits.max(axis=1))
+    if wrong.any():
+        raise EvaluationError(
+            f"{name} gave no finite logit for the legal actions of board {wrong.argmax()} of its batch: they must "
+            "be neither nan nor infinite"
+        )
+    return logits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sys
 from collections import Counter
@@ -30,18 +29,6 @@ COMMANDS = {
 }
 LINES, MOVES = 3, 8
 """Moves that a hint shows, and how far it follows them."""
-
-
-def _let_lines_be_edited() -> None:
-    """Arrow keys move in the line and bring back earlier ones, where Python was built with it."""
-    if sys.stdin is not None and sys.stdin.isatty():
-        with contextlib.suppress(ImportError):
-            import readline  # noqa: F401
-
-
-def _shows_inverse() -> bool:
-    """The output is a terminal that knows escape codes."""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class HumanLeft(Exception):
@@ -71,7 +58,9 @@ class HumanPlayer(FollowingPlayer):
 
     def choose(self, position: Position, game: int) -> int:
         self._show(position)
-        _let_lines_be_edited()
+        if sys.stdin is not None and sys.stdin.isatty():
+            with contextlib.suppress(ImportError):  # arrow keys move in the line, where Python was built with it
+                import readline  # noqa: F401
         while True:
             try:
                 text = input(f"Player {position.to_play + 1}: ").strip()
@@ -80,13 +69,11 @@ class HumanPlayer(FollowingPlayer):
                     "a human types moves at a terminal or in a notebook, and there is no more input"
                 ) from None
             word, _, rest = text.partition(" ")
-            command = getattr(self, f"_{word.lower()}", None) if word.lower() in _WORDS else None
-            if text in (position.format(action) for action in position.legal_actions):  # a move may be called undo
-                command = None
+            is_move = text in (position.format(action) for action in position.legal_actions)  # one may be called undo
             try:
-                if command is None:
+                if is_move or word.lower() not in _WORDS:
                     return position.parse(text)
-                command(position, game, rest.strip())
+                getattr(self, f"_{word.lower()}")(position, game, rest.strip())
             except InputError as error:
                 print(error)
 
@@ -101,13 +88,10 @@ class HumanPlayer(FollowingPlayer):
         before, after = (indent(str(shown), " ") for shown in (history[max(0, position.ply - 1)], position))
         if type(self._game).render is Game.render:  # a list of numbers, where marks would only be in the way
             before = after
-        print(f"\n{mark_changes(before, after, self._empty_cell(), _shows_inverse())}\n")
+        drawn = Counter("".join(str(self._game.start()).split()))  # most of the start is the empty cell
+        print(f"\n{mark_changes(before, after, max(drawn, key=drawn.__getitem__, default=''))}\n")
         legal = ", ".join(position.format(action) for action in position.legal_actions)
         print(f"Your moves: {legal}, or help")
-
-    def _empty_cell(self) -> str:
-        """The character that fills most of the board at the start; empty if nothing is drawn."""
-        return next((most for most, _ in Counter("".join(str(self._game.start()).split())).most_common(1)), "")
 
     def _undo(self, position: Position, game: int, rest: str) -> None:
         for ply, earlier in reversed(list(enumerate(position.history[:-1]))):
@@ -138,20 +122,17 @@ class HumanPlayer(FollowingPlayer):
         if not rest:
             print("save takes the name of a file, as in save game.jsonl")
             return
-        if rest[0] in "\"'" and rest[-1] == rest[0]:  # as a shell takes a name with spaces
-            rest = rest[1:-1]
-        check_output_file("save", Path(rest))
-        if not may_write(Path(rest)):
-            print(f"{rest} exists already, and is left as it is; save takes the name of a new file")
+        file = Path(rest[1:-1] if rest[0] in "\"'" and rest[-1] == rest[0] else rest)  # as a shell takes a name
+        check_output_file("save", file)
+        if not may_write(file):
+            print(f"{file} exists already, and is left as it is; save takes the name of a new file")
             return
         names = (self.name, self._opponent) if position.to_play == 0 else (self._opponent, self.name)
         words = tuple(words_of(self._game.start(), position.actions))
         record = GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)
-        write_records(Path(rest), [record])
+        write_records(file, [record])
         chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]
-        print(
-            f"The game so far is in {rest}; {command_line('pit', '--replay', Path(rest), 0, *chosen)} steps through it."
-        )
+        print(f"The game so far is in {file}; {command_line('pit', '--replay', file, 0, *chosen)} steps through it.")
 
     def _quit(self, position: Position, game: int, rest: str) -> None:
         raise HumanLeft("the human has left the match, so it has no result")
@@ -165,31 +146,28 @@ class HumanPlayer(FollowingPlayer):
 _WORDS = {command.split()[0] for command in COMMANDS}
 
 
-def mark_changes(before: str, after: str, empty: str, terminal: bool) -> str:
-    """The drawing `after` with the cells marked that were `empty` in `before`, or with all changes if there are none.
+def mark_changes(before: str, after: str, empty: str) -> str:
+    """The drawing `after` with brackets, where there is room, around the cells that were `empty` in `before`.
 
-    On a terminal they are shown in reverse, elsewhere in brackets if there is room. Drawings of different shapes cannot
-    be compared.
+    All changes are marked if there are none of those. Drawings of different shapes cannot be compared.
     """
     old, new = before.splitlines(), after.splitlines()
     if [len(line) for line in old] != [len(line) for line in new]:
         return after
-    changes = [
-        [was != now and now != " " for was, now in zip(*lines, strict=True)] for lines in zip(old, new, strict=True)
+    changed = [
+        {column for column, (was, now) in enumerate(zip(*lines, strict=True)) if was != now and now != " "}
+        for lines in zip(old, new, strict=True)
     ]
     filled = [
-        [change and was == empty for change, was in zip(marks, line, strict=True)]
-        for marks, line in zip(changes, old, strict=True)
+        {column for column in columns if line[column] == empty} for line, columns in zip(old, changed, strict=True)
     ]
-    marked = filled if any(map(any, filled)) else changes
-    return "\n".join(_mark_line(line, marks, terminal) for line, marks in zip(new, marked, strict=True))
+    marked = filled if any(filled) else changed
+    return "\n".join(_bracketed(line, columns) for line, columns in zip(new, marked, strict=True))
 
 
-def _mark_line(line: str, marks: list[bool], terminal: bool) -> str:
-    runs = [match.span() for match in re.finditer("x+", "".join("x" if mark else "." for mark in marks))]
-    for start, end in reversed(runs):
-        if terminal:
-            line = f"{line[:start]}\033[7m{line[start:end]}\033[0m{line[end:]}"
-        elif line[start - 1 : start] == " " and line[end : end + 1] in ("", " "):
+def _bracketed(line: str, columns: set[int]) -> str:
+    runs = re.finditer("x+", "".join("x" if column in columns else "." for column in range(len(line))))
+    for start, end in reversed([run.span() for run in runs]):
+        if line[start - 1 : start] == " " and line[end : end + 1] in ("", " "):
             line = f"{line[: start - 1]}[{line[start:end]}]{line[end + 1 :]}"
     return line

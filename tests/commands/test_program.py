@@ -17,7 +17,6 @@ from alphazero._version import __version__
 from alphazero.commands import program
 from alphazero.commands.shared import _flags, parse, run_command
 from alphazero.errors import InputError
-from alphazero.players import human
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,8 +113,6 @@ def test_a_terminal_without_colours_gets_none(terminal, coloured, monkeypatch):
     given = list[object]()
     monkeypatch.setattr("coloredlogs.install", lambda **settings: given.append(settings["isatty"]))
     assert run_command(lambda argv: None, []) == 0 and given == [coloured]
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert human._shows_inverse() == (terminal != "dumb")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

@@ -14,7 +14,6 @@ from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
-from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.matches.arena import Arena
@@ -91,13 +90,11 @@ def test_a_human_is_told_what_the_other_one_played_and_where(types, capsys):
     assert "Player 1 plays a1\n\n 1[X]. .\n" in capsys.readouterr().out
 
 
-def test_marks_on_a_terminal_are_reversed_and_only_what_was_empty_is_marked():
-    before, after = "X O .  3\nX . .  1", "X O .  5\nX X .  1"
-    assert mark_changes(before, after, ".", True) == "X O .  5\nX \033[7mX\033[0m .  1"
-    assert mark_changes(before, after, ".", False) == "X O .  5\nX[X].  1"
-    assert mark_changes(" X . O .", " . . X .", ".", False) == "[.].[X]."  # taken: where it came from as well
-    assert mark_changes("+++\n+++", "+X+\n+++", "+", True) == "+\033[7mX\033[0m+\n+++"
-    assert mark_changes("a", "ab", ".", True) == "ab" and mark_changes("a", "a", ".", True) == "a"
+def test_only_what_was_empty_is_marked_and_where_there_is_room():
+    assert mark_changes("X O .  3\nX . .  1", "X O .  5\nX X .  1", ".") == "X O .  5\nX[X].  1"
+    assert mark_changes(" X . O .", " . . X .", ".") == "[.].[X]."  # taken: where it came from as well
+    assert mark_changes("+++\n+++", "+X+\n+++", "+") == "+X+\n+++"
+    assert mark_changes("a", "ab", ".") == "ab" and mark_changes("a", "a", ".") == "a"
 
 
 def test_undo_takes_back_ones_own_move_and_the_answer(types, capsys):
@@ -161,32 +158,11 @@ def test_the_solver_tells_the_truth(types, capsys):
     assert "tictactoe has no solver" in capsys.readouterr().out
 
 
-def test_the_truth_of_othello_is_in_its_endgames(types, capsys):
-    game, position = OTHELLO6.game, OTHELLO6.game.start()
+def test_a_position_that_is_too_far_from_the_end_is_not_solved(types, capsys):
+    position = OTHELLO6.game.start()
     types("eval", position.format(position.legal_actions[0]))
     human(OTHELLO6).choose(position, 0)
     assert "This position is too far from the end to be solved: it has " in capsys.readouterr().out
-    rng = np.random.default_rng(1)
-    while position.ply < 30:
-        position = position.play(int(rng.choice(position.legal_actions)))
-    types("eval", position.format(position.legal_actions[0]))
-    human(OTHELLO6).choose(position, 0)
-    told = dict(re.findall(r"^  (\S+) +((?:wins|loses|draw).*)$", capsys.readouterr().out, re.MULTILINE))
-    assert {game.parse_action(word, position.state) for word in told} == set(position.legal_actions)
-    margins = [
-        int(re.sub(r"wins by |loses by | discs?|draw", lambda m: {"l": "-"}.get(m[0][0], ""), w) or 0)
-        for w in told.values()
-    ]
-    assert margins == sorted(margins, reverse=True) and margins[0] == best_margin(position)
-
-
-def best_margin(position) -> int:
-    """The mover's discs less the opponent's with perfect play, by plain negamax, empty squares to the winner."""
-    if position.terminal:
-        own, other = (int(word).bit_count() for word in position.state)
-        empty = 36 - own - other
-        return own - other + (empty if own > other else -empty if own < other else 0)
-    return max(-best_margin(position.play(action)) for action in position.legal_actions)
 
 
 def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
@@ -215,18 +191,6 @@ def test_a_saved_game_of_ones_own_can_be_stepped_through(types, capsys, monkeypa
     assert read_records(Path("game.jsonl"))[0].game == game  # as `pit --save-games` says it
 
 
-def test_help_lists_every_command(types, capsys):
-    types("help", "a1")
-    human().choose(TIC_TAC_TOE.game.start(), 0)
-    shown = capsys.readouterr().out
-    assert all(f"  {command}" in shown for command in COMMANDS)
-
-
-def test_a_human_cannot_be_asked_about_single_positions():
-    with pytest.raises(InvalidSetting, match="human follows whole games"):
-        human().select_actions(TIC_TAC_TOE.game.start().state[None], np.array([0]), np.array([1]))
-
-
 @pytest.fixture
 def search_on_disk():
     """Compiles the search, if it is not on disk yet: a program that compiles it first says so."""
@@ -244,16 +208,7 @@ def test_a_whole_game_through_a_pipe(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0 and done.stderr == ""
     assert "You have left the match.\ntictactoe: human against minimax:9, 1 game\n" in done.stdout
+    assert all(f"  {command}" in done.stdout for command in COMMANDS)
     assert done.stdout.count("Player 2 plays ") >= 2 and "mcts:400, 400 simulations" in done.stdout
     (record,) = read_records(tmp_path / "game.jsonl")
     assert record.contestants == ("human", "minimax:9") and record.moves[0] == "b2" and len(record.moves) == 2
-
-
-def test_bytes_that_are_no_text_are_asked_again():
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "pit.py"), "human", "random", "--game", "tictactoe"],
-        input=b"\xff\xfe\nb2\nquit\n", capture_output=True, timeout=120,
-        env={"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8:strict"},
-    )  # fmt: skip
-    assert done.returncode == 0 and done.stderr == b""
-    assert "Player 2 plays " in done.stdout.decode() and "You have left the match." in done.stdout.decode()
